@@ -1,0 +1,328 @@
+/* quern.h: the C ABI of Quern (C99). Load or build a model, make a session, run it.
+ *
+ * Rules
+ * - Functions return quern_status: 0 is success, else the reason's class; quern_error_message() gives the calling
+ *   thread's last failure in words (it names the node, tensor or byte and says what to do).
+ * - Opaque handles are made by *_create, *_load, ... and freed by the function of the same family; NULL may be freed.
+ *   A handle keeps what it needs of others alive: a model may be freed once its session exists.
+ * - A session may be run by several threads at once. Other handles are used by one thread at a time.
+ * - Names and strings are UTF-8, zero-terminated; those returned live as long as their handle unless said otherwise.
+ * - Element types are ONNX's TensorProto.DataType numbers; block formats (QUERN_Q4_0...) follow from 64.
+ * - Strides count elements. struct_size fields are set by the *_init functions; new fields are only appended.
+ */
+#ifndef QUERN_H_
+#define QUERN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define QUERN_API __attribute__((visibility("default")))
+#else
+#define QUERN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QUERN_ABI_VERSION 1
+/* "0.1.0", and the ABI version the library was built with. */
+QUERN_API const char* quern_version(void);
+QUERN_API int32_t quern_abi_version(void);
+
+typedef enum quern_status {
+  QUERN_OK = 0,
+  QUERN_INVALID_ARGUMENT = 1,
+  QUERN_UNSUPPORTED = 2,
+  QUERN_NOT_FOUND = 3,
+  QUERN_CORRUPT = 4,
+  QUERN_RESOURCE_EXHAUSTED = 5,
+  QUERN_CANCELLED = 6,
+  QUERN_IO_ERROR = 7,
+  QUERN_INTERNAL = 8
+} quern_status;
+/* The calling thread's last failure; "" when there was none. Valid until its next failing call. */
+QUERN_API const char* quern_error_message(void);
+/* "invalid argument", "unsupported"... */
+QUERN_API const char* quern_status_name(quern_status status);
+
+typedef enum quern_dtype {
+  QUERN_UNDEFINED = 0,
+  QUERN_F32 = 1,
+  QUERN_U8 = 2,
+  QUERN_I8 = 3,
+  QUERN_U16 = 4,
+  QUERN_I16 = 5,
+  QUERN_I32 = 6,
+  QUERN_I64 = 7,
+  QUERN_STRING = 8,
+  QUERN_BOOL = 9,
+  QUERN_F16 = 10,
+  QUERN_F64 = 11,
+  QUERN_U32 = 12,
+  QUERN_U64 = 13,
+  QUERN_C64 = 14,
+  QUERN_C128 = 15,
+  QUERN_BF16 = 16,
+  QUERN_F8E4M3FN = 17,
+  QUERN_F8E4M3FNUZ = 18,
+  QUERN_F8E5M2 = 19,
+  QUERN_F8E5M2FNUZ = 20,
+  QUERN_U4 = 21,
+  QUERN_I4 = 22,
+  QUERN_F4E2M1 = 23,
+  QUERN_F8E8M0 = 24,
+  QUERN_U2 = 25,
+  QUERN_I2 = 26,
+  QUERN_Q4_0 = 64,
+  QUERN_Q4_1 = 65,
+  QUERN_Q8_0 = 66
+} quern_dtype;
+/* "f32", "q4_0"...; elements and bytes of a block (1 and the element size for plain types). */
+QUERN_API const char* quern_dtype_name(int32_t dtype);
+QUERN_API size_t quern_dtype_block_elements(int32_t dtype);
+QUERN_API size_t quern_dtype_block_bytes(int32_t dtype);
+
+typedef enum quern_kind {
+  QUERN_KIND_NONE = 0,
+  QUERN_KIND_TENSOR = 1,
+  QUERN_KIND_STRINGS = 2,
+  QUERN_KIND_SEQUENCE = 3,
+  QUERN_KIND_OPTIONAL = 4,
+  QUERN_KIND_MAP = 5
+} quern_kind;
+
+/* ---------------------------------------------------------------- log */
+typedef enum quern_log_level {
+  QUERN_LOG_VERBOSE = 0,
+  QUERN_LOG_INFO = 1,
+  QUERN_LOG_WARNING = 2,
+  QUERN_LOG_ERROR = 3,
+  QUERN_LOG_OFF = 4
+} quern_log_level;
+/* Process-wide. callback may be called by any thread, one call at a time; NULL restores standard error. */
+QUERN_API void quern_set_log(quern_log_level lowest, void (*callback)(void* user, quern_log_level, const char* message),
+                             void* user);
+
+/* ---------------------------------------------------------------- values */
+typedef struct quern_value quern_value;
+typedef void (*quern_release_fn)(void* user, void* data);
+
+/* A tensor with memory of its own, uninitialised. */
+QUERN_API quern_status quern_tensor_create(int32_t dtype, int32_t rank, const int64_t* dims, quern_value** out);
+/* A tensor over the caller's memory, without a copy. strides NULL: contiguous; otherwise 0 (repeated) or positive, for
+ * whole-byte types. data must be aligned for an element. bytes: size of the memory, checked against what dims and
+ * strides reach. release (may be NULL) is called once, when nothing uses the memory any more, and never when this call
+ * fails. */
+QUERN_API quern_status quern_tensor_wrap(int32_t dtype, int32_t rank, const int64_t* dims, const int64_t* strides,
+                                         void* data, size_t bytes, quern_release_fn release, void* user,
+                                         quern_value** out);
+/* values: row-major, copied. lengths (may be NULL: zero-terminated) in bytes. */
+QUERN_API quern_status quern_strings_create(int32_t rank, const int64_t* dims, const char* const* values,
+                                            const size_t* lengths, quern_value** out);
+/* Elements are shared, not taken: the caller still frees its handles. */
+QUERN_API quern_status quern_sequence_create(const quern_value* const* elements, size_t count, quern_value** out);
+QUERN_API quern_status quern_optional_create(const quern_value* element /* NULL: empty */, quern_value** out);
+/* keys: an i64 tensor or a strings value of rank 1; one value per key. */
+QUERN_API quern_status quern_map_create(const quern_value* keys, const quern_value* const* values, size_t count,
+                                        quern_value** out);
+QUERN_API quern_value* quern_value_share(const quern_value* value); /* another handle on the same content */
+QUERN_API void quern_value_free(quern_value* value);
+
+QUERN_API quern_kind quern_value_kind(const quern_value* value);
+/* Tensors and strings. */
+QUERN_API int32_t quern_value_dtype(const quern_value* value);
+QUERN_API int32_t quern_value_rank(const quern_value* value);
+QUERN_API const int64_t* quern_value_dims(const quern_value* value);
+QUERN_API const int64_t* quern_value_strides(const quern_value* value); /* NULL for strings */
+QUERN_API void* quern_value_data(const quern_value* value);             /* first element; NULL unless a tensor */
+QUERN_API size_t quern_value_bytes(const quern_value* value);           /* of the contiguous form */
+QUERN_API quern_status quern_value_string(const quern_value* value, size_t index, const char** text, size_t* length);
+/* Sequences, optionals (0 or 1) and maps: number of elements; a new handle on one. */
+QUERN_API size_t quern_value_count(const quern_value* value);
+QUERN_API quern_status quern_value_element(const quern_value* value, size_t index, quern_value** out);
+/* Keys of a map as an i64 tensor or strings value. */
+QUERN_API quern_status quern_value_keys(const quern_value* value, quern_value** out);
+/* From and to serialized TensorProto (kinds TENSOR and STRINGS alike), SequenceProto, OptionalProto, MapProto. The kind
+ * says which to read; bytes are copied. *bytes is freed by quern_buffer_free. name may be NULL. */
+QUERN_API quern_status quern_value_from_proto(quern_kind kind, const void* bytes, size_t size, quern_value** out);
+QUERN_API quern_status quern_value_to_proto(const quern_value* value, const char* name, void** bytes, size_t* size);
+QUERN_API void quern_buffer_free(void* bytes);
+
+/* ---------------------------------------------------------------- models */
+typedef struct quern_model quern_model;
+typedef struct quern_limits {
+  size_t struct_size;
+  uint64_t max_model_bytes, max_tensor_bytes, max_memory_bytes; /* 0: the default */
+  uint32_t max_nodes, max_recursion;
+} quern_limits;
+QUERN_API void quern_limits_init(quern_limits* limits);
+
+/* ONNX files; the file is mapped and must not change while the model or a session of it lives. limits may be NULL. */
+QUERN_API quern_status quern_model_load(const char* path, const quern_limits* limits, quern_model** out);
+/* The bytes must outlive the model and its sessions unless copy is not 0. folder: where external data lies, NULL when
+ * there is none. */
+QUERN_API quern_status quern_model_load_memory(const void* bytes, size_t size, int32_t copy, const char* folder,
+                                               const quern_limits* limits, quern_model** out);
+/* The text form that quern_model_text prints with full constants. */
+QUERN_API quern_status quern_model_parse(const char* text, const quern_limits* limits, quern_model** out);
+QUERN_API void quern_model_free(quern_model* model);
+/* JSON facts: inputs, outputs, operators with counts, parameters, opsets, metadata. Freed by quern_buffer_free. */
+QUERN_API quern_status quern_model_facts(const quern_model* model, char** json);
+/* Readable text form of the graph. full_constants: 0 shortens large constants (then it does not parse back). */
+QUERN_API quern_status quern_model_text(const quern_model* model, int32_t full_constants, char** text);
+
+/* Building a model node by node. Values are referred to by name. */
+QUERN_API quern_status quern_model_create(const char* name, quern_model** out);
+/* Which version of an operator set the nodes follow; domain "" is ai.onnx. */
+QUERN_API quern_status quern_model_import(quern_model* model, const char* domain, int32_t version);
+/* rank -1: not known. dims: -1 is an extent not known; symbols (may be NULL): name of a symbolic extent or NULL, one
+ * per dimension. */
+QUERN_API quern_status quern_model_add_input(quern_model* model, const char* name, int32_t dtype, int32_t rank,
+                                             const int64_t* dims, const char* const* symbols);
+/* The content is shared, never copied: block formats reach the kernels as they are. */
+QUERN_API quern_status quern_model_add_constant(quern_model* model, const char* name, const quern_value* content);
+typedef enum quern_attribute_type {
+  QUERN_ATTRIBUTE_INT = 1,
+  QUERN_ATTRIBUTE_FLOAT = 2,
+  QUERN_ATTRIBUTE_STRING = 3,
+  QUERN_ATTRIBUTE_TENSOR = 4,
+  QUERN_ATTRIBUTE_GRAPH = 5,
+  QUERN_ATTRIBUTE_INTS = 6,
+  QUERN_ATTRIBUTE_FLOATS = 7,
+  QUERN_ATTRIBUTE_STRINGS = 8
+} quern_attribute_type;
+typedef struct quern_attribute {
+  const char* name;
+  int32_t type; /* a quern_attribute_type; only the field that it names is read */
+  int64_t int_value;
+  float float_value;
+  const char* string_value;
+  const quern_value* tensor;
+  const quern_model* graph; /* of quern_model_create; copied. Names that it does not define are the outer graph's */
+  const int64_t* ints;
+  const float* floats;
+  const char* const* strings;
+  size_t count; /* of ints, floats or strings */
+} quern_attribute;
+/* inputs and outputs: names, "" for an omitted one. Nodes are added in an order in which they may run. What names do
+ * not resolve is found when the model is used. */
+QUERN_API quern_status quern_model_add_node(quern_model* model, const char* op_type, const char* domain,
+                                            const char* name, const char* const* inputs, size_t num_inputs,
+                                            const char* const* outputs, size_t num_outputs,
+                                            const quern_attribute* attributes, size_t num_attributes);
+QUERN_API quern_status quern_model_add_output(quern_model* model, const char* name);
+
+/* ---------------------------------------------------------------- threads */
+typedef struct quern_executor quern_executor;
+/* threads 0: as many as the process may use (affinity, cgroup quota). Several sessions may share one. */
+QUERN_API quern_status quern_executor_create(int32_t threads, quern_executor** out);
+/* A host's own pool: run() must call task(context, slot, begin, end) until [0, total) is covered, slot < concurrency
+ * held by one thread at a time; serially on the caller is allowed. The functions must stay valid as long as the
+ * executor. */
+typedef struct quern_host_executor {
+  size_t struct_size;
+  void* user;
+  int32_t concurrency;
+  void (*run)(void* user, int64_t total, int64_t grain,
+              void (*task)(void* context, int32_t slot, int64_t begin, int64_t end), void* context);
+} quern_host_executor;
+QUERN_API quern_status quern_executor_from_host(const quern_host_executor* host, quern_executor** out);
+QUERN_API void quern_executor_free(quern_executor* executor);
+
+/* ---------------------------------------------------------------- sessions */
+typedef struct quern_session quern_session;
+typedef struct quern_session_options {
+  size_t struct_size;
+  int32_t threads;                /* 0: default; ignored when executor is set */
+  quern_executor* executor;       /* shared; may be NULL */
+  const char* cpu;                /* "native", "haswell,-fma"...; NULL: QUERN_CPU or native */
+  const char* const* providers;   /* in order of preference; NULL: cpu. reference is always the last resort */
+  size_t num_providers;           /* a path with a '/' names a shared library over provider.h */
+  const char* precision;          /* "fp32" (default), "fp32-fast", "bf16" */
+  const char* const* skip_passes; /* names of graph passes to leave out */
+  size_t num_skip_passes;
+  int32_t plan_cache_size; /* plans kept, one per set of input shapes; 0: default (16) */
+  quern_limits limits;
+} quern_session_options;
+QUERN_API void quern_session_options_init(quern_session_options* options);
+/* options may be NULL. The model is not changed and may be used for other sessions. */
+QUERN_API quern_status quern_session_create(const quern_model* model, const quern_session_options* options,
+                                            quern_session** out);
+QUERN_API void quern_session_free(quern_session* session);
+
+QUERN_API size_t quern_session_num_inputs(const quern_session* session);
+QUERN_API size_t quern_session_num_outputs(const quern_session* session);
+typedef struct quern_port {
+  const char* name;
+  quern_kind kind;
+  int32_t dtype;
+  int32_t rank;               /* -1: not known */
+  const int64_t* dims;        /* -1: symbolic or not known */
+  const char* const* symbols; /* expression of a symbolic extent, "" for numbers */
+  const char* type_text;      /* "f32[batch,3,224,224]" */
+} quern_port;
+QUERN_API quern_status quern_session_input(const quern_session* session, size_t index, quern_port* out);
+QUERN_API quern_status quern_session_output(const quern_session* session, size_t index, quern_port* out);
+
+typedef struct quern_cancel quern_cancel;
+QUERN_API quern_cancel* quern_cancel_create(void);
+QUERN_API void quern_cancel_fire(quern_cancel* cancel); /* from any thread */
+QUERN_API void quern_cancel_reset(quern_cancel* cancel);
+QUERN_API void quern_cancel_free(quern_cancel* cancel);
+
+/* Runs. inputs: one per session input, in order (NULL for an optional one). outputs: one slot per session output; a
+ * slot that is NULL on entry receives a new value, a tensor in the slot is written in place (its type and shape must be
+ * the result's; strides allowed). Slots of outputs that are not wanted: want[i] == 0 (want may be NULL: all).
+ * With all outputs given, a run whose shapes were seen before allocates nothing. */
+typedef struct quern_run_options {
+  size_t struct_size;
+  quern_cancel* cancel;     /* may be NULL */
+  quern_executor* executor; /* for this run only; may be NULL */
+  const uint8_t* want;      /* may be NULL */
+} quern_run_options;
+QUERN_API void quern_run_options_init(quern_run_options* options);
+QUERN_API quern_status quern_session_run(quern_session* session, const quern_value* const* inputs,
+                                         quern_value** outputs, const quern_run_options* options);
+
+/* State: a buffer bound to an input and to the output that continues it (KV cache, recurrent state), so that no run
+ * copies it. axis: the dimension that grows, -1 when the state keeps its shape. */
+typedef struct quern_state quern_state;
+typedef struct quern_state_spec {
+  size_t struct_size;
+  const char* input;
+  const char* output;
+  int32_t axis;
+  const quern_value* buffer; /* tensor whose extent along axis is the capacity */
+  int64_t length;            /* extent along axis that is filled at the start */
+} quern_state_spec;
+/* A run with states takes the other inputs and outputs as usual (the slots of bound ones are ignored) and advances each
+ * length. Running past the capacity is an error and changes nothing. */
+QUERN_API quern_status quern_state_create(quern_session* session, const quern_state_spec* specs, size_t count,
+                                          quern_state** out);
+QUERN_API quern_status quern_session_run_with_state(quern_session* session, quern_state* state,
+                                                    const quern_value* const* inputs, quern_value** outputs,
+                                                    const quern_run_options* options);
+QUERN_API int64_t quern_state_length(const quern_state* state, size_t index);
+QUERN_API quern_status quern_state_set_length(quern_state* state, size_t index, int64_t length);
+QUERN_API void quern_state_free(quern_state* state);
+
+/* Facts as one versioned JSON document ({"version":1,...}), freed by quern_buffer_free. stage: "neutral", "partition",
+ * "compiled", "plan" (of the last shapes run, or of the fixed input shapes), or "all". */
+QUERN_API quern_status quern_session_facts(const quern_session* session, const char* stage, char** json);
+/* The graph's text form after a stage: "neutral", "partition" or "compiled". */
+QUERN_API quern_status quern_session_text(const quern_session* session, const char* stage, char** text);
+
+/* Facts about a CPU ("native", "haswell", "apple-m4", ...; NULL: QUERN_CPU or native): features, caches, cores.
+ * measure: also time its peaks and bandwidth (seconds; the host only). */
+QUERN_API quern_status quern_cpu_facts(const char* cpu, int32_t measure, char** json);
+/* The micro-kernels: family NULL is all. With m, n, k > 0 and types ("f32,f32,f32": lhs, rhs, dst, and optionally a
+ * precision; NULL: these): both selection stages for that shape with every row's cost or reason. */
+QUERN_API quern_status quern_kernel_facts(const char* cpu, const char* family, int64_t m, int64_t n, int64_t k,
+                                          const char* types, char** json);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* QUERN_H_ */

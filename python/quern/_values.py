@@ -1,0 +1,119 @@
+"""Python objects to Quern's values and back: arrays without copies, strings, sequences, optionals, maps."""
+
+import numpy as np
+
+from . import _quern
+from ._errors import InvalidArgument
+
+try:
+    import ml_dtypes
+except ImportError:  # then such types come as unsigned integers of their size
+    ml_dtypes = None
+
+TENSOR, STRINGS, SEQUENCE, OPTIONAL, MAP = 1, 2, 3, 4, 5
+
+# Element types that NumPy has only through ml_dtypes: ONNX's number, and the name there.
+_EXTENDED = {
+    16: "bfloat16",
+    17: "float8_e4m3fn",
+    18: "float8_e4m3fnuz",
+    19: "float8_e5m2",
+    20: "float8_e5m2fnuz",
+    24: "float8_e8m0fnu",
+}
+_EXTENDED_NUMBERS = {name: number for number, name in _EXTENDED.items()}
+# Below a byte: bits, and whether signed. The plain tensor has one element per byte.
+_SUB_BYTE = {21: (4, False), 22: (4, True), 23: (4, False), 25: (2, False), 26: (2, True)}
+
+
+def to_value(thing, port):
+    """A Value for the input `port` (a NodeArg); raises InvalidArgument when it cannot be one."""
+    kind = port._kind
+    try:
+        if kind == OPTIONAL:
+            return _quern.Value.optional(None if thing is None else _plain(thing, port._dtype))
+        if kind == SEQUENCE and not isinstance(thing, _quern.Value):
+            return _quern.Value.sequence([_plain(t, port._dtype) for t in thing])
+        return _plain(thing, port._dtype)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(f"input '{port.name}' ({port.type}): {error}") from error
+
+
+def _plain(thing, dtype=0):
+    if isinstance(thing, _quern.Value):
+        return thing
+    if isinstance(thing, dict):
+        keys = list(thing)
+        if keys and isinstance(keys[0], str):
+            key_value = _quern.Value.strings([len(keys)], keys)
+        else:
+            key_value = _quern.Value.array(np.asarray(keys, np.int64))
+        return _quern.Value.map(key_value, [_plain(np.asarray(v)) for v in thing.values()])
+    if isinstance(thing, (list, tuple)) and any(isinstance(t, (np.ndarray, list, tuple, dict)) for t in thing):
+        return _quern.Value.sequence([_plain(t) for t in thing])
+    return _array_value(thing, dtype)
+
+
+def _array_value(thing, dtype):
+    array = np.asarray(thing)
+    if array.dtype.kind in "OUST":
+        return _quern.Value.strings(list(array.shape), [_text(t) for t in array.ravel().tolist()])
+    number = _EXTENDED_NUMBERS.get(array.dtype.name, 0)
+    if number:
+        array = array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
+    elif dtype in _EXTENDED and array.dtype.kind == "u" and array.dtype.itemsize == (2 if dtype == 16 else 1):
+        number = dtype  # the bits, where ml_dtypes is not there
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    # Memory that the C ABI does not take as it is.
+    if not array.flags.aligned or any(s < 0 or s % array.itemsize for s in array.strides):
+        array = array.copy(order="C")
+    return _quern.Value.array(array, number)
+
+
+def _text(thing):
+    return thing.decode() if isinstance(thing, bytes) else str(thing)
+
+
+def from_value(value):
+    """The Python object that a Value stands for: array, list, dict or None."""
+    kind = value.kind
+    if kind == TENSOR:
+        return _from_tensor(value)
+    if kind == STRINGS:
+        array = np.empty(len(texts := value.to_strings()), dtype=object)
+        array[:] = texts
+        return array.reshape(value.shape)
+    if kind == SEQUENCE:
+        return [from_value(value[i]) for i in range(len(value))]
+    if kind == OPTIONAL:
+        return from_value(value[0]) if len(value) else None
+    if kind == MAP:
+        keys = from_value(value.keys()).tolist()
+        return {key: _scalar(from_value(value[i])) for i, key in enumerate(keys)}
+    return None
+
+
+def _scalar(thing):
+    """Values of maps that hold one element are that element, as onnxruntime gives them."""
+    return thing.item() if isinstance(thing, np.ndarray) and thing.ndim == 0 else thing
+
+
+def _from_tensor(value):
+    array, dtype = value.to_array(), value.dtype
+    if dtype in _SUB_BYTE:
+        return _unpack(array, value.shape, *_SUB_BYTE[dtype])
+    if dtype in _EXTENDED and ml_dtypes is not None and hasattr(ml_dtypes, _EXTENDED[dtype]):
+        return array.view(getattr(ml_dtypes, _EXTENDED[dtype]))
+    return array
+
+
+def _unpack(packed, shape, bits, signed):
+    count = int(np.prod(shape, dtype=np.int64))
+    parts = [(packed >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
+    flat = np.stack(parts, axis=-1).reshape(-1)[:count]
+    if signed:
+        flat = (flat.astype(np.int8) ^ (1 << (bits - 1))) - (1 << (bits - 1))
+    return flat.reshape(shape)

@@ -1,0 +1,258 @@
+// quern._quern: sessions and values for the Python package. Tensors cross without copies, the GIL is released while a
+// model is compiled or runs. What is convenient for people is in the package's Python files.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "quern/quern.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::device::cpu>;
+
+// ONNX's number of a NumPy element type; 0 when there is none.
+std::int32_t DTypeOfArray(const nb::dlpack::dtype& t) {
+  if (t.lanes != 1) return 0;
+  const auto code = static_cast<nb::dlpack::dtype_code>(t.code);
+  if (code == nb::dlpack::dtype_code::Bool) return QUERN_BOOL;
+  if (code == nb::dlpack::dtype_code::Float) {
+    return t.bits == 32 ? QUERN_F32 : t.bits == 64 ? QUERN_F64 : t.bits == 16 ? QUERN_F16 : 0;
+  }
+  if (code == nb::dlpack::dtype_code::Int) {
+    return t.bits == 8 ? QUERN_I8 : t.bits == 16 ? QUERN_I16 : t.bits == 32 ? QUERN_I32 : t.bits == 64 ? QUERN_I64 : 0;
+  }
+  if (code == nb::dlpack::dtype_code::UInt) {
+    return t.bits == 8 ? QUERN_U8 : t.bits == 16 ? QUERN_U16 : t.bits == 32 ? QUERN_U32 : t.bits == 64 ? QUERN_U64 : 0;
+  }
+  if (code == nb::dlpack::dtype_code::Complex) return t.bits == 64 ? QUERN_C64 : t.bits == 128 ? QUERN_C128 : 0;
+  return 0;
+}
+
+// The NumPy type that holds an element: types that NumPy lacks come as unsigned integers of their size.
+nb::dlpack::dtype ArrayDType(std::int32_t dtype) {
+  auto make = [](nb::dlpack::dtype_code code, std::size_t bytes) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * bytes), 1};
+  };
+  const std::size_t bytes = quern_dtype_block_elements(dtype) == 1 ? quern_dtype_block_bytes(dtype) : 1;
+  switch (dtype) {
+    case QUERN_BOOL:
+      return make(nb::dlpack::dtype_code::Bool, 1);
+    case QUERN_F16:
+    case QUERN_F32:
+    case QUERN_F64:
+      return make(nb::dlpack::dtype_code::Float, bytes);
+    case QUERN_I8:
+    case QUERN_I16:
+    case QUERN_I32:
+    case QUERN_I64:
+      return make(nb::dlpack::dtype_code::Int, bytes);
+    case QUERN_C64:
+    case QUERN_C128:
+      return make(nb::dlpack::dtype_code::Complex, bytes);
+    default:
+      return make(nb::dlpack::dtype_code::UInt, bytes);
+  }
+}
+
+// A value over an array's memory, which it keeps alive. dtype 0: the array's own; else its bits are read as that type.
+quern::Value WrapArray(const Array& array, std::int32_t dtype) {
+  if (dtype == 0) dtype = DTypeOfArray(array.dtype());
+  if (dtype == 0) throw quern::Error(QUERN_UNSUPPORTED, "this NumPy element type has no counterpart in ONNX");
+  quern::Shape shape, strides;
+  std::int64_t last = 0;
+  bool empty = false;
+  for (std::size_t i = 0; i < array.ndim(); ++i) {
+    shape.push_back(static_cast<std::int64_t>(array.shape(i)));
+    strides.push_back(array.stride(i));
+    last += (shape.back() - 1) * strides.back();
+    empty |= shape.back() == 0;
+  }
+  // NumPy vouches that the memory is as large as shape and strides say.
+  const std::size_t bytes = empty ? 0 : static_cast<std::size_t>(last + 1) * array.itemsize();
+  auto* owner = new Array(array);
+  try {
+    return quern::Value::Wrap(
+        dtype, shape, strides, const_cast<void*>(array.data()), bytes,
+        [](void* user, void*) {
+          nb::gil_scoped_acquire gil;
+          delete static_cast<Array*>(user);
+        },
+        owner);
+  } catch (...) {
+    delete owner;
+    throw;
+  }
+}
+
+// A tensor as an array that shares its memory; sub-byte types as their bytes.
+nb::object ToArray(const quern::Value& value) {
+  std::vector<std::size_t> shape;
+  std::vector<std::int64_t> strides;
+  const quern::Shape dims = value.shape(), steps = value.strides();
+  if (quern_dtype_block_elements(value.dtype()) == 1) {
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      shape.push_back(static_cast<std::size_t>(dims[i]));
+      strides.push_back(steps[i]);
+    }
+  } else {
+    shape.push_back(value.bytes());
+    strides.push_back(1);
+  }
+  auto* kept = new quern::Value(value);
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<quern::Value*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy>(value.raw_data(), shape.size(), shape.data(), owner, strides.data(),
+                                         ArrayDType(value.dtype())));
+}
+
+nb::list StringList(const quern::Value& value) {
+  nb::list texts;
+  for (std::int64_t i = 0; i < value.num_elements(); ++i) {
+    const std::string text = value.string(static_cast<std::size_t>(i));
+    texts.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape")));
+  }
+  return texts;
+}
+
+nb::tuple DescribePort(const quern_port& port) {
+  nb::list shape;
+  for (std::int32_t i = 0; i < port.rank; ++i) {
+    if (port.dims[i] >= 0) {
+      shape.append(port.dims[i]);
+    } else {
+      shape.append(nb::str(port.symbols[i]));
+    }
+  }
+  return nb::make_tuple(nb::str(port.name), nb::str(port.type_text), shape, static_cast<int>(port.kind), port.dtype);
+}
+
+class PySession {
+ public:
+  PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
+            const std::string& precision) {
+    quern::SessionOptions options;
+    options.threads = threads;
+    options.cpu = cpu;
+    options.providers = std::move(providers);
+    options.precision = precision;
+    if (nb::isinstance<nb::str>(source)) {
+      const auto path = nb::cast<std::string>(source);
+      nb::gil_scoped_release release;
+      session_.emplace(quern::Model::Load(path), options);
+    } else {
+      const auto bytes = nb::cast<nb::bytes>(source);
+      const std::string_view view(bytes.c_str(), bytes.size());
+      nb::gil_scoped_release release;
+      session_.emplace(quern::Model::LoadMemory(view), options);
+    }
+  }
+
+  nb::list Inputs() const {
+    nb::list ports;
+    for (std::size_t i = 0; i < session_->num_inputs(); ++i) ports.append(DescribePort(session_->input(i)));
+    return ports;
+  }
+  nb::list Outputs() const {
+    nb::list ports;
+    for (std::size_t i = 0; i < session_->num_outputs(); ++i) ports.append(DescribePort(session_->output(i)));
+    return ports;
+  }
+
+  std::string Facts(const std::string& stage) const {
+    nb::gil_scoped_release release;
+    return session_->Facts(stage);
+  }
+  quern::Session& session() { return *session_; }
+
+ private:
+  std::optional<quern::Session> session_;
+};
+
+// feeds: a Value or None per input; want: a flag per output, None comes for those that are not wanted.
+nb::list RunSession(PySession& self, nb::list feeds, nb::list want) {
+  std::vector<quern::Value> inputs, outputs;
+  for (nb::handle feed : feeds) inputs.push_back(feed.is_none() ? quern::Value() : nb::cast<quern::Value>(feed));
+  std::vector<std::uint8_t> flags;
+  for (nb::handle flag : want) flags.push_back(nb::cast<bool>(flag));
+  quern_run_options options;
+  quern_run_options_init(&options);
+  options.want = flags.data();
+  {
+    nb::gil_scoped_release release;
+    self.session().RunInto(inputs, outputs, &options);
+  }
+  nb::list result;
+  for (quern::Value& v : outputs) {
+    if (v) {
+      result.append(nb::cast(std::move(v)));
+    } else {
+      result.append(nb::none());
+    }
+  }
+  return result;
+}
+
+void TranslateError(const std::exception_ptr& pointer, void*) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const quern::Error& e) {
+    try {
+      const nb::object type = nb::module_::import_("quern._errors").attr("of_status")(static_cast<int>(e.status()));
+      PyErr_SetString(type.ptr(), e.what());
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_quern, m) {
+  nb::register_exception_translator(TranslateError);
+  m.attr("version") = quern_version();
+
+  nb::class_<quern::Value>(m, "Value")
+      .def_static("array", &WrapArray, "array"_a, "dtype"_a = 0)
+      .def_static("strings", [](const quern::Shape& shape,
+                                const std::vector<std::string>& texts) { return quern::Value::Strings(shape, texts); })
+      .def_static("sequence",
+                  [](const std::vector<quern::Value>& elements) { return quern::Value::Sequence(elements); })
+      .def_static(
+          "optional",
+          [](nb::object element) {
+            return quern::Value::Optional(element.is_none() ? quern::Value() : nb::cast<quern::Value>(element));
+          },
+          nb::arg("element").none())
+      .def_static("map", [](const quern::Value& keys,
+                            const std::vector<quern::Value>& values) { return quern::Value::Map(keys, values); })
+      .def_prop_ro("kind", [](const quern::Value& v) { return static_cast<int>(v.kind()); })
+      .def_prop_ro("dtype", &quern::Value::dtype)
+      .def_prop_ro("shape", &quern::Value::shape)
+      .def("to_array", &ToArray)
+      .def("to_strings", &StringList)
+      .def("keys", &quern::Value::keys)
+      .def("__len__", &quern::Value::size)
+      .def("__getitem__", &quern::Value::element);
+
+  nb::class_<PySession>(m, "Session")
+      .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&>(), "source"_a,
+           "threads"_a, "cpu"_a, "providers"_a, "precision"_a)
+      .def("inputs", &PySession::Inputs)
+      .def("outputs", &PySession::Outputs)
+      .def("facts", &PySession::Facts)
+      .def("run", &RunSession);
+
+  m.def("set_log_level", [](int level) { quern_set_log(static_cast<quern_log_level>(level), nullptr, nullptr); });
+  m.def(
+      "cpu_facts", [](const std::string& cpu, bool measure) { return quern::CpuFacts(cpu, measure); },
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def("kernel_facts", [](const std::string& cpu, const std::string& family, std::int64_t rows, std::int64_t columns,
+                           std::int64_t depth, const std::string& types) {
+    return quern::KernelFacts(cpu, family, rows, columns, depth, types);
+  });
+}

@@ -1,0 +1,247 @@
+"""The Python package: names of onnxruntime, arrays without copies, all kinds of values, errors as exceptions."""
+
+import pathlib
+import sys
+import threading
+
+import numpy as np
+import pytest
+import quern
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
+
+
+def model_bytes(nodes, inputs, outputs, initializers=(), opset=17):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 8
+    return model.SerializeToString()
+
+
+def info(name, shape, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def one_node(op, x_dtype=TensorProto.FLOAT, y_dtype=None, shape=("n", 3), y_shape=None, **attributes):
+    """A session of a single operator on one input."""
+    node = helper.make_node(op, ["x"], ["y"], **attributes)
+    y_dtype = x_dtype if y_dtype is None else y_dtype
+    y = info("y", list(shape) if y_shape is None else y_shape, y_dtype)
+    return quern.InferenceSession(model_bytes([node], [info("x", list(shape), x_dtype)], [y]))
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return quern.InferenceSession(MODELS / "digits.onnx")
+
+
+@pytest.fixture(scope="module")
+def images():
+    return np.load(MODELS / "heldout_images.npy")
+
+
+def test_classifies_digits(digits, images):
+    labels = np.load(MODELS / "heldout_labels.npy")
+    (probability,) = digits.run(None, {"image": images})
+    assert probability.dtype == np.float32 and probability.shape == (len(images), 10)
+    assert (probability.argmax(1) == labels).mean() > 0.95
+    np.testing.assert_allclose(probability.sum(1), 1, atol=1e-5)
+
+
+def test_describes_inputs_and_outputs(digits):
+    (image,) = digits.get_inputs()
+    assert (image.name, image.type, image.shape) == ("image", "tensor(float)", ["batch", 1, 8, 8])
+    (probability,) = digits.get_outputs()
+    assert probability.name == "probability" and probability.shape[1] == 10
+    assert digits.get_providers() == ["cpu", "reference"]
+    assert quern.__version__.count(".") == 2
+
+
+def test_loads_bytes_and_options(images):
+    options = quern.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 3
+    data = (MODELS / "digits.onnx").read_bytes()
+    session = quern.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    reference = quern.InferenceSession(str(MODELS / "digits.onnx"), providers=["reference"])
+    expected = reference.run(None, {"image": images[:4]})
+    np.testing.assert_allclose(session.run(["probability"], {"image": images[:4]})[0], expected[0], atol=1e-5)
+    with pytest.raises(TypeError):
+        quern.InferenceSession(3)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a[:, ::2],  # gaps
+        lambda a: a.T,
+        lambda a: a[::-1],  # negative strides
+        lambda a: np.broadcast_to(a[:1], a.shape),
+        lambda a: a.astype(">f4"),
+        lambda a: np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view(np.float32).reshape(a.shape),  # not aligned
+    ],
+)
+def test_takes_arrays_of_any_layout(view):
+    session = one_node("Neg", shape=("n", "m"))
+    array = view(np.arange(24, dtype=np.float32).reshape(4, 6))
+    (y,) = session.run(None, {"x": array})
+    np.testing.assert_array_equal(y, -np.asarray(array))
+
+
+def test_results_outlive_the_session_and_are_their_own():
+    session = one_node("Identity")
+    x = np.ones((2, 3), np.float32)
+    (y,) = session.run(None, {"x": x})
+    x[:] = 5
+    assert (y == 1).all(), "the result must not be the caller's memory"
+    y += 1
+    del session
+    assert (y == 2).all()
+
+
+def test_inputs_are_not_kept():
+    session = one_node("Neg")
+    x = np.ones((2, 3), np.float32)
+    before = sys.getrefcount(x)
+    for _ in range(10):
+        session.run(None, {"x": x})
+    assert sys.getrefcount(x) == before
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"],
+)
+def test_element_types(dtype):
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    session = one_node("Identity", number)
+    x = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+    (y,) = session.run(None, {"x": x})
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, x)
+
+
+def test_bfloat16():
+    session = one_node("Identity", TensorProto.BFLOAT16)
+    try:
+        import ml_dtypes
+
+        x = np.array([[1.5, -2, 3]], ml_dtypes.bfloat16)
+    except ImportError:
+        x = np.array([[0x3FC0, 0xC000, 0x4040]], np.uint16)
+    (y,) = session.run(None, {"x": x})
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y.view(np.uint16), x.view(np.uint16))
+
+
+def test_strings():
+    session = one_node("Identity", TensorProto.STRING)
+    for x in (np.array([["a", "bc", "grüß"]]), np.array([["a", "bc", "grüß"]], object)):
+        (y,) = session.run(None, {"x": x})
+        assert y.dtype == object and y.tolist() == [["a", "bc", "grüß"]]
+
+
+def test_sequences():
+    ports = [helper.make_tensor_sequence_value_info(name, TensorProto.FLOAT, None) for name in "st"]
+    session = quern.InferenceSession(model_bytes([helper.make_node("Identity", ["s"], ["t"])], ports[:1], ports[1:]))
+    assert session.get_inputs()[0].type == "seq(tensor(float))"
+    parts = [np.ones((2, 3), np.float32), np.arange(2, dtype=np.float32)]
+    (got,) = session.run(None, {"s": parts})
+    parts[0][:] = 5
+    assert isinstance(got, list) and len(got) == 2
+    np.testing.assert_array_equal(got[0], np.ones((2, 3)))  # not the caller's memory
+    np.testing.assert_array_equal(got[1], [0, 1])
+    assert session.run(None, {"s": []}) == [[]]
+
+
+def test_picks_outputs_by_name():
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Abs", ["x"], ["b"])]
+    session = quern.InferenceSession(model_bytes(nodes, [info("x", [2])], [info("a", [2]), info("b", [2])]))
+    x = np.array([1, -2], np.float32)
+    b, a = session.run(["b", "a"], {"x": x})
+    assert a.tolist() == [-1, 2] and b.tolist() == [1, 2]
+    (b,) = session.run(["b"], {"x": x})
+    assert b.tolist() == [1, 2]
+    with pytest.raises(quern.InvalidArgument, match="'c'.*'a', 'b'"):
+        session.run(["c"], {"x": x})
+
+
+def test_errors_are_python_exceptions(digits, images, tmp_path):
+    with pytest.raises(ValueError, match="'picture'.*'image'"):
+        digits.run(None, {"picture": images})
+    with pytest.raises(quern.InvalidArgument, match="'image'"):
+        digits.run(None, {})
+    with pytest.raises(quern.InvalidArgument, match="f64"):
+        digits.run(None, {"image": images.astype(np.float64)})
+    with pytest.raises(quern.InvalidArgument, match="shape"):
+        digits.run(None, {"image": images[0]})
+    with pytest.raises(FileNotFoundError):
+        quern.InferenceSession(tmp_path / "missing.onnx")
+    with pytest.raises(quern.CorruptModel):
+        quern.InferenceSession((MODELS / "digits.onnx").read_bytes()[:300])
+    unknown = helper.make_node("NoSuchOperator", ["x"], ["y"], name="odd")
+    with pytest.raises(NotImplementedError, match="odd"):
+        quern.InferenceSession(model_bytes([unknown], [info("x", [1])], [info("y", [1])]))
+    assert issubclass(quern.Unsupported, quern.QuernError)
+
+
+def test_threads_share_a_session(digits, images):
+    expected = digits.run(None, {"image": images})[0]
+    wrong = []
+
+    def work(k):
+        for i in range(k, 40, 4):
+            got = digits.run(None, {"image": images[i : i + 8]})[0]
+            if not np.allclose(got, expected[i : i + 8], atol=1e-6):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_run_lets_other_threads_go_on():
+    """The GIL is not held: a Python thread counts while a product of some size is computed."""
+    n = 1024
+    weights = numpy_helper.from_array(np.ones((n, n), np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    session = quern.InferenceSession(model_bytes(nodes, [info("x", [n, n])], [info("y", [n, n])], [weights]))
+    x = np.ones((n, n), np.float32)
+    done, counted = threading.Event(), []
+
+    def count():
+        while not done.is_set():
+            counted.append(None)
+            done.wait(1e-4)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    while not counted:
+        pass
+    sys.setswitchinterval(60)  # nobody is made to give the GIL up
+    try:
+        before = len(counted)
+        for _ in range(3):
+            session.run(None, {"x": x})
+        during = len(counted) - before
+    finally:
+        sys.setswitchinterval(0.005)
+        done.set()
+        thread.join()
+    assert during > 0
+
+
+def test_facts(digits):
+    facts = digits.facts("compiled")
+    assert facts["version"] == 1
+    kernels = [n["kernel"] for n in facts["compiled"]["nodes"]]
+    assert any(k.startswith(("gemm_", "conv_", "dwconv_")) for k in kernels), kernels
+    assert quern.cpu_facts("haswell")["arch"] == "x86-64"
+    choice = quern.kernel_facts("haswell", "gemm", (128, 768, 768), "f32,f32,f32")["selection"]["call"]["chosen"]
+    assert choice.endswith("_avx2")

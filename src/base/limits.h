@@ -1,0 +1,21 @@
+// Limits on what an untrusted model may ask for. All settable; reaching one is kResourceExhausted.
+#pragma once
+
+#include <cstdint>
+
+namespace quern {
+
+struct Limits {
+  int64_t model_bytes = int64_t{64} << 30;        // a model file, or its serialized bytes in memory
+  int64_t tensor_bytes = int64_t{64} << 30;       // one tensor: initializer, constant or computed value
+  int64_t memory_bytes = int64_t{256} << 30;      // all that one session or run holds at once
+  int64_t folded_bytes = int64_t{64} << 20;       // a value that constant folding may create
+  int64_t nodes = 2'000'000;                      // in all graphs of a model together
+  int64_t attribute_elements = int64_t{1} << 28;  // in one list attribute
+  int64_t loop_iterations = int64_t{1} << 40;     // of one Loop or Scan
+  int subgraph_depth = 32;                        // graphs within graphs; readers recurse once per level
+  int type_depth = 16;                            // sequence of optional of ...
+  int rank = 32;                                  // dimensions of a tensor
+};
+
+}  // namespace quern

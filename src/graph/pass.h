@@ -1,0 +1,44 @@
+// Pass: one transformation of a Graph; PassRunner runs a list of them, named, timed, skippable, verified after each.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace quern {
+
+// One file per pass defines one of these; its header comment shows before -> after.
+struct Pass {
+  const char* name;         // "fold_constants"
+  const char* description;  // one line for --help and reports
+  // Returns the number of changes it made, or an error that names the node.
+  Result<int> (*run)(Graph& graph, const void* context);
+  bool on_subgraphs = true;  // run on each subgraph too (false: the pass enters subgraphs itself, or must not)
+};
+
+struct PassReport {
+  std::string name;
+  int changes = 0;     // of all rounds and subgraphs
+  double seconds = 0;  // verification included
+  bool skipped = false;
+};
+
+struct PassOptions {
+  std::set<std::string> skip;     // names of passes to leave out
+  int max_rounds = 4;             // the list is repeated until nothing changes, at most so often
+  const void* context = nullptr;  // handed to every pass
+  // Called after each pass that changed something, with the changes and seconds of that run; may be null.
+  void (*after)(const Graph& graph, const PassReport& report, void* user) = nullptr;
+  void* after_user = nullptr;
+};
+
+// Runs the passes in order over `graph` and its subgraphs, verifying after each pass that changed something. One report
+// per pass comes back, in the order of `passes`. Errors name the pass.
+Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* const> passes,
+                                          const PassOptions& options);
+
+}  // namespace quern

@@ -1,0 +1,82 @@
+// quern_gemm_bench: float32 products of one thread beside the FMA peak of the same run, in alternation.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/bench/gemm_case.h"
+#include "kernels/peak.h"
+
+namespace quern::kernels {
+namespace {
+
+double Median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+constexpr char kUsage[] =
+    "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [MxNxK...]\n"
+    "Float32 products on one thread; GFLOP/s and share of the FMA peak measured in the same run, medians over rounds.\n"
+    "Default shapes: 512, 1024 and 2048 squared. QUERN_CPU sets the CPU where --cpu does not.\n";
+
+int Main(int argc, char** argv) {
+  std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
+  std::string row;
+  int rounds = 9;
+  double seconds = 0.25;
+  std::vector<const char*> shapes;
+  for (int i = 1; i < argc; ++i) {
+    const auto value = [&](const char* name) {
+      return !std::strcmp(argv[i], name) && i + 1 < argc ? argv[++i] : nullptr;
+    };
+    if (const char* v = value("--cpu")) {
+      spec = v;
+    } else if (const char* r = value("--row")) {
+      row = r;
+    } else if (const char* n = value("--rounds")) {
+      rounds = std::max(1, std::atoi(n));
+    } else if (const char* s = value("--seconds")) {
+      seconds = std::atof(s);
+    } else if (argv[i][0] == '-') {
+      std::fputs(kUsage, std::strcmp(argv[i], "--help") ? stderr : stdout);
+      return std::strcmp(argv[i], "--help") ? 2 : 0;
+    } else {
+      shapes.push_back(argv[i]);
+    }
+  }
+  if (shapes.empty()) shapes = {"512x512x512", "1024x1024x1024", "2048x2048x2048"};
+  const Result<CpuInfo> cpu = CpuFromSpec(spec);
+  if (!cpu.ok()) return std::fprintf(stderr, "%s\n", cpu.status().message().c_str()), 2;
+  if (const Status can = CheckCanRun(*cpu); !can.ok()) return std::fprintf(stderr, "%s\n", can.message().c_str()), 2;
+  std::printf("cpu %s on %s, peak loop fma %s, one thread\n", cpu->name.c_str(), HostCpu().model.c_str(),
+              FmaSliceName(cpu->facts()));
+  for (const char* shape : shapes) {
+    size_t m = 0, n = 0, k = 0;
+    if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
+    Result<GemmCase> made = GemmCase::Make(*cpu, m, n, k, row);
+    if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
+    GemmCase& c = *made;
+    c.Run();
+    c.Run();
+    std::vector<double> speed, peak, share;
+    for (int r = 0; r < rounds; ++r) {
+      // The order changes from round to round, so that neither always follows the other.
+      const double first = r % 2 ? c.Slice(seconds) : MeasureFmaSlice(cpu->facts(), seconds / 2);
+      const double second = r % 2 ? MeasureFmaSlice(cpu->facts(), seconds / 2) : c.Slice(seconds);
+      speed.push_back(r % 2 ? first : second);
+      peak.push_back(r % 2 ? second : first);
+      share.push_back(speed.back() / peak.back());
+    }
+    const GemmPlan& p = c.plan().gemm;
+    std::printf("%-16s %7.1f GFLOP/s of %7.1f  %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n", shape,
+                Median(speed), Median(peak), 100 * Median(share), c.row_name().c_str(), p.k_block, p.n_block,
+                p.m_block);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace quern::kernels
+
+int main(int argc, char** argv) { return quern::kernels::Main(argc, argv); }

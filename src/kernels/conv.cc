@@ -1,0 +1,408 @@
+// Convolution over gemm_core: geometry, weights, padding, zero points, groups.
+#include "kernels/conv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "ukernel/convert.h"
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::EpilogueKind;
+using ukernel::RoundUp;
+
+// Kernels over fewer channels than a vector holds waste most of each K segment, so a row of taps becomes one segment.
+constexpr size_t kFoldChannels = 16;
+// Entries are spread over threads, whole, when there are at least this many for each thread.
+constexpr size_t kEntriesPerSlot = 2;
+
+bool IsInteger(Format f) { return f == Format::kI8 || f == Format::kU8; }
+bool IsSplit(Format f) { return f == Format::kBf16x2 || f == Format::kBf16x3; }
+bool IsReduction(const EpilogueOp& op) {
+  return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
+}
+
+size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
+  const size_t reach = dilation * (kernel - 1) + 1;
+  const size_t padded = in + before + after;
+  return padded < reach ? 0 : (padded - reach) / stride + 1;
+}
+
+bool IsPointwise(const ConvProblem& p) {
+  return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
+         p.pad_left == 0 && p.pad_bottom == 0 && p.pad_right == 0;
+}
+
+Status Check(const ConvProblem& p) {
+  if (p.groups == 0 || p.in_channels == 0 || p.out_channels == 0 || p.in_channels % p.groups ||
+      p.out_channels % p.groups) {
+    return InvalidArgument(std::to_string(p.in_channels) + " input and " + std::to_string(p.out_channels) +
+                           " output channels do not divide into " + std::to_string(p.groups) + " groups");
+  }
+  if (p.kernel_h == 0 || p.kernel_w == 0 || p.stride_h == 0 || p.stride_w == 0 || p.dilation_h == 0 ||
+      p.dilation_w == 0) {
+    return InvalidArgument("kernel, stride and dilation must be at least 1");
+  }
+  return OkStatus();
+}
+
+// [0, total) in even pieces over the executor; f(begin, end).
+template <class F>
+Status ForEach(const RunResources& r, int slots, size_t total, F f) {
+  if (slots <= 1) {
+    f(size_t{0}, total);
+    return OkStatus();
+  }
+  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return r.executor->ParallelFor(
+      static_cast<int64_t>(total), 1,
+      [&](int, int64_t begin, int64_t end) { f(static_cast<size_t>(begin), static_cast<size_t>(end)); }, r.cancel,
+      slots);
+}
+
+}  // namespace
+
+Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
+                          Executor& executor, SelectionReport* report) {
+  QUERN_RETURN_IF_ERROR(Check(problem));
+  Conv c;
+  c.problem_ = problem;
+  c.cpu_ = options.cpu;
+  const size_t group_in = problem.in_channels / problem.groups, group_out = problem.out_channels / problem.groups;
+  c.folded_ = problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 && group_in < kFoldChannels;
+  c.gemm_.lhs = problem.lhs;
+  c.gemm_.rhs = problem.rhs;
+  c.gemm_.n = group_out;
+  c.gemm_.k = c.folded_ ? group_in * problem.kernel_w : group_in;
+  c.gemm_.segments = c.folded_ ? problem.kernel_h : problem.kernel_h * problem.kernel_w;
+  c.gemm_.precision = problem.precision;
+  c.gemm_.expected_m = problem.expected_pixels;
+  c.gemm_.lhs_form = IsPointwise(problem) ? ukernel::kLhsRows : ukernel::kLhsRowPointers;
+  QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.gemm_, options, report));
+  c.eligible_ = EligibleRows(c.gemm_, options, layout);
+  SelectOptions all = options;
+  all.force_row = {};
+  c.fallbacks_ = EligibleRows(c.gemm_, all, layout);
+
+  // The packer walks (segment, k, n) with one stride each; what does not fit that is put in order first.
+  const size_t element = FormatBytes(problem.rhs);
+  ukernel::RhsSource source{
+      .format = problem.rhs, .data = weights.data, .k_stride = weights.i_stride, .n_stride = weights.o_stride};
+  AlignedBuffer ordered;
+  source.segment_stride = c.folded_ ? weights.h_stride : weights.w_stride;
+  const bool one_stride =
+      c.folded_
+          ? weights.w_stride == static_cast<ptrdiff_t>(group_in) * weights.i_stride
+          : problem.kernel_h == 1 || weights.h_stride == static_cast<ptrdiff_t>(problem.kernel_w) * weights.w_stride;
+  if (!one_stride) {
+    const size_t taps = problem.kernel_h * problem.kernel_w;
+    QUERN_ASSIGN_OR_RETURN(ordered, AlignedBuffer::Allocate(problem.out_channels * taps * group_in * element));
+    char* to = ordered.as<char>();
+    for (size_t o = 0; o < problem.out_channels; ++o) {
+      for (size_t t = 0; t < taps; ++t) {
+        const char* from = static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(o) * weights.o_stride +
+                           static_cast<ptrdiff_t>(t / problem.kernel_w) * weights.h_stride +
+                           static_cast<ptrdiff_t>(t % problem.kernel_w) * weights.w_stride;
+        for (size_t i = 0; i < group_in; ++i, to += element) {
+          std::memcpy(to, from + static_cast<ptrdiff_t>(i) * weights.i_stride, element);
+        }
+      }
+    }
+    const ptrdiff_t e = static_cast<ptrdiff_t>(element);
+    source.data = ordered.data();
+    source.k_stride = e;
+    source.segment_stride = e * static_cast<ptrdiff_t>(c.gemm_.k);
+    source.n_stride = e * static_cast<ptrdiff_t>(taps * group_in);
+  }
+  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, executor, options.cpu, problem.groups,
+                                                     source.n_stride * static_cast<ptrdiff_t>(group_out)));
+  return c;
+}
+
+const GemmKernel* Conv::RowFor(size_t pixels) const {
+  return SelectRow(eligible_, gemm_, cpu_, weights_.layout(), pixels);
+}
+
+Format Conv::accumulator() const { return eligible_.front()->dst; }
+
+size_t Conv::OutHeight(size_t in_h) const {
+  const ConvProblem& p = problem_;
+  return OutExtent(in_h, p.pad_top, p.pad_bottom, p.kernel_h, p.dilation_h, p.stride_h);
+}
+
+size_t Conv::OutWidth(size_t in_w) const {
+  const ConvProblem& p = problem_;
+  return OutExtent(in_w, p.pad_left, p.pad_right, p.kernel_w, p.dilation_w, p.stride_w);
+}
+
+ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
+  ConvPlan p;
+  const size_t element = FormatBytes(problem_.lhs);
+  p.out_h = OutHeight(args.in_h);
+  p.out_w = OutWidth(args.in_w);
+  p.plain_rows = IsPointwise(problem_);
+  if (p.plain_rows && args.in_row_stride != static_cast<ptrdiff_t>(args.in_w) * args.in_pixel_stride) p.lines = p.out_h;
+  p.entries = args.images * problem_.groups * p.lines;
+  const size_t m = p.lines > 1 ? p.out_w : p.out_h * p.out_w;
+  const bool has_pads = problem_.pad_top || problem_.pad_left || problem_.pad_bottom || problem_.pad_right;
+  p.pad_input = folded_ && (has_pads || args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
+
+  const GemmKernel& row = *RowFor(m);
+  const GemmKernel* fallback = nullptr;
+  if (IsSplit(row.lhs) || IsSplit(row.consumed.element)) {
+    fallback = SelectSplitFallback(fallbacks_, gemm_, cpu_, weights_.layout(), m);
+  }
+  bool reduces = false;
+  for (size_t i = 0; i < args.op_count; ++i) reduces |= IsReduction(args.ops[i]);
+  const size_t slots = static_cast<size_t>(std::max(concurrency, 1));
+  p.parallel_entries = slots > 1 && p.entries >= kEntriesPerSlot * slots && !reduces;
+  const GemmShape shape{.m = m, .image = !p.plain_rows, .ops = args.ops, .op_count = args.op_count};
+  p.gemm = PlanGemm(gemm_, cpu_, weights_.choice(), row, fallback, shape, p.parallel_entries ? 1 : concurrency);
+  p.slots = p.parallel_entries ? concurrency : p.gemm.slots;
+
+  size_t at = 0;
+  const auto take = [&](size_t bytes) {
+    const size_t begin = at;
+    at = RoundUp(at + bytes, ukernel::kPackAlignment);
+    return begin;
+  };
+  p.zero_row_offset = take(gemm_.k * element);
+  p.area_offset = at;
+  at = 0;
+  if (p.pad_input) {
+    p.padded_h = args.in_h + problem_.pad_top + problem_.pad_bottom;
+    p.padded_w = args.in_w + problem_.pad_left + problem_.pad_right;
+    p.padded_offset = take(p.padded_h * p.padded_w * problem_.in_channels * element);
+  }
+  if (IsInteger(problem_.lhs)) {
+    p.pixel_sums_offset = take(args.in_h * args.in_w * 4);
+    p.row_sums_offset = take(p.out_h * p.out_w * 4);
+    p.zeros_offset = take(gemm_.n * 4);
+  }
+  p.core_offset = take(p.gemm.workspace_bytes);
+  p.area_stride = RoundUp(at, 4096) + ukernel::kPackAlignment;
+  p.workspace_bytes = p.area_offset + p.area_stride * (p.parallel_entries ? slots : 1);
+  return p;
+}
+
+namespace {
+
+// One run; its entries are independent but for the areas of the workspace.
+class ConvRun {
+ public:
+  ConvRun(const ConvProblem& problem, const GemmProblem& gemm, const PackedRhs& weights, bool folded,
+          const ConvPlan& plan, const ConvArgs& args, const RunResources& resources)
+      : c_(problem),
+        gemm_(gemm),
+        weights_(weights),
+        folded_(folded),
+        p_(plan),
+        a_(args),
+        r_(resources),
+        element_(FormatBytes(problem.lhs)) {}
+
+  void FillZeroRow() const {
+    std::memset(static_cast<char*>(r_.workspace) + p_.zero_row_offset, padding(), gemm_.k * element_);
+  }
+
+  Status Run(size_t entry, size_t area) {
+    char* base = static_cast<char*>(r_.workspace) + p_.area_offset + area * p_.area_stride;
+    const size_t line = entry % p_.lines, group = entry / p_.lines % c_.groups, image = entry / p_.lines / c_.groups;
+    const size_t group_in = c_.in_channels / c_.groups, group_out = gemm_.n;
+    const char* input = static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image) * a_.in_image_stride +
+                        group * group_in * element_;
+    GemmOperands g;
+    ImageRows rows;
+    if (p_.plain_rows) {
+      g.lhs = input + static_cast<ptrdiff_t>(line) * a_.in_row_stride;
+      g.lhs_row_stride = a_.in_pixel_stride;
+    } else {
+      QUERN_RETURN_IF_ERROR(DescribeRows(input, base, &rows));
+      g.image = &rows;
+    }
+    g.rhs = weights_.data(group);
+    EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
+    size_t count = 0;
+    if (IsInteger(c_.lhs)) {
+      const size_t line_begin = line * p_.out_w;
+      QUERN_RETURN_IF_ERROR(AddZeroPoints(input, group, line_begin, g.rhs, base, ops, &count));
+    }
+    for (size_t i = 0; i < a_.op_count; ++i) {
+      EpilogueOp op = a_.ops[i];
+      const ptrdiff_t moved = static_cast<ptrdiff_t>(image) * a_.op_image_strides[i];
+      if (op.data) op.data = static_cast<const char*>(op.data) + moved;
+      if (op.out) op.out = static_cast<char*>(op.out) + moved;
+      ops[count++] = MovedDown(MovedRight(op, group * group_out), line * p_.out_w);
+    }
+    g.ops = ops;
+    g.op_count = count;
+    g.dst = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(image) * a_.dst_image_stride +
+            static_cast<ptrdiff_t>(line * p_.out_w) * a_.dst_pixel_stride +
+            group * group_out * FormatBytes(p_.gemm.dst_format);
+    g.dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride);
+    RunResources inner = r_;
+    inner.workspace = base + p_.core_offset;
+    inner.workspace_bytes = p_.gemm.workspace_bytes;
+    if (p_.parallel_entries) inner.cancel = nullptr;  // the region over the entries looks at it
+    return RunGemm(p_.gemm, g, inner);
+  }
+
+ private:
+  int slots() const { return p_.parallel_entries ? 1 : p_.slots; }
+  int padding() const { return IsInteger(c_.lhs) ? a_.input_zero_point & 0xff : 0; }
+
+  Status DescribeRows(const char* input, char* base, ImageRows* rows) {
+    *rows = {.image = input,
+             .pixel_stride = a_.in_pixel_stride,
+             .row_stride = a_.in_row_stride,
+             .in_h = a_.in_h,
+             .in_w = a_.in_w,
+             .out_w = p_.out_w,
+             .kernel_h = c_.kernel_h,
+             .kernel_w = folded_ ? 1 : c_.kernel_w,
+             .stride_h = c_.stride_h,
+             .stride_w = c_.stride_w,
+             .dilation_h = c_.dilation_h,
+             .dilation_w = c_.dilation_w,
+             .pad_top = c_.pad_top,
+             .pad_left = c_.pad_left,
+             .zero_row = static_cast<char*>(r_.workspace) + p_.zero_row_offset};
+    if (!p_.pad_input) return OkStatus();
+    char* padded = base + p_.padded_offset;
+    const size_t pixel = c_.in_channels * element_, line = p_.padded_w * pixel;
+    rows->image = padded;
+    rows->pixel_stride = static_cast<ptrdiff_t>(pixel);
+    rows->row_stride = static_cast<ptrdiff_t>(line);
+    rows->in_h = p_.padded_h;
+    rows->in_w = p_.padded_w;
+    rows->pad_top = rows->pad_left = 0;
+    if (input == padded_input_ && padded == padded_to_) return OkStatus();
+    padded_input_ = input;
+    padded_to_ = padded;
+    return ForEach(r_, slots(), p_.padded_h, [&](size_t begin, size_t end) {
+      for (size_t y = begin; y < end; ++y) {
+        char* to = padded + y * line;
+        if (y < c_.pad_top || y >= c_.pad_top + a_.in_h) {
+          std::memset(to, padding(), line);
+          continue;
+        }
+        std::memset(to, padding(), c_.pad_left * pixel);
+        to += c_.pad_left * pixel;
+        const char* from = input + static_cast<ptrdiff_t>(y - c_.pad_top) * a_.in_row_stride;
+        if (a_.in_pixel_stride == static_cast<ptrdiff_t>(pixel)) {
+          std::memcpy(to, from, a_.in_w * pixel);
+        } else {
+          for (size_t x = 0; x < a_.in_w; ++x) {
+            std::memcpy(to + x * pixel, from + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride, pixel);
+          }
+        }
+        std::memset(to + a_.in_w * pixel, padding(), c_.pad_right * pixel);
+      }
+    });
+  }
+
+  // sum (a - za)(w - zw) = sum a*w' - za * sum w' - zw' * (sum a - K*za), where w' and zw' are what is stored (u8 less
+  // 128) and padding is za.
+  Status AddZeroPoints(const char* input, size_t group, size_t first_pixel, const std::byte* rhs, char* base,
+                       EpilogueOp* ops, size_t* count) {
+    const int32_t za = a_.input_zero_point;
+    if (za != 0) {
+      ops[(*count)++] = {
+          .kind = EpilogueKind::kAddOuterScalar, .data2 = rhs + weights_.geometry().sums_offset, .integer = -za};
+    }
+    const int32_t shift = c_.rhs == Format::kU8 && weights_.layout().element == Format::kI8 ? 128 : 0;
+    int32_t* zeros = reinterpret_cast<int32_t*>(base + p_.zeros_offset);
+    int32_t* sums = reinterpret_cast<int32_t*>(base + p_.row_sums_offset);
+    bool any = false;
+    for (size_t n = 0; n < gemm_.n; ++n) {
+      zeros[n] = shift - (a_.weight_zero_points ? a_.weight_zero_points[group * gemm_.n + n] : a_.weight_zero_point);
+      any |= zeros[n] != 0;
+    }
+    if (!any) return OkStatus();
+    ops[(*count)++] = {.kind = EpilogueKind::kAddOuter, .data = sums + first_pixel, .data2 = zeros};
+    const size_t channels = c_.in_channels / c_.groups;
+    int32_t* pixels = reinterpret_cast<int32_t*>(base + p_.pixel_sums_offset);
+    QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_h, [&](size_t begin, size_t end) {
+      for (size_t y = begin; y < end; ++y) {
+        for (size_t x = 0; x < a_.in_w; ++x) {
+          const char* p =
+              input + static_cast<ptrdiff_t>(y) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride;
+          int32_t sum = -static_cast<int32_t>(channels) * za;
+          for (size_t i = 0; i < channels; ++i) {
+            sum += c_.lhs == Format::kI8 ? static_cast<int8_t>(p[i]) : static_cast<uint8_t>(p[i]);
+          }
+          pixels[y * a_.in_w + x] = sum;
+        }
+      }
+    }));
+    return ForEach(r_, slots(), p_.out_h, [&](size_t begin, size_t end) {
+      for (size_t oy = begin; oy < end; ++oy) {
+        for (size_t ox = 0; ox < p_.out_w; ++ox) sums[oy * p_.out_w + ox] = SumTaps(pixels, oy, ox);
+      }
+    });
+  }
+
+  // Over the taps inside the image: padding is za, which the pixel sums have taken away already.
+  int32_t SumTaps(const int32_t* pixels, size_t oy, size_t ox) const {
+    int32_t sum = 0;
+    for (size_t i = 0; i < c_.kernel_h; ++i) {
+      const ptrdiff_t y =
+          static_cast<ptrdiff_t>(oy * c_.stride_h + i * c_.dilation_h) - static_cast<ptrdiff_t>(c_.pad_top);
+      if (y < 0 || y >= static_cast<ptrdiff_t>(a_.in_h)) continue;
+      for (size_t j = 0; j < c_.kernel_w; ++j) {
+        const ptrdiff_t x =
+            static_cast<ptrdiff_t>(ox * c_.stride_w + j * c_.dilation_w) - static_cast<ptrdiff_t>(c_.pad_left);
+        if (x >= 0 && x < static_cast<ptrdiff_t>(a_.in_w))
+          sum += pixels[static_cast<size_t>(y) * a_.in_w + static_cast<size_t>(x)];
+      }
+    }
+    return sum;
+  }
+
+  const ConvProblem& c_;
+  const GemmProblem& gemm_;
+  const PackedRhs& weights_;
+  const bool folded_;
+  const ConvPlan& p_;
+  const ConvArgs& a_;
+  const RunResources& r_;
+  const size_t element_;
+  const char* padded_input_ = nullptr;  // the image that the area holds
+  const char* padded_to_ = nullptr;
+};
+
+}  // namespace
+
+Status Conv::Run(const ConvArgs& args, const RunResources& resources) const {
+  const int concurrency = resources.executor ? resources.executor->concurrency() : 1;
+  return Run(Plan(args, concurrency), args, resources);
+}
+
+Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources) const {
+  if (resources.workspace_bytes < plan.workspace_bytes) {
+    return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
+                           " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
+  }
+  if (plan.out_h == 0 || plan.out_w == 0 || plan.entries == 0) return OkStatus();
+  ConvRun run(problem_, gemm_, weights_, folded_, plan, args, resources);
+  run.FillZeroRow();
+  if (!plan.parallel_entries) {
+    for (size_t i = 0; i < plan.entries; ++i) QUERN_RETURN_IF_ERROR(run.Run(i, 0));
+    return OkStatus();
+  }
+  if (resources.counters) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return resources.executor->ParallelFor(
+      static_cast<int64_t>(plan.entries), 1,
+      [&](int slot, int64_t begin, int64_t end) {
+        ConvRun own(problem_, gemm_, weights_, folded_, plan, args, resources);
+        for (int64_t i = begin; i < end; ++i) {
+          // Nothing can fail here: sizes were checked, and an inner run has no executor to be cancelled.
+          (void)own.Run(static_cast<size_t>(i), static_cast<size_t>(slot)).ok();
+        }
+      },
+      resources.cancel, plan.slots);
+}
+
+}  // namespace quern::kernels

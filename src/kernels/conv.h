@@ -1,0 +1,106 @@
+// Two-dimensional convolution over NHWC without im2col: taps of the kernel are segments of K, rows of the left side are
+// addressed in place by pointers; float and int8 alike. One-dimensional kernels have height 1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/driver.h"
+#include "kernels/gemm_core.h"
+#include "kernels/packed_rhs.h"
+#include "kernels/select.h"
+
+namespace quern::kernels {
+
+struct ConvProblem {
+  Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8
+  Format rhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8
+  size_t in_channels = 0;     // of all groups
+  size_t out_channels = 0;
+  size_t groups = 1;
+  size_t kernel_h = 1, kernel_w = 1;
+  size_t stride_h = 1, stride_w = 1;
+  size_t dilation_h = 1, dilation_w = 1;
+  size_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  Precision precision = Precision::kFp32;
+  size_t expected_pixels = 0;  // output pixels of an image; 0: unknown
+};
+
+// Element (o, i, h, w) at data + the strides' sum (bytes); i counts within a group.
+struct ConvWeights {
+  const void* data = nullptr;
+  ptrdiff_t o_stride = 0, i_stride = 0, h_stride = 0, w_stride = 0;
+};
+
+// dst must not overlap any operand.
+struct ConvArgs {
+  size_t images = 1, in_h = 0, in_w = 0;
+  const void* input = nullptr;                                            // channels contiguous
+  ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
+  void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
+  ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
+  // M of the operands counts output pixels of one image, N output channels of all groups.
+  const EpilogueOp* ops = nullptr;
+  size_t op_count = 0;
+  ptrdiff_t op_image_strides[ukernel::kMaxEpilogueOps] = {};  // bytes, of each operand's `data`
+  // Integer convolutions: padding stands for the zero point.
+  int32_t input_zero_point = 0;
+  int32_t weight_zero_point = 0;
+  const int32_t* weight_zero_points = nullptr;  // [out_channels] instead
+};
+
+// The decisions for one set of shapes; a plain value. An entry is an image and a group (and a line of pixels, where the
+// lines of a 1x1 convolution's input do not follow one another).
+struct ConvPlan {
+  GemmPlan gemm;
+  size_t out_h = 0, out_w = 0;
+  size_t lines = 1;
+  size_t entries = 0;
+  bool plain_rows = false;        // 1x1, stride 1: rows of a matrix
+  bool pad_input = false;         // folded kernels: the image is copied once into a padded, dense one
+  bool parallel_entries = false;  // one task per entry; else each is split
+  int slots = 1;
+  size_t zero_row_offset = 0;                            // workspace, bytes
+  size_t area_offset = 0, area_stride = 0;               // one area, or one per slot when parallel_entries
+  size_t padded_offset = 0, padded_h = 0, padded_w = 0;  // within an area
+  size_t pixel_sums_offset = 0, row_sums_offset = 0, zeros_offset = 0, core_offset = 0;
+  size_t workspace_bytes = 0;
+};
+
+class Conv {
+ public:
+  Conv() = default;
+
+  // Selects the layout and packs the weights, which are not needed afterwards. kInvalidArgument for extents that do not
+  // go together, kUnsupported when no row serves the types.
+  static Result<Conv> Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
+                             Executor& executor, SelectionReport* report = nullptr);
+
+  const ConvProblem& problem() const { return problem_; }
+  const GemmProblem& gemm_problem() const { return gemm_; }
+  const PackedRhs& weights() const { return weights_; }
+  const GemmKernel* RowFor(size_t pixels) const;
+  Format accumulator() const;
+  bool folded() const { return folded_; }  // kw * C is one segment
+
+  // Output extent; 0 when the kernel does not fit.
+  size_t OutHeight(size_t in_h) const;
+  size_t OutWidth(size_t in_w) const;
+
+  // For Plan, pointers may be null; op kinds and all strides count.
+  ConvPlan Plan(const ConvArgs& args, int concurrency) const;
+  Status Run(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources) const;
+  Status Run(const ConvArgs& args, const RunResources& resources) const;
+
+ private:
+  ConvProblem problem_;
+  GemmProblem gemm_;
+  CpuFacts cpu_;
+  bool folded_ = false;
+  PackedRhs weights_;  // a batch per group
+  std::vector<const GemmKernel*> eligible_;
+  std::vector<const GemmKernel*> fallbacks_;  // also those that an option hides
+};
+
+}  // namespace quern::kernels

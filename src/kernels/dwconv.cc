@@ -1,0 +1,311 @@
+// Depthwise convolution: rows of the output over threads, borders and interior with their own lists of taps.
+#include "kernels/dwconv.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/gemm_core.h"
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::EpilogueKind;
+using ukernel::RoundUp;
+
+// A region with less work than this (about 20 us) stays on the calling thread.
+constexpr double kParallelCycles = 60000;
+constexpr size_t kAlign = ukernel::kPackAlignment;
+
+size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
+  const size_t reach = dilation * (kernel - 1) + 1;
+  const size_t padded = in + before + after;
+  return padded < reach ? 0 : (padded - reach) / stride + 1;
+}
+
+std::string Reason(const ukernel::DwConvKernel& r, const DwSelectOptions& o) {
+  if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
+  const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
+  if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
+  if (!o.force_row.empty() && o.force_row != ukernel::Name(r).text) return "another row is forced";
+  if (!r.run && !o.ignore_missing_bodies) return "no body in this build";
+  return "";
+}
+
+double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, size_t channels, size_t taps) {
+  const double scale = static_cast<double>(EngineScale(r.engine, cpu));
+  const double units = static_cast<double>(ukernel::CeilDiv(channels, size_t{r.lanes}));
+  return units * (static_cast<double>(taps) * static_cast<double>(r.cycles_per_tap) * scale +
+                  static_cast<double>(r.cycles_per_pixel));
+}
+
+// Output positions whose taps all lie inside: [begin, end).
+struct Interior {
+  size_t begin, end;
+};
+Interior InteriorOf(size_t in, size_t out, size_t pad, size_t kernel, size_t dilation, size_t stride) {
+  const size_t reach = dilation * (kernel - 1);
+  const size_t begin = std::min(out, ukernel::CeilDiv(pad, stride));
+  // Last x with x*stride - pad + reach <= in - 1.
+  const size_t end = in + pad <= reach ? 0 : std::min(out, (in + pad - reach - 1) / stride + 1);
+  return {begin, std::max(begin, end)};
+}
+
+bool IsReduction(const EpilogueOp& op) {
+  return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
+}
+
+}  // namespace
+
+const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwSelectOptions& options,
+                                         std::vector<DwRowCandidate>* report) {
+  const ukernel::DwConvKernel* best = nullptr;
+  double fewest = 0;
+  const size_t channels = problem.channels * problem.multiplier;
+  const auto cost = [&](const ukernel::DwConvKernel& r) {
+    return 64 * PixelCycles(r, options.cpu, channels, problem.kernel_h * problem.kernel_w);
+  };
+  for (const auto* list : options.rows) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const ukernel::DwConvKernel& r = list->rows[i];
+      if (!Reason(r, options).empty()) continue;
+      const double cycles = cost(r);
+      if (best && cycles >= fewest) continue;
+      best = &r;
+      fewest = cycles;
+    }
+  }
+  if (!report) return best;
+  report->clear();
+  for (const auto* list : options.rows) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const ukernel::DwConvKernel& r = list->rows[i];
+      DwRowCandidate c{&r, ukernel::Name(r).text, Reason(r, options), 0};
+      if (c.reason.empty()) {
+        c.cycles = cost(r);
+        if (&r != best) c.reason = CostReason(c.cycles, fewest);
+      }
+      report->push_back(std::move(c));
+    }
+  }
+  return best;
+}
+
+Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOptions& options,
+                              const ConvWeights& weights) {
+  if (problem.channels == 0 || problem.multiplier == 0 || problem.kernel_h == 0 || problem.kernel_w == 0 ||
+      problem.stride_h == 0 || problem.stride_w == 0 || problem.dilation_h == 0 || problem.dilation_w == 0) {
+    return InvalidArgument("channels, kernel, stride and dilation must be at least 1");
+  }
+  DwConv d;
+  d.problem_ = problem;
+  d.cpu_ = options.cpu;
+  d.row_ = SelectDwRow(problem, options);
+  if (!d.row_) return Unsupported("no depthwise micro-kernel for this CPU");
+  const size_t channels = problem.channels * problem.multiplier, lanes = d.row_->lanes;
+  const size_t taps = problem.kernel_h * problem.kernel_w;
+  if (taps > UINT16_MAX) return Unsupported("a depthwise kernel of " + std::to_string(taps) + " taps");
+  QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(RoundUp(channels, lanes) * taps * 4, {.zero = true}));
+  float* out = d.weights_.as<float>();
+  for (size_t c = 0; c < channels; ++c) {
+    for (size_t t = 0; t < taps; ++t) {
+      const char* from = static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(c) * weights.o_stride +
+                         static_cast<ptrdiff_t>(t / problem.kernel_w) * weights.h_stride +
+                         static_cast<ptrdiff_t>(t % problem.kernel_w) * weights.w_stride;
+      std::memcpy(out + (c / lanes * taps + t) * lanes + c % lanes, from, 4);
+    }
+  }
+  return d;
+}
+
+size_t DwConv::OutHeight(size_t in_h) const {
+  const DwConvProblem& p = problem_;
+  return OutExtent(in_h, p.pad_top, p.pad_bottom, p.kernel_h, p.dilation_h, p.stride_h);
+}
+
+size_t DwConv::OutWidth(size_t in_w) const {
+  const DwConvProblem& p = problem_;
+  return OutExtent(in_w, p.pad_left, p.pad_right, p.kernel_w, p.dilation_w, p.stride_w);
+}
+
+namespace {
+
+// Workspace: the input with repeated channels (multiplier > 1), then per slot the lists of taps and a row of results.
+struct Areas {
+  size_t expanded_bytes = 0;
+  size_t offsets = 0, indices = 0, row = 0;  // within a slot
+  size_t slot_stride = 0;
+};
+
+Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
+  Areas s;
+  const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w;
+  if (p.multiplier > 1) s.expanded_bytes = RoundUp(a.in_h * a.in_w * channels * 4, kAlign);
+  s.indices = RoundUp(taps * sizeof(ptrdiff_t), kAlign);
+  s.row = RoundUp(s.indices + taps * sizeof(uint16_t), kAlign);
+  s.slot_stride = RoundUp(s.row + out_w * channels * 4, 4096) + kAlign;
+  return s;
+}
+
+// One image, any of its output rows.
+class Rows {
+ public:
+  Rows(const DwConvProblem& problem, const ukernel::DwConvKernel& row, const float* weights, const ConvArgs& args,
+       size_t out_w, const EpilogueOp* ops, size_t fused)
+      : p_(problem),
+        row_(row),
+        weights_(weights),
+        a_(args),
+        out_w_(out_w),
+        ops_(ops),
+        fused_(fused),
+        channels_(problem.channels * problem.multiplier),
+        dst_format_(EpilogueFormat(Format::kF32, ops, args.op_count)) {}
+
+  // input: [in_h] rows of pixels that hold all output channels' operands.
+  void Run(const char* input, ptrdiff_t pixel_stride, ptrdiff_t row_stride, char* dst, size_t oy, char* slot,
+           const Areas& areas) const {
+    ptrdiff_t* offsets = reinterpret_cast<ptrdiff_t*>(slot);
+    uint16_t* indices = reinterpret_cast<uint16_t*>(slot + areas.indices);
+    const bool rest = fused_ < a_.op_count;
+    const bool in_place = FormatBytes(dst_format_) == 4;
+    char* line = dst + static_cast<ptrdiff_t>(oy * out_w_) * a_.dst_pixel_stride;
+    ukernel::DwConvArgs k;
+    k.channels = channels_;
+    k.src_pixel_stride = static_cast<ptrdiff_t>(p_.stride_w) * pixel_stride;
+    k.tap_offsets = offsets;
+    k.tap_indices = indices;
+    k.weights = weights_;
+    k.weight_taps = p_.kernel_h * p_.kernel_w;
+    k.dst_pixel_stride = rest && !in_place ? static_cast<ptrdiff_t>(channels_ * 4) : a_.dst_pixel_stride;
+    k.ops = ops_;
+    k.op_count = fused_;
+    char* out = rest && !in_place ? slot + areas.row : line;
+    const Interior x = InteriorOf(a_.in_w, out_w_, p_.pad_left, p_.kernel_w, p_.dilation_w, p_.stride_w);
+    const ptrdiff_t top = static_cast<ptrdiff_t>(oy * p_.stride_h) - static_cast<ptrdiff_t>(p_.pad_top);
+    for (size_t ox = 0; ox < out_w_;) {
+      const bool inside = ox >= x.begin && ox < x.end;
+      k.pixels = inside ? x.end - ox : 1;
+      const ptrdiff_t left = static_cast<ptrdiff_t>(ox * p_.stride_w) - static_cast<ptrdiff_t>(p_.pad_left);
+      k.tap_count = 0;
+      for (size_t i = 0; i < p_.kernel_h; ++i) {
+        const ptrdiff_t iy = top + static_cast<ptrdiff_t>(i * p_.dilation_h);
+        if (iy < 0 || iy >= static_cast<ptrdiff_t>(a_.in_h)) continue;
+        for (size_t j = 0; j < p_.kernel_w; ++j) {
+          const ptrdiff_t ix = left + static_cast<ptrdiff_t>(j * p_.dilation_w);
+          if (ix < 0 || ix >= static_cast<ptrdiff_t>(a_.in_w)) continue;
+          offsets[k.tap_count] = iy * row_stride + ix * pixel_stride;
+          indices[k.tap_count++] = static_cast<uint16_t>(i * p_.kernel_w + j);
+        }
+      }
+      k.src = input;
+      k.dst = out + static_cast<ptrdiff_t>(ox) * k.dst_pixel_stride;
+      k.m0 = oy * out_w_ + ox;
+      row_.run(k);
+      ox += k.pixels;
+    }
+    if (!rest) return;
+    const ukernel::EpilogueBlock block{.m = out_w_,
+                                       .n = channels_,
+                                       .m0 = oy * out_w_,
+                                       .n0 = 0,
+                                       .src = out,
+                                       .src_row_stride = static_cast<size_t>(k.dst_pixel_stride),
+                                       .src_format = Format::kF32,
+                                       .dst = line,
+                                       .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)};
+    ukernel::ApplyEpilogue(ops_ + fused_, a_.op_count - fused_, block);
+  }
+
+ private:
+  const DwConvProblem& p_;
+  const ukernel::DwConvKernel& row_;
+  const float* weights_;
+  const ConvArgs& a_;
+  const size_t out_w_;
+  const EpilogueOp* ops_;
+  const size_t fused_, channels_;
+  const Format dst_format_;
+};
+
+}  // namespace
+
+size_t DwConv::WorkspaceBytes(const ConvArgs& args, int concurrency) const {
+  const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w));
+  return areas.expanded_bytes + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
+}
+
+Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
+  const size_t out_h = OutHeight(args.in_h), out_w = OutWidth(args.in_w);
+  const size_t channels = problem_.channels * problem_.multiplier;
+  if (out_h == 0 || out_w == 0) return OkStatus();
+  int slots = resources.executor ? resources.executor->concurrency() : 1;
+  const double cycles =
+      PixelCycles(*row_, cpu_, channels, problem_.kernel_h * problem_.kernel_w) * static_cast<double>(out_h * out_w);
+  if (cycles < kParallelCycles) slots = 1;
+  if (resources.workspace_bytes < WorkspaceBytes(args, slots)) {
+    return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
+                           " bytes, a depthwise convolution needs " + std::to_string(WorkspaceBytes(args, slots)));
+  }
+  const Areas areas = AreasOf(problem_, args, out_w);
+  char* workspace = static_cast<char*>(resources.workspace);
+  const auto for_rows = [&](size_t rows, Task task) {
+    if (slots == 1 && !resources.cancel) {
+      task(0, 0, static_cast<int64_t>(rows));
+      return OkStatus();
+    }
+    if (slots == 1) {
+      InlineExecutor executor;
+      return executor.ParallelFor(static_cast<int64_t>(rows), 1, task, resources.cancel);
+    }
+    if (resources.counters) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
+    return resources.executor->ParallelFor(static_cast<int64_t>(rows), 1, task, resources.cancel, slots);
+  };
+  for (size_t image = 0; image < args.images; ++image) {
+    const ptrdiff_t index = static_cast<ptrdiff_t>(image);
+    const char* input = static_cast<const char*>(args.input) + index * args.in_image_stride;
+    char* dst = static_cast<char*>(args.dst) + index * args.dst_image_stride;
+    ptrdiff_t pixel_stride = args.in_pixel_stride, row_stride = args.in_row_stride;
+    if (problem_.multiplier > 1) {
+      const size_t pixel = channels * 4;
+      QUERN_RETURN_IF_ERROR(for_rows(args.in_h, [&](int, int64_t begin, int64_t end) {
+        for (int64_t y = begin; y < end; ++y) {
+          for (size_t x = 0; x < args.in_w; ++x) {
+            const float* from = reinterpret_cast<const float*>(input + y * row_stride +
+                                                               static_cast<ptrdiff_t>(x) * args.in_pixel_stride);
+            float* to = reinterpret_cast<float*>(workspace + (static_cast<size_t>(y) * args.in_w + x) * pixel);
+            for (size_t c = 0; c < problem_.channels; ++c) {
+              for (size_t j = 0; j < problem_.multiplier; ++j) *to++ = from[c];
+            }
+          }
+        }
+      }));
+      input = workspace;
+      pixel_stride = static_cast<ptrdiff_t>(pixel);
+      row_stride = static_cast<ptrdiff_t>(pixel * args.in_w);
+    }
+    EpilogueOp ops[ukernel::kMaxEpilogueOps];
+    for (size_t i = 0; i < args.op_count; ++i) {
+      ops[i] = args.ops[i];
+      const ptrdiff_t moved = index * args.op_image_strides[i];
+      if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
+      if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
+    }
+    // A row reduces over all channels: those of one pixel are computed unit by unit, so reductions stay with the
+    // driver.
+    size_t fused = FusedPrefix(row_->fused, ops, args.op_count);
+    for (size_t i = 0; i < fused; ++i) {
+      if (IsReduction(ops[i])) fused = i;
+    }
+    const Rows rows(problem_, *row_, weights_.as<float>(), args, out_w, ops, fused);
+    QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
+      char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
+      for (int64_t y = begin; y < end; ++y) {
+        rows.Run(input, pixel_stride, row_stride, dst, static_cast<size_t>(y), scratch, areas);
+      }
+    }));
+  }
+  return OkStatus();
+}
+
+}  // namespace quern::kernels

@@ -1,0 +1,69 @@
+// Depthwise convolution over NHWC, float32: each input channel has its own `multiplier` filters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/aligned_buffer.h"
+#include "kernels/conv.h"
+#include "kernels/driver.h"
+#include "ukernel/dwconv.h"
+
+namespace quern::kernels {
+
+struct DwConvProblem {
+  size_t channels = 0;    // of the input
+  size_t multiplier = 1;  // output channel c*multiplier + j comes from input channel c
+  size_t kernel_h = 1, kernel_w = 1;
+  size_t stride_h = 1, stride_w = 1;
+  size_t dilation_h = 1, dilation_w = 1;
+  size_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+};
+
+using DwTable = std::span<const ukernel::KernelList<ukernel::DwConvKernel>* const>;
+
+struct DwSelectOptions {
+  CpuFacts cpu;
+  DwTable rows = ukernel::AllDwConvKernels();
+  std::string_view force_row;
+  bool ignore_missing_bodies = false;
+};
+
+struct DwRowCandidate {
+  const ukernel::DwConvKernel* row = nullptr;
+  std::string name;
+  std::string reason;  // empty for the chosen one
+  double cycles = 0;   // per output row of 64 pixels
+};
+
+// The cheapest row that the CPU runs, null with reasons in the report if none.
+const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwSelectOptions& options,
+                                         std::vector<DwRowCandidate>* report = nullptr);
+
+class DwConv {
+ public:
+  DwConv() = default;
+
+  // weights: element (o, h, w) with o in [0, channels * multiplier); i_stride is not used.
+  static Result<DwConv> Create(const DwConvProblem& problem, const DwSelectOptions& options,
+                               const ConvWeights& weights);
+
+  const DwConvProblem& problem() const { return problem_; }
+  const ukernel::DwConvKernel* row() const { return row_; }
+  size_t packed_bytes() const { return weights_.size_bytes(); }
+  size_t OutHeight(size_t in_h) const;
+  size_t OutWidth(size_t in_w) const;
+
+  // As of Conv; zero points are not used.
+  size_t WorkspaceBytes(const ConvArgs& args, int concurrency) const;
+  Status Run(const ConvArgs& args, const RunResources& resources) const;
+
+ private:
+  DwConvProblem problem_;
+  CpuFacts cpu_;
+  const ukernel::DwConvKernel* row_ = nullptr;
+  AlignedBuffer weights_;  // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
+};
+
+}  // namespace quern::kernels

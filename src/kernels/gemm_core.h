@@ -1,0 +1,126 @@
+// The loops over micro-kernels of one matrix product: blocking, preparation of the left side, block transforms, K
+// blocks, epilogues, threads. Operator drivers (matmul, conv) describe their operands to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/driver.h"
+#include "kernels/select.h"
+#include "ukernel/quantize.h"
+#include "ukernel/transform.h"
+
+namespace quern::kernels {
+
+// Rows of a left side that are pixels of an NHWC image: row p, tap (i, j) is the pixel
+// (p / out_w * stride_h + i*dilation_h - pad_top, p % out_w * stride_w + j*dilation_w - pad_left), or zero_row outside.
+struct ImageRows {
+  const void* image = nullptr;
+  ptrdiff_t pixel_stride = 0, row_stride = 0;  // bytes
+  size_t in_h = 0, in_w = 0, out_w = 0;
+  size_t kernel_h = 1, kernel_w = 1;
+  size_t stride_h = 1, stride_w = 1;
+  size_t dilation_h = 1, dilation_w = 1;
+  size_t pad_top = 0, pad_left = 0;
+  const void* zero_row = nullptr;  // k elements of padding
+};
+
+// What a product is computed from. With `image`, lhs is not used.
+struct GemmOperands {
+  const void* lhs = nullptr;
+  ptrdiff_t lhs_row_stride = 0;  // bytes
+  const ImageRows* image = nullptr;
+  ukernel::RhsForm rhs_form = ukernel::RhsForm::kPacked;
+  const std::byte* rhs = nullptr;  // packed, of the plan's layout and problem; or the matrix in place
+  size_t rhs_k_stride = 0;         // kInPlace, bytes
+  void* dst = nullptr;
+  size_t dst_row_stride = 0;  // bytes
+  const EpilogueOp* ops = nullptr;
+  size_t op_count = 0;
+};
+
+// The most ops of one product: the caller's, and those that drivers put before them.
+inline constexpr size_t kMaxGemmOps = ukernel::kMaxEpilogueOps + 4;
+
+// One K block: `taps` segments from `tap0`, of each the elements [k0, k0 + k).
+struct KBlock {
+  size_t tap0 = 0, taps = 1;
+  size_t k0 = 0, k = 0;
+  size_t padded0 = 0, padded = 0;  // the range along the resident padded K
+};
+
+// A row with what its calls need; tiles in elements.
+struct RowBinding {
+  const GemmKernel* row = nullptr;
+  size_t tile_m = 0, tile_n = 0;
+};
+
+// Every decision on one product; a plain value. Tiles lie at fixed multiples whatever the number of threads, so results
+// have the same bits for every concurrency.
+struct GemmPlan {
+  RowBinding main;
+  RowBinding fallback;  // row null: not needed
+  const ukernel::TransformKernel* transform = nullptr;
+  const ukernel::LhsPackKernel* lhs_pack = nullptr;  // null: the generic packer
+  bool prepared = false;                             // the left side is packed first
+  CpuFacts cpu;
+  Format lhs_format = Format::kF32;  // as the operands have it
+  ukernel::RhsShape rhs_shape;
+  ukernel::RhsGeometry rhs_geometry;  // resident
+  PackLayout layout;
+  PackLayout panel_layout;              // of transformed panels
+  ukernel::RhsGeometry panel_geometry;  // one n block and K block
+  size_t vector_bytes = 0;
+  size_t m = 0, n = 0, k = 0, segments = 1;
+
+  size_t k_block = 0;  // elements of the longest K block (per tap, when taps are split)
+  size_t k_block_count = 1;
+  size_t taps_per_block = 1;        // several taps in a block, or
+  size_t k_parts = 1;               // several blocks in a tap
+  size_t n_block = 0;               // columns that are worked on before the next K block
+  size_t m_super = 0;               // rows likewise
+  size_t m_block = 0;               // rows for which a panel of the right side stays in L1
+  size_t lhs_block = 0;             // rows of the left side prepared at once
+  size_t m_parts = 1, n_parts = 1;  // tasks of the region
+  int slots = 1;
+  bool acc_in_dst = false;
+  Format acc_format = Format::kF32;
+  Format dst_format = Format::kF32;
+
+  ukernel::LhsShape lhs_shape;  // of lhs_block rows
+  ukernel::LhsGeometry lhs_geometry;
+
+  // Workspace, bytes.
+  size_t lhs_offset = 0;        // packed left side
+  size_t lhs_flags_offset = 0;  // a byte per tile of rows: its split is unsafe
+  size_t lhs_zeros_offset = 0;  // int32 negated zero points of dynamic rows with int32 accumulators
+  size_t pointers_offset = 0;   // row pointers of a prepared image
+  size_t slots_offset = 0, slot_stride = 0;
+  size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_scratch = 0;
+  size_t slot_flags = 0;  // a byte per tile of columns of the n block: the transform found its split unsafe
+  size_t workspace_bytes = 0;
+};
+
+struct GemmShape {
+  size_t m = 0;
+  bool image = false;               // rows come from an image
+  bool in_place = false;            // right side
+  const EpilogueOp* ops = nullptr;  // only kinds and formats matter; integer ops may come and go
+  size_t op_count = 0;
+};
+
+// The row must be eligible for the problem and the layout.
+GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutChoice& choice, const GemmKernel& row,
+                  const GemmKernel* fallback, const GemmShape& shape, int concurrency);
+
+// `op` as the rows from `rows` on, or the columns from `columns` on, see it: the operands of a part of the output.
+EpilogueOp MovedDown(EpilogueOp op, size_t rows);
+EpilogueOp MovedRight(EpilogueOp op, size_t columns);
+
+KBlock KBlockAt(const GemmPlan& plan, size_t index);
+
+// Computes the product in at most two parallel regions per block of prepared rows. Allocates nothing.
+Status RunGemm(const GemmPlan& plan, const GemmOperands& operands, const RunResources& resources);
+
+}  // namespace quern::kernels

@@ -1,0 +1,56 @@
+// PackedRhs: the right side of a product in its resident form, packed once and immutable.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/aligned_buffer.h"
+#include "base/status.h"
+#include "kernels/select.h"
+#include "parallel/executor.h"
+#include "ukernel/pack.h"
+
+namespace quern::kernels {
+
+// Move-only. Several batches (groups of a convolution, a constant batched operand) lie one after another.
+class PackedRhs {
+ public:
+  PackedRhs() = default;
+
+  // Packs `batches` right sides, `source_batch_stride` bytes apart (channel scales and bias: n elements apart, scales
+  // and zero points of blocks: n rows apart). Units are spread over the executor. 4-bit blocks stay 4-bit. kUnsupported
+  // when the layout cannot be made from the source.
+  static Result<PackedRhs> Pack(const GemmProblem& problem, const LayoutChoice& choice,
+                                const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                                size_t batches = 1, ptrdiff_t source_batch_stride = 0);
+
+  // Bytes that Pack makes; what a pack cache stores.
+  static size_t PackedBytes(const GemmProblem& problem, const LayoutChoice& choice, size_t batches = 1);
+
+  // Bytes packed before (64-byte aligned, PackedBytes of them), which must outlive the object.
+  static Result<PackedRhs> Borrow(const GemmProblem& problem, const LayoutChoice& choice,
+                                  std::span<const std::byte> bytes, size_t batches = 1, uint32_t pack_flags = 0);
+
+  const LayoutChoice& choice() const { return choice_; }
+  const PackLayout& layout() const { return choice_.layout; }
+  const ukernel::RhsShape& shape() const { return shape_; }
+  const ukernel::RhsGeometry& geometry() const { return geometry_; }
+  size_t batches() const { return batches_; }
+  size_t packed_bytes() const { return geometry_.total_bytes * batches_; }
+  const std::byte* data(size_t batch = 0) const { return data_ + batch * geometry_.total_bytes; }
+  uint32_t pack_flags() const { return pack_flags_; }  // ukernel::PackFlags
+
+ private:
+  LayoutChoice choice_;
+  ukernel::RhsShape shape_;
+  ukernel::RhsGeometry geometry_;
+  size_t batches_ = 0;
+  uint32_t pack_flags_ = 0;
+  AlignedBuffer owned_;
+  const std::byte* data_ = nullptr;
+};
+
+// The shape that packers and geometry see for a problem.
+ukernel::RhsShape RhsShapeOf(const GemmProblem& problem, const LayoutChoice& choice);
+
+}  // namespace quern::kernels

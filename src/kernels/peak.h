@@ -1,0 +1,39 @@
+// What this machine can do: measured peaks of its multiply-add engines and its read bandwidth, on one core.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+
+namespace quern::kernels {
+
+struct Peak {
+  std::string name;  // "fma avx512", "vnni avx512", "amx int8", "amx bf16", "read l2", "read memory"
+  std::string unit;  // "GFLOP/s", "GOP/s", "GB/s"
+  double value = 0;  // the median over the rounds
+  double best = 0;
+};
+
+struct PeakOptions {
+  int rounds = 7;  // alternating over the measurements
+  double seconds_per_round = 0.05;
+  bool bandwidth = true;
+};
+
+// Runs every loop that `cpu` and this host have, in alternation, on the calling thread: at least 12 independent
+// accumulators in registers, random data.
+std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options = {});
+
+// Seconds of processor time that the calling thread has used: other processes on the core do not count. What slices are
+// timed with.
+double ThreadSeconds();
+
+// One timed slice of the FMA loop of the widest engine that `cpu` has: GFLOP/s. For benchmarks that alternate it with
+// the code that they measure.
+double MeasureFmaSlice(const CpuFacts& cpu, double seconds);
+// The ISA whose loop MeasureFmaSlice runs: "avx512".
+const char* FmaSliceName(const CpuFacts& cpu);
+
+}  // namespace quern::kernels

@@ -1,0 +1,129 @@
+// Selection of micro-kernels in two stages, both pure functions of (problem, CPU, table of rows): at load the resident
+// layout of the right side, per call the row for M. Every rejected layout and row gives its reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "base/status.h"
+#include "ukernel/gemm.h"
+#include "ukernel/pack.h"
+
+namespace quern::kernels {
+
+using ukernel::Format;
+using ukernel::GemmKernel;
+using ukernel::PackLayout;
+using ukernel::Precision;
+
+using RowTable = std::span<const ukernel::KernelList<GemmKernel>* const>;
+
+// What is multiplied: [M, K] x [K, N] with K = segments * k. M is not part of it.
+struct GemmProblem {
+  Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8, or kI8d: float32 rows, quantized at run time
+  Format rhs = Format::kF32;  // of the source: kF32 kF16 kBf16 kI8 kU8 kU4 kU2 kQ4_0 kQ4_1 kQ8_0
+  size_t n = 0;
+  size_t k = 0;                       // per segment
+  size_t segments = 1;                // taps of a convolution
+  size_t block = 0;                   // block-quantized sources: elements along K per scale (GGUF: 32)
+  Format scale = Format::kNone;       // of their scales: kF32 kF16 kBf16 (GGUF: kF16)
+  Format zero_point = Format::kNone;  // kU8: integer zero points given; kF32: float zero points or minima
+  bool channel_scales = false;        // kI8d by kI8: float32 scale per output channel
+  Precision precision = Precision::kFp32;
+  size_t expected_m = 0;        // 0: unknown
+  bool rhs_constant = true;     // else the right side is given at run time and packed (or read in place) per call
+  bool rhs_contiguous = false;  // run-time right side: its columns are contiguous, so it may be read in place
+  ukernel::LhsForm lhs_form = ukernel::kLhsRows;  // how the driver will address the left side
+  bool allow_expansion = false;  // block-quantized weights may become float32 in memory (8 times larger)
+};
+
+// What selection may choose from, and for whom.
+struct SelectOptions {
+  CpuFacts cpu;
+  RowTable rows = ukernel::AllGemmKernels();
+  std::span<const std::string_view> disabled;  // ISA names whose rows are off
+  std::string_view force_row;                  // only the row of this name (tests, experiments)
+  bool ignore_missing_bodies = false;          // the CPU is not this host: rows without a body count
+};
+
+// The Ms that the load stage weighs when none is expected.
+inline constexpr size_t kSelectionM[] = {1, 16, 128, 1024};
+inline constexpr size_t kSelectionMCount = 4;
+
+struct LayoutCandidate {
+  PackLayout layout;
+  std::string name;  // LayoutName
+  double score = 0;  // mean over Ms of cycles / fewest cycles of any layout; 1 is best
+  size_t resident_bytes = 0;
+  double cycles[kSelectionMCount] = {};           // by the best row for each M; 0: no row
+  const GemmKernel* rows[kSelectionMCount] = {};  // that row
+  std::string reason;                             // why not; empty for the chosen one
+};
+
+struct RowCandidate {
+  const GemmKernel* row = nullptr;
+  std::string name;    // ukernel::Name
+  double cycles = 0;   // 0: rejected before costing
+  std::string reason;  // why not; empty for the chosen one
+};
+
+// Everything that one stage looked at; filled only when asked for.
+struct SelectionReport {
+  std::vector<LayoutCandidate> layouts;  // load stage, chosen first
+  std::vector<RowCandidate> rows;        // every row of the table, chosen first, then by cycles, then the rejected
+};
+
+struct LayoutChoice {
+  PackLayout layout;
+  size_t vector_bytes = 0;  // of scaled units
+  bool operator==(const LayoutChoice&) const = default;
+};
+
+// "f32 [N/16][K][16]", "qb4w [N/16][K/8][16][8] bf16 scales, sums"; scaled units as "4v".
+std::string LayoutName(const PackLayout& layout);
+
+// Why `row` cannot serve the problem on this CPU with the right side resident as `layout` (null: any of its layouts);
+// empty if it can. Reasons: "needs sme2", "no body in this build", "K % 32 != 0", "precision fp32-fast not allowed",
+// "layout f32 [N/8][K][8]"...
+std::string RejectionReason(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
+                            const LayoutChoice* layout);
+
+// Estimated cycles of the whole product on one core by `row`: tiles, block transforms, preparation of the left side,
+// packing of a run-time right side, and memory traffic. The layout must be one that the row accepts.
+double EstimateCycles(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout,
+                      size_t m);
+
+// "cost 1.8x of best": why something that would serve was not chosen.
+std::string CostReason(double cycles, double best);
+
+// Whether a call with M rows reads a run-time right side where it is. Packing pays off over many rows, and always where
+// the columns are far apart (every k another page).
+bool ReadsInPlace(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, size_t m);
+
+// Load stage. kUnsupported, with the reasons, when no row can serve the problem.
+Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOptions& options,
+                                  SelectionReport* report = nullptr);
+
+// Rows that can serve the problem with this layout, in table order. Allocates; drivers call it once.
+std::vector<const GemmKernel*> EligibleRows(const GemmProblem& problem, const SelectOptions& options,
+                                            const LayoutChoice& layout);
+
+// Call stage: the cheapest of `eligible` for M rows; null when it is empty. Allocates nothing.
+const GemmKernel* SelectRow(std::span<const GemmKernel* const> eligible, const GemmProblem& problem,
+                            const CpuFacts& cpu, const PackLayout& layout, size_t m);
+
+// Call stage with everything it looked at. Null row: every candidate in the report says why.
+const GemmKernel* ExplainRow(const GemmProblem& problem, const SelectOptions& options, const LayoutChoice& layout,
+                             size_t m, SelectionReport* report);
+
+// Float32 weights kept as such serve also where a split in bf16 terms is unsafe: the row that computes those parts, or
+// null. Only asked for rows with Format::kBf16x2 or kBf16x3 operands.
+const GemmKernel* SelectSplitFallback(std::span<const GemmKernel* const> eligible, const GemmProblem& problem,
+                                      const CpuFacts& cpu, const PackLayout& layout, size_t m);
+
+}  // namespace quern::kernels

@@ -1,0 +1,33 @@
+// The types that operators which only move elements take, as they grew with the operator sets.
+#pragma once
+
+#include "ops/op.h"
+
+namespace quern {
+
+inline constexpr TypeSet kFloat8Types = {DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ};
+
+// "All tensor types" of an operator version that came with operator set `since`.
+constexpr TypeSet AnyTypes(int since) {
+  TypeSet types = kSignedIntTypes | kUnsignedIntTypes | TypeSet{DType::kF32,    DType::kF64, DType::kF16, DType::kBool,
+                                                                DType::kString, DType::kC64, DType::kC128};
+  if (since >= 13) types = types | TypeSet{DType::kBF16};
+  if (since >= 19) types = types | kFloat8Types;
+  if (since >= 21) types = types | TypeSet{DType::kI4, DType::kU4};
+  if (since >= 23) types = types | TypeSet{DType::kF4E2M1};
+  if (since >= 24) types = types | TypeSet{DType::kF8E8M0};
+  if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
+  return types;
+}
+
+// Sets of inputs and outputs that many of these operators have: one tensor "data" to one of the same type.
+template <int kSince>
+inline constexpr Param kDataOfAnyType[] = {{"data", "T", AnyTypes(kSince)}};
+template <int kSince>
+inline constexpr Param kOutputOfAnyType[] = {{"output", "T", AnyTypes(kSince)}};
+
+inline constexpr TypeSet kBoolType = {DType::kBool};
+inline constexpr TypeSet kInt64Type = {DType::kI64};
+inline constexpr TypeSet kIndexTypes = {DType::kI32, DType::kI64};
+
+}  // namespace quern

@@ -1,0 +1,98 @@
+#include "ops/common/elements.h"
+
+namespace quern {
+namespace {
+
+bool IsPacked(DType dtype) { return GetDTypeInfo(dtype).block_elements > 1 && !IsBlockType(dtype); }
+int BitsOf(DType dtype) { return 8 / GetDTypeInfo(dtype).block_elements; }
+
+}  // namespace
+
+DType ElementTypeOf(const Value& value) { return value.is_tensor() ? value.tensor().dtype() : DType::kString; }
+const Shape& ShapeOf(const Value& value) { return value.is_tensor() ? value.tensor().shape() : value.strings().shape; }
+
+Result<ElementInput> ElementInput::Make(const Value& value) {
+  ElementInput in;
+  in.dtype_ = ElementTypeOf(value);
+  in.shape_ = ShapeOf(value);
+  in.keep_ = value;
+  if (!value.is_tensor()) {
+    in.data_ = value.strings().values.data();
+    return in;
+  }
+  if (IsPacked(in.dtype_)) {
+    const int bits = BitsOf(in.dtype_), per_byte = 8 / bits;
+    const auto* bytes = static_cast<const uint8_t*>(value.tensor().raw_data());
+    const int64_t n = in.num_elements();
+    in.unpacked_.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) {
+      in.unpacked_[i] = (bytes[i / per_byte] >> (i % per_byte * bits)) & ((1 << bits) - 1);
+    }
+    return in;
+  }
+  QUERN_ASSIGN_OR_RETURN(Tensor t, value.tensor().Contiguous());
+  in.data_ = t.raw_data();
+  in.keep_ = std::move(t);
+  return in;
+}
+
+Result<ElementOutput> ElementOutput::Make(EvalContext& c, int i, DType dtype, const Shape& shape) {
+  ElementOutput out;
+  out.context_ = &c;
+  out.index_ = i;
+  out.dtype_ = dtype;
+  out.shape_ = shape;
+  if (dtype == DType::kString) {
+    const std::optional<int64_t> n = CheckedProduct(shape.span());
+    if (!n || *n > c.limits().tensor_bytes / static_cast<int64_t>(sizeof(std::string))) {
+      return ResourceExhausted(c.node().Describe() + ": output " + std::to_string(i) + " would have shape " +
+                               shape.ToString() + ", more strings than the limit for one tensor allows");
+    }
+    out.strings_.shape = shape;
+    out.strings_.values.resize(static_cast<size_t>(*n));
+    return out;
+  }
+  QUERN_ASSIGN_OR_RETURN(out.tensor_, c.AllocateOutput(i, dtype, shape));
+  if (IsPacked(dtype)) out.unpacked_.resize(static_cast<size_t>(shape.num_elements()));
+  return out;
+}
+
+void* ElementOutput::Raw() {
+  if (dtype_ == DType::kString) return strings_.values.data();
+  return IsPacked(dtype_) ? unpacked_.data() : tensor_.raw_data();
+}
+
+Status ElementOutput::Finish() {
+  if (dtype_ == DType::kString) {
+    context_->SetOutput(index_, Value(std::move(strings_)));
+  } else if (IsPacked(dtype_)) {
+    const int bits = BitsOf(dtype_), per_byte = 8 / bits;
+    auto* bytes = static_cast<uint8_t*>(tensor_.raw_data());
+    std::fill_n(bytes, tensor_.bytes(), uint8_t{0});
+    for (size_t i = 0; i < unpacked_.size(); ++i) {
+      bytes[i / per_byte] |= static_cast<uint8_t>((unpacked_[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+    }
+  }
+  return OkStatus();
+}
+
+Status ReshapeToOutput(EvalContext& c, int in, int i, const Shape& shape) {
+  const Value& value = c.input_value(in);
+  if (CheckedProduct(shape.span()) != ShapeOf(value).num_elements()) {
+    return c.Error("shape " + ShapeOf(value).ToString() + " cannot become " + shape.ToString());
+  }
+  if (value.is_tensor()) {
+    c.SetOutput(i, Value(c.input(in).Reshaped(shape)));
+  } else {
+    c.SetOutput(i, Value(StringTensor{shape, value.strings().values}));
+  }
+  return OkStatus();
+}
+
+Result<std::vector<int64_t>> ReadInts(EvalContext& c, int i) {
+  Result<std::vector<int64_t>> values = ToInt64s(c.input(i));
+  if (!values.ok()) return values.status().WithContext(c.node().Describe());
+  return values;
+}
+
+}  // namespace quern

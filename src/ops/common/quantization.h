@@ -1,0 +1,37 @@
+// Which scale and zero point belong to which element in QuantizeLinear and DequantizeLinear.
+#pragma once
+
+#include "ops/op.h"
+
+namespace quern {
+
+// Checks scale (input 1) and zero point (input 2) against input 0: one of each, one per index of 'axis', or
+// (block_size) one per block along 'axis'. Output 0 has input 0's shape and element type `dtype`.
+Status InferQuantization(InferContext& context, DType dtype);
+
+// Element types that quantization is computed for.
+bool IsQuantizedInteger(DType t);
+
+// Input 0 as [outer, extent, inner] around the axis. Calls f(element, parameter) for each element.
+class QuantizationLayout {
+ public:
+  // `scale` passed InferQuantization.
+  static Result<QuantizationLayout> Make(const EvalContext& context, const Shape& x, const Shape& scale);
+
+  template <typename F>
+  void ForEach(F f) const {
+    int64_t element = 0;
+    for (int64_t o = 0; o < outer_; ++o) {
+      for (int64_t a = 0; a < extent_; ++a) {
+        const int64_t parameter = o * outer_step_ + a / block_ * block_step_;
+        for (int64_t i = 0; i < inner_; ++i) f(element++, parameter + i * inner_step_);
+      }
+    }
+  }
+
+ private:
+  int64_t outer_ = 1, extent_ = 1, inner_ = 1, block_ = 1;
+  int64_t outer_step_ = 0, block_step_ = 0, inner_step_ = 0;
+};
+
+}  // namespace quern

@@ -1,0 +1,26 @@
+// Cosh: hyperbolic cosine.
+#include <cmath>
+
+#include "ops/common/float_unary.h"
+#include "ops/common/type_sets.h"
+#include "ops/op.h"
+
+namespace quern {
+namespace {
+
+Status Evaluate(EvalContext& c) {
+  return EvaluateFloatUnary(c, [](double x) { return std::cosh(x); });
+}
+
+constexpr Param kInputs9[] = {{"input", "T", kOldFloatTypes}};
+constexpr Param kOutputs9[] = {{"output", "T", kOldFloatTypes}};
+constexpr Param kInputs22[] = {{"input", "T", kFloatTypes}};
+constexpr Param kOutputs22[] = {{"output", "T", kFloatTypes}};
+constexpr OpVersion kVersions[] = {{9, kInputs9, kOutputs9, {}, InferUnary, Evaluate},
+                                   {22, kInputs22, kOutputs22, {}, InferUnary, Evaluate}};
+
+}  // namespace
+
+extern constinit const OpDefinition kOpCosh = {"", "Cosh", kVersions};
+
+}  // namespace quern

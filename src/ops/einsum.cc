@@ -1,0 +1,196 @@
+// Einsum: sums of products over repeated letters, as numpy.einsum.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/common/dispatch.h"
+#include "ops/common/eval_infer.h"
+#include "ops/common/type_sets.h"
+#include "ops/op.h"
+
+namespace quern {
+namespace {
+
+// "ij,jk->ik" with the letters of every operand spelled out; an ellipsis becomes the letters 0, 1, ... (digits),
+// numbered so that the last dimension of each ellipsis is 'ellipsis - 1'.
+struct Equation {
+  std::vector<std::string> inputs;
+  std::string output;
+};
+
+Result<Equation> Parse(const Node& node, const std::vector<int>& ranks) {
+  const std::string text = node.GetString("equation", "");
+  const auto fails = [&](const std::string& why) {
+    return InvalidArgument(node.Describe() + ": equation '" + text + "': " + why);
+  };
+  std::vector<std::string> terms(1);
+  bool has_output = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char ch = text[i];
+    if (ch == ' ') continue;
+    if (ch == ',' && !has_output) {
+      terms.emplace_back();
+    } else if (text.compare(i, 2, "->") == 0 && !has_output) {
+      has_output = true;
+      terms.emplace_back();
+      ++i;
+    } else if (text.compare(i, 3, "...") == 0 && terms.back().find('.') == std::string::npos) {
+      terms.back() += '.';
+      i += 2;
+    } else if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')) {
+      terms.back() += ch;
+    } else {
+      return fails("unexpected character at " + std::to_string(i));
+    }
+  }
+  if (terms.size() - (has_output ? 1 : 0) != ranks.size()) return fails("the number of operands does not match");
+  int ellipsis = 0;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const bool dots = terms[i].find('.') != std::string::npos;
+    const int letters = static_cast<int>(terms[i].size()) - (dots ? 1 : 0);
+    if (dots ? letters > ranks[i] : letters != ranks[i]) {
+      return fails("operand " + std::to_string(i) + " has " + std::to_string(ranks[i]) + " dimensions");
+    }
+    if (dots) ellipsis = std::max(ellipsis, ranks[i] - letters);
+  }
+  if (ellipsis > 10) return fails("an ellipsis stands for more than 10 dimensions");
+  const auto expand = [&](const std::string& term, int count) {
+    std::string result;
+    for (const char ch : term) {
+      if (ch != '.') result += ch;
+      for (int d = ellipsis - count; ch == '.' && d < ellipsis; ++d) result += static_cast<char>('0' + d);
+    }
+    return result;
+  };
+  Equation e;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    e.inputs.push_back(expand(terms[i], ranks[i] - static_cast<int>(terms[i].size()) + 1));
+  }
+  if (has_output) {
+    e.output = expand(terms.back(), ellipsis);
+    for (const char ch : e.output) {
+      const auto has = [ch](const std::string& s) { return s.find(ch) != std::string::npos; };
+      if (std::none_of(e.inputs.begin(), e.inputs.end(), has) || std::count(e.output.begin(), e.output.end(), ch) > 1) {
+        return fails("the output is not made of distinct letters of the operands");
+      }
+    }
+    return e;
+  }
+  std::string all;
+  for (const std::string& s : e.inputs) all += s;
+  for (const char ch : std::set<char>(all.begin(), all.end())) {  // digits (the ellipsis) sort before letters
+    if (std::count(all.begin(), all.end(), ch) == 1 || (ch >= '0' && ch <= '9')) e.output += ch;
+  }
+  return e;
+}
+
+Status Infer(InferContext& c) {
+  std::vector<int> ranks;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    if (!c.input_shape(i)) {
+      c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0)));
+      return OkStatus();
+    }
+    ranks.push_back(static_cast<int>(c.input_shape(i)->size()));
+  }
+  QUERN_ASSIGN_OR_RETURN(const Equation e, Parse(c.node(), ranks));
+  std::map<char, Dim> extents;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const Dims shape = *c.input_shape(i);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const auto [it, is_new] = extents.emplace(e.inputs[i][d], shape[d]);
+      if (is_new || shape[d].is_constant(1)) continue;
+      if (it->second.is_constant() && shape[d].is_constant() && it->second.value() != 1 && !(it->second == shape[d])) {
+        return c.Error(std::string("'") + e.inputs[i][d] + "' is " + it->second.ToString() + " and " +
+                       shape[d].ToString());
+      }
+      if (shape[d].is_constant() || it->second.is_constant(1)) it->second = shape[d];
+    }
+  }
+  Dims output;
+  for (const char ch : e.output) output.push_back(extents.at(ch));
+  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(output)));
+  return OkStatus();
+}
+
+// Sums, in Acc, the products of the operands over all letters that the output lacks.
+template <typename T, typename Acc>
+void Contract(EvalContext& c, const Equation& e, const Tensor& out) {
+  const int operands = c.num_inputs();
+  std::string letters = e.output;
+  for (const std::string& s : e.inputs) {
+    for (const char ch : s) {
+      if (letters.find(ch) == std::string::npos) letters += ch;
+    }
+  }
+  std::vector<int64_t> extents(letters.size(), 1);
+  std::vector<std::vector<int64_t>> strides(operands, std::vector<int64_t>(letters.size(), 0));
+  std::vector<const T*> data(operands);
+  for (int i = 0; i < operands; ++i) {
+    const Tensor& x = c.input(i);
+    data[i] = static_cast<const T*>(x.raw_data());
+    for (int d = 0; d < x.rank(); ++d) {
+      const size_t letter = letters.find(e.inputs[i][d]);
+      extents[letter] = std::max(extents[letter], x.dim(d));
+      if (x.dim(d) == 0) extents[letter] = 0;
+      if (x.dim(d) != 1) strides[i][letter] += x.strides()[d];
+    }
+  }
+  int64_t inner = 1;
+  for (size_t l = e.output.size(); l < letters.size(); ++l) inner *= extents[l];
+  std::vector<int64_t> index(letters.size(), 0), offset(operands, 0);
+  const auto advance = [&](size_t from) {
+    for (size_t l = letters.size(); l-- > from;) {
+      ++index[l];
+      for (int i = 0; i < operands; ++i) offset[i] += strides[i][l];
+      if (index[l] < extents[l]) return;
+      for (int i = 0; i < operands; ++i) offset[i] -= strides[i][l] * extents[l];
+      index[l] = 0;
+    }
+  };
+  T* y = static_cast<T*>(out.raw_data());
+  for (int64_t o = 0; o < out.num_elements(); ++o) {
+    Acc sum{0};
+    for (int64_t k = 0; k < inner; ++k) {
+      Acc product{1};
+      for (int i = 0; i < operands; ++i) product *= static_cast<Acc>(static_cast<ComputeType<T>>(data[i][offset[i]]));
+      sum += product;
+      advance(k + 1 < inner ? e.output.size() : 0);
+    }
+    y[o] = static_cast<T>(static_cast<ComputeType<T>>(sum));
+  }
+}
+
+Status Evaluate(EvalContext& c) {
+  QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
+  std::vector<int> ranks;
+  for (int i = 0; i < c.num_inputs(); ++i) ranks.push_back(c.input(i).rank());
+  QUERN_ASSIGN_OR_RETURN(const Equation e, Parse(c.node(), ranks));
+  QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
+  return DispatchNumeric(y.dtype(),
+                         [&]<typename T>() {
+                           if constexpr (std::is_integral_v<T>) {
+                             Contract<T, uint64_t>(c, e, y);  // sums wrap around
+                           } else {
+                             Contract<T, double>(c, e, y);
+                           }
+                           return OkStatus();
+                         })
+      .WithContext(c.node().Describe());
+}
+
+constexpr Param kInputs12[] = {{"Inputs", "T", kOldNumericTypes, Arity::kVariadic}};
+constexpr Param kOutputs12[] = {{"Output", "T", kOldNumericTypes}};
+constexpr AttrSpec kAttributes[] = {{"equation", AttrType::kString, true}};
+constexpr Param kInputs28[] = {{"Inputs", "T", kNumericTypes, Arity::kVariadic}};
+constexpr Param kOutputs28[] = {{"Output", "T", kNumericTypes}};
+constexpr OpVersion kVersions[] = {{12, kInputs12, kOutputs12, kAttributes, Infer, Evaluate},
+                                   {28, kInputs28, kOutputs28, kAttributes, Infer, Evaluate}};
+
+}  // namespace
+
+extern constinit const OpDefinition kOpEinsum = {"", "Einsum", kVersions};
+
+}  // namespace quern

@@ -1,0 +1,392 @@
+#include "ops/infer.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/checked_math.h"
+#include "ops/common/infer_common.h"
+#include "ops/evaluate.h"
+
+namespace quern {
+namespace {
+
+// Contents of at most so many elements are computed while inferring.
+constexpr int64_t kMaxEvaluatedElements = kMaxPropagatedElements;
+// An input of such an evaluation may be larger when it is a constant (a table that Gather reads).
+constexpr int64_t kMaxConstantElements = 4096;
+
+template <typename T>
+void Narrow(const Dims& data, const Tensor& t) {
+  for (size_t i = 0; i < data.size(); ++i) t.data<T>()[i] = static_cast<T>(data[i].value());
+}
+
+// A tensor of the given type with known integer content; nothing when a symbol occurs or the type does not fit.
+std::optional<Value> TensorOfData(const Dims& data, const ValueType& type) {
+  if (!AllConstant(data) || !type.has_static_shape() || type.rank() > 1) return std::nullopt;
+  Shape shape;
+  if (type.rank() == 1) shape.push_back(type.shape->front().value());
+  if (shape.num_elements() != static_cast<int64_t>(data.size())) return std::nullopt;
+  Result<Tensor> t = Tensor::Allocate(type.dtype, shape);
+  if (!t.ok()) return std::nullopt;
+  switch (type.dtype) {
+    case DType::kI64:
+      Narrow<int64_t>(data, *t);
+      break;
+    case DType::kI32:
+      Narrow<int32_t>(data, *t);
+      break;
+    case DType::kI16:
+      Narrow<int16_t>(data, *t);
+      break;
+    case DType::kI8:
+      Narrow<int8_t>(data, *t);
+      break;
+    case DType::kU64:
+      Narrow<uint64_t>(data, *t);
+      break;
+    case DType::kU32:
+      Narrow<uint32_t>(data, *t);
+      break;
+    case DType::kU16:
+      Narrow<uint16_t>(data, *t);
+      break;
+    case DType::kU8:
+      Narrow<uint8_t>(data, *t);
+      break;
+    case DType::kBool:
+      for (size_t i = 0; i < data.size(); ++i) t->data<bool>()[i] = data[i].value() != 0;
+      break;
+    default:
+      return std::nullopt;
+  }
+  return Value(std::move(t).value());
+}
+
+// The content of a small integer or bool tensor of rank 0 or 1.
+std::optional<Dims> DataOfTensor(const Value& value) {
+  if (!value.is_tensor()) return std::nullopt;
+  const Tensor& t = value.tensor();
+  if (t.rank() > 1 || t.num_elements() > kMaxConstantElements) return std::nullopt;
+  if (t.dtype() != DType::kBool && (!IsIntegerType(t.dtype()) || DTypeBytes(t.dtype()) == 0)) return std::nullopt;
+  Result<std::vector<int64_t>> values = ToInt64s(t);
+  if (!values.ok()) return std::nullopt;
+  return Dims(values->begin(), values->end());
+}
+
+const ValueType kNoType;
+const std::optional<Dims> kNoData;
+
+}  // namespace
+
+const ValueType& ShapeTable::type(const GraphValue* value) const {
+  auto it = facts_.find(value);
+  return it == facts_.end() ? value->type() : it->second.type;
+}
+const std::optional<Dims>& ShapeTable::data(const GraphValue* value) const {
+  auto it = facts_.find(value);
+  return it == facts_.end() ? kNoData : it->second.data;
+}
+const Value* ShapeTable::content(const GraphValue* value) const {
+  if (const Value* constant = value->constant()) return constant;
+  auto it = facts_.find(value);
+  return it == facts_.end() ? nullptr : it->second.content.get();
+}
+
+// One walk over a graph. Writes into the graph when `mutable_graph` is given, else only into its table.
+class InferEngine {
+ public:
+  struct Mode {
+    bool write = false;  // check nodes, merge with declared types, write results into graphs
+    const InferOptions* options = nullptr;
+    int depth = 0;
+  };
+
+  InferEngine(const Graph& graph, Mode mode) : graph_(graph), mode_(mode) {
+    table_.facts_.reserve(graph.inputs().size() + static_cast<size_t>(graph.num_nodes()) * 5 / 4 + 8);
+  }
+
+  ShapeTable& table() { return table_; }
+
+  void SetInput(size_t i, ValueFacts facts) { table_.facts_[graph_.inputs()[i]] = std::move(facts); }
+
+  Status Run() {
+    for (const Node* node = graph_.first_node(); node != nullptr; node = node->next()) {
+      QUERN_RETURN_IF_ERROR(InferNode(*node));
+    }
+    return OkStatus();
+  }
+
+  // Writes what was found into the graph and its subgraphs.
+  void Write();
+
+  // What is known of a value; constants give their content.
+  ValueFacts FactsOf(const GraphValue* value) {
+    auto it = table_.facts_.find(value);
+    ValueFacts facts = it == table_.facts_.end() ? ValueFacts{value->type(), std::nullopt, nullptr} : it->second;
+    if (const Value* constant = value->constant()) {
+      facts.content = std::shared_ptr<const Value>(std::shared_ptr<const Value>(), constant);
+      facts.data = DataOfTensor(*constant);
+    }
+    return facts;
+  }
+  const ValueType& TypeOfValue(const GraphValue* value) const { return table_.type(value); }
+  std::optional<Dims> DataOf(const GraphValue* value) const {
+    if (const Value* constant = value->constant()) return DataOfTensor(*constant);
+    auto it = table_.facts_.find(value);
+    if (it == table_.facts_.end()) return std::nullopt;
+    if (it->second.data) return it->second.data;
+    if (it->second.content) return DataOfTensor(*it->second.content);
+    return std::nullopt;
+  }
+  const Value* ContentOf(const GraphValue* value) {
+    if (const Value* constant = value->constant()) return constant;
+    auto it = table_.facts_.find(value);
+    if (it == table_.facts_.end()) return nullptr;
+    ValueFacts& facts = it->second;
+    if (!facts.content && facts.data) {
+      if (std::optional<Value> v = TensorOfData(*facts.data, facts.type)) {
+        facts.content = std::make_shared<const Value>(*std::move(v));
+      }
+    }
+    return facts.content.get();
+  }
+
+  Result<std::vector<ValueType>> InferSubgraph(const Node& node, std::string_view attribute,
+                                               std::vector<ValueType> inputs) {
+    const GraphPtr* graph = node.FindAttribute<GraphPtr>(attribute);
+    if (graph == nullptr) {
+      return InvalidArgument(node.Describe() + ": subgraph '" + std::string(attribute) + "' is missing");
+    }
+    const size_t formal = (*graph)->inputs().size() - std::min((*graph)->inputs().size(), node.captures().size());
+    if (formal != inputs.size()) {
+      return InvalidArgument(node.Describe() + ": subgraph '" + std::string(attribute) + "' takes " +
+                             std::to_string(formal) + " inputs, the operator gives " + std::to_string(inputs.size()));
+    }
+    if (mode_.depth + 1 > mode_.options->limits.subgraph_depth) {
+      return ResourceExhausted(node.Describe() + ": subgraphs are nested too deeply");
+    }
+    // An operator may ask more than once (Loop, until its state types settle): the last answer is written.
+    std::unique_ptr<InferEngine>& kept = subgraphs_[graph->get()];
+    kept = std::make_unique<InferEngine>(**graph, Mode{mode_.write, mode_.options, mode_.depth + 1});
+    InferEngine& inner = *kept;
+    const std::string context = node.Describe() + ", " + std::string(attribute);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const GraphValue* formal_input = (*graph)->inputs()[i];
+      Result<ValueType> merged = MergeTypes(inputs[i], formal_input->type());
+      if (!merged.ok()) {
+        if (inputs[i].kind != formal_input->type().kind || inputs[i].dtype != formal_input->type().dtype) {
+          return merged.status().WithContext(context + ": input '" + formal_input->name() + "'");
+        }
+        merged = std::move(inputs[i]);
+      }
+      inner.SetInput(i, {*std::move(merged), std::nullopt, nullptr});
+    }
+    for (size_t i = 0; i < node.captures().size(); ++i) inner.SetInput(formal + i, FactsOf(node.captures()[i]));
+    if (Status status = inner.Run(); !status.ok()) return status.WithContext(context);
+    std::vector<ValueType> outputs;
+    for (const GraphValue* value : (*graph)->outputs()) outputs.push_back(inner.TypeOfValue(value));
+    return outputs;
+  }
+
+  ValueFacts& Facts(const GraphValue* value) { return table_.facts_[value]; }
+
+ private:
+  class Context;
+  Status InferNode(const Node& node);
+  Status CheckOutput(const Node& node, int i);
+  void EvaluateSmall(const Node& node, const OpDefinition& op);
+
+  const Graph& graph_;
+  Mode mode_;
+  ShapeTable table_;
+  std::unordered_map<const Graph*, std::unique_ptr<InferEngine>> subgraphs_;
+};
+
+class InferEngine::Context final : public InferContext {
+ public:
+  Context(InferEngine& engine, const Node& node) : engine_(engine), node_(node) {}
+  const Node& node() const override { return node_; }
+  const ValueType& input_type(int i) const override {
+    return node_.input(i) != nullptr ? engine_.TypeOfValue(node_.input(i)) : kNoType;
+  }
+  const Value* input_constant(int i) const override {
+    return node_.input(i) != nullptr ? engine_.ContentOf(node_.input(i)) : nullptr;
+  }
+  std::optional<Dims> input_data(int i) const override {
+    return node_.input(i) != nullptr ? engine_.DataOf(node_.input(i)) : std::nullopt;
+  }
+  void SetOutputType(int i, ValueType type) override {
+    if (node_.output(i) != nullptr) engine_.Facts(node_.output(i)).type = std::move(type);
+  }
+  void SetOutputData(int i, Dims data) override {
+    if (node_.output(i) == nullptr || data.size() > static_cast<size_t>(kMaxPropagatedElements)) return;
+    engine_.Facts(node_.output(i)).data = std::move(data);
+  }
+  Result<std::vector<ValueType>> InferSubgraph(std::string_view attribute, std::vector<ValueType> inputs) override {
+    return engine_.InferSubgraph(node_, attribute, std::move(inputs));
+  }
+
+ private:
+  InferEngine& engine_;
+  const Node& node_;
+};
+
+Status InferEngine::InferNode(const Node& node) {
+  const OpDefinition* op = FindOp(node.domain(), node.op_type());
+  const OpVersion* version = op != nullptr ? FindOpVersion(*op, node.opset()) : nullptr;
+  for (const GraphValue* output : node.outputs()) {
+    if (output != nullptr) table_.facts_.try_emplace(output);
+  }
+  if (version != nullptr) {
+    Context context(*this, node);
+    if (mode_.write) {
+      QUERN_RETURN_IF_ERROR(CheckNode(node));
+      QUERN_RETURN_IF_ERROR(CheckElementTypes(
+          node, *version,
+          [](const void* user, int i) {
+            const ValueType& type = static_cast<const Context*>(user)->input_type(i);
+            return type.is_tensor() ? type.dtype : DType::kUndefined;
+          },
+          &context));
+    }
+    QUERN_RETURN_IF_ERROR(version->infer(context));
+  } else if (auto* infer = mode_.options->lookup != nullptr ? mode_.options->lookup(node) : nullptr) {
+    Context context(*this, node);
+    QUERN_RETURN_IF_ERROR(infer(context));
+  }
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (node.output(i) != nullptr) QUERN_RETURN_IF_ERROR(CheckOutput(node, i));
+  }
+  if (version != nullptr) EvaluateSmall(node, *op);
+  return OkStatus();
+}
+
+// Merges an output's inferred type with the declared one and refuses shapes that cannot exist.
+Status InferEngine::CheckOutput(const Node& node, int i) {
+  const GraphValue* value = node.output(i);
+  ValueType& type = table_.facts_[value].type;
+  const ValueType& declared = value->type();
+  if (mode_.write || (type.is_tensor() && type.dtype == DType::kUndefined)) {
+    Result<ValueType> merged = MergeTypes(type, declared);
+    if (merged.ok()) {
+      if (mode_.write) {
+        type = std::move(merged).value();
+      } else {  // a declared shape may be symbolic: only the element type is taken
+        type.dtype = merged->dtype;
+        type.kind = merged->kind;
+        if (!type.element) type.element = merged->element;
+      }
+    } else {
+      std::string message = node.Describe() + ": output '" + value->name() + "' is " + TypeToString(type) +
+                            " but the model declares " + TypeToString(declared);
+      if (mode_.options->strict || type.kind != declared.kind || type.dtype != declared.dtype) {
+        return InvalidArgument(std::move(message));
+      }
+      if (mode_.options->warnings != nullptr) mode_.options->warnings->push_back(std::move(message));
+    }
+  }
+  if (!type.shape) return OkStatus();
+  if (type.shape->size() > kMaxRank) {
+    return Unsupported(node.Describe() + ": output '" + value->name() + "' would have rank " +
+                       std::to_string(type.shape->size()) + ", at most " + std::to_string(kMaxRank) + " is supported");
+  }
+  int64_t elements = 1;
+  for (const Dim& d : *type.shape) {
+    if (!d.is_constant()) continue;
+    if (d.value() < 0 || (d.value() > 0 && __builtin_mul_overflow(elements, d.value(), &elements))) {
+      return InvalidArgument(node.Describe() + ": output '" + value->name() + "' would have shape " +
+                             DimsToString(*type.shape));
+    }
+  }
+  return OkStatus();
+}
+
+// Computes outputs of a few elements whose inputs are all known: contents that are not integers (scales of Resize) or
+// come from operators without propagation of their own.
+void InferEngine::EvaluateSmall(const Node& node, const OpDefinition& op) {
+  if (!op.deterministic || !node.captures().empty()) return;
+  bool wanted = false;
+  for (const GraphValue* output : node.outputs()) {
+    if (output == nullptr) continue;
+    const ValueFacts& facts = table_.facts_[output];
+    if (!facts.type.is_tensor()) return;
+    if (node.num_inputs() > 0) {
+      if (!facts.type.has_static_shape() || facts.type.dtype == DType::kString) return;
+      int64_t elements = 1;
+      for (const Dim& d : *facts.type.shape) elements *= d.value();
+      if (elements > kMaxEvaluatedElements) return;
+    }
+    wanted |= !facts.data || !AllConstant(*facts.data);
+  }
+  if (!wanted) return;
+  for (const auto& [name, attribute] : node.attributes()) {
+    if (std::holds_alternative<GraphPtr>(attribute) || std::holds_alternative<std::vector<GraphPtr>>(attribute)) return;
+  }
+  std::vector<Value> inputs;
+  for (const GraphValue* input : node.inputs()) {
+    if (input == nullptr) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Value* content = ContentOf(input);
+    if (content == nullptr || !content->is_tensor()) return;
+    if (content->tensor().num_elements() > kMaxConstantElements) return;
+    inputs.push_back(*content);
+  }
+  // A failure here is a failure of the run, which reports it.
+  Result<std::vector<Value>> results = EvaluateNode(node, inputs, mode_.options->limits);
+  if (!results.ok()) return;
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    if (node.output(i) == nullptr || !(*results)[i].has_value()) continue;
+    ValueFacts& facts = table_.facts_[node.output(i)];
+    facts.content = std::make_shared<const Value>(std::move((*results)[i]));
+    facts.data = DataOfTensor(*facts.content);
+    if (facts.data && facts.data->size() > static_cast<size_t>(kMaxPropagatedElements)) facts.data.reset();
+  }
+}
+
+void InferEngine::Write() {
+  auto write = [&](GraphValue* value) {
+    if (value == nullptr) return;
+    auto it = table_.facts_.find(value);
+    if (it == table_.facts_.end()) return;
+    value->set_type(it->second.type);
+    value->set_data(it->second.data);
+  };
+  for (GraphValue* input : graph_.inputs()) write(input);
+  for (Node* node = graph_.first_node(); node != nullptr; node = node->next()) {
+    for (GraphValue* output : node->outputs()) write(output);
+  }
+  for (const auto& [graph, engine] : subgraphs_) engine->Write();
+}
+
+Status InferShapes(Graph& graph, const InferOptions& options) {
+  InferEngine engine(graph, {true, &options, 0});
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    engine.SetInput(i, {graph.inputs()[i]->type(), std::nullopt, nullptr});
+  }
+  QUERN_RETURN_IF_ERROR(engine.Run());
+  engine.Write();
+  return OkStatus();
+}
+
+Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
+                                 const InferOptions& options) {
+  if (inputs.size() != graph.inputs().size() || (!contents.empty() && contents.size() != inputs.size())) {
+    return InvalidArgument("graph '" + graph.name + "' has " + std::to_string(graph.inputs().size()) + " inputs, " +
+                           std::to_string(inputs.size()) + " types are given");
+  }
+  InferEngine engine(graph, {false, &options, 0});
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ValueFacts facts{inputs[i], std::nullopt, nullptr};
+    if (!contents.empty() && contents[i].is_tensor() && contents[i].tensor().num_elements() <= kMaxEvaluatedElements) {
+      facts.content = std::make_shared<const Value>(contents[i]);
+      facts.data = DataOfTensor(contents[i]);
+    }
+    engine.SetInput(i, std::move(facts));
+  }
+  QUERN_RETURN_IF_ERROR(engine.Run());
+  return std::move(engine.table());
+}
+
+}  // namespace quern

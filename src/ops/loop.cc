@@ -1,0 +1,174 @@
+// Loop: runs a subgraph while a condition holds, at most M times; values are carried along and outputs collected.
+#include <algorithm>
+#include <limits>
+
+#include "ops/common/any_types.h"
+#include "ops/common/elements.h"
+#include "ops/common/infer_common.h"
+
+namespace quern {
+namespace {
+
+// Opens in `state` what one iteration changes; true when something was opened.
+bool Widen(ValueType& state, const ValueType& next) {
+  if (!state.shape) return false;
+  if (!next.shape || next.shape->size() != state.shape->size()) {
+    state.shape.reset();
+    return true;
+  }
+  bool changed = false;
+  for (size_t i = 0; i < state.shape->size(); ++i) {
+    Dim& d = (*state.shape)[i];
+    const Dim& e = (*next.shape)[i];
+    if (d == e || d.has_unknown()) continue;
+    d = Dim::Unknown();
+    changed = true;
+  }
+  return changed;
+}
+
+Status Infer(InferContext& c) {
+  const int states = c.num_inputs() - 2;
+  if (states < 0) return c.Error("has " + std::to_string(c.num_inputs()) + " inputs, at least 2 are needed");
+  std::vector<ValueType> types = {ValueType::Tensor(DType::kI64, Dims{}), ValueType::Tensor(DType::kBool, Dims{})};
+  for (int i = 0; i < states; ++i) {
+    if (!c.HasInput(2 + i)) return c.Error("input " + std::to_string(2 + i) + " is omitted but required");
+    types.push_back(c.input_type(2 + i));
+  }
+  std::vector<ValueType> results;
+  for (int round = 0; round < 4; ++round) {
+    if (round == 3) {
+      for (int i = 0; i < states; ++i) types[2 + i].shape.reset();
+    }
+    QUERN_ASSIGN_OR_RETURN(results, c.InferSubgraph("body", types));
+    if (static_cast<int>(results.size()) != c.num_outputs() + 1 || c.num_outputs() < states) {
+      return c.Error("the body has " + std::to_string(results.size()) + " outputs; the condition, " +
+                     std::to_string(states) + " states and " + std::to_string(c.num_outputs() - states) +
+                     " collected ones are needed");
+    }
+    bool changed = false;
+    for (int i = 0; i < states; ++i) changed |= Widen(types[2 + i], results[1 + i]);
+    if (!changed) break;
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) {
+    if (i < states) {
+      // An optional state may become what it holds.
+      c.SetOutputType(i, types[2 + i].kind == results[1 + i].kind ? types[2 + i] : results[1 + i]);
+      continue;
+    }
+    ValueType collected = results[1 + i];
+    if (collected.shape) collected.shape->insert(collected.shape->begin(), Dim::Unknown());
+    c.SetOutputType(i, std::move(collected));
+  }
+  return OkStatus();
+}
+
+Result<bool> Condition(const EvalContext& c, const Value& value) {
+  if (!value.is_tensor() || value.tensor().dtype() != DType::kBool || value.tensor().num_elements() != 1) {
+    return c.Error("the condition must be one bool");
+  }
+  return *value.tensor().data<bool>();
+}
+
+// Stacks the values of all iterations along a new first dimension.
+Status Collect(EvalContext& c, int output, const std::vector<Value>& values, const ValueType& type) {
+  Shape shape;
+  DType dtype = type.dtype;
+  if (values.empty()) {  // extents that only an iteration would tell are 0
+    shape.push_back(0);
+    if (type.shape) {
+      for (const Dim& d : *type.shape) shape.push_back(d.is_constant() ? d.value() : 0);
+    }
+    if (dtype == DType::kUndefined) return c.Error("the type of output " + std::to_string(output) + " is not known");
+  } else {
+    shape = ShapeOf(values[0]);
+    dtype = ElementTypeOf(values[0]);
+    if (shape.rank() == kMaxRank) return c.Error("output " + std::to_string(output) + " has too many dimensions");
+    shape.insert(0, static_cast<int64_t>(values.size()));
+  }
+  QUERN_ASSIGN_OR_RETURN(ElementOutput out, ElementOutput::Make(c, output, dtype, shape));
+  const int64_t count = values.empty() ? 0 : ShapeOf(values[0]).num_elements();
+  QUERN_RETURN_IF_ERROR(DispatchElements(dtype, [&]<typename T>() -> Status {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (ElementTypeOf(values[i]) != dtype || !(ShapeOf(values[i]) == ShapeOf(values[0]))) {
+        return c.Error("output " + std::to_string(output) + " changes its type or shape from iteration to iteration");
+      }
+      QUERN_ASSIGN_OR_RETURN(const ElementInput in, ElementInput::Make(values[i]));
+      std::copy_n(in.data<T>(), count, out.data<T>() + static_cast<int64_t>(i) * count);
+    }
+    return OkStatus();
+  }));
+  return out.Finish();
+}
+
+Status Evaluate(EvalContext& c) {
+  const GraphPtr* body = c.node().FindAttribute<GraphPtr>("body");
+  if (body == nullptr) return c.Error("the body is missing");
+  int64_t trips = std::numeric_limits<int64_t>::max();
+  if (c.HasInput(0)) {
+    QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> m, ReadInts(c, 0));
+    if (m.size() != 1) return c.Error("M must be one number");
+    trips = m[0];
+  }
+  bool going = true;
+  if (c.HasInput(1)) {
+    QUERN_ASSIGN_OR_RETURN(going, Condition(c, c.input_value(1)));
+  }
+  const int states = c.num_inputs() - 2, collected = c.num_outputs() - states;
+  if (collected < 0 || static_cast<int>((*body)->outputs().size()) != 1 + c.num_outputs()) {
+    return c.Error("the outputs of the body do not fit those of the node");
+  }
+  std::vector<Value> state;
+  for (int i = 0; i < states; ++i) state.push_back(c.input_value(2 + i));
+  std::vector<std::vector<Value>> stacks(static_cast<size_t>(collected));
+  int64_t collected_bytes = 0;
+  for (int64_t i = 0; i < trips && going; ++i) {
+    if (i >= c.limits().loop_iterations) {
+      return ResourceExhausted(c.node().Describe() + ": more than " + std::to_string(i) + " iterations");
+    }
+    std::vector<Value> inputs = {Tensor::Scalar<int64_t>(i), Tensor::Scalar<bool>(going)};
+    inputs.insert(inputs.end(), state.begin(), state.end());
+    QUERN_ASSIGN_OR_RETURN(std::vector<Value> results, c.RunSubgraph("body", std::move(inputs)));
+    if (static_cast<int>(results.size()) != 1 + states + collected) {
+      return c.Error("the body gave " + std::to_string(results.size()) + " outputs, " +
+                     std::to_string(1 + states + collected) + " are needed");
+    }
+    QUERN_ASSIGN_OR_RETURN(going, Condition(c, results[0]));
+    for (int s = 0; s < states; ++s) state[s] = std::move(results[1 + s]);
+    for (int s = 0; s < collected; ++s) {
+      Value& value = results[1 + states + s];
+      if (!value.is_tensor() && value.kind() != ValueKind::kStringTensor) {
+        return c.Error("output " + std::to_string(states + s) + " collects tensors only");
+      }
+      if (value.is_tensor()) collected_bytes += static_cast<int64_t>(value.tensor().bytes());
+      stacks[s].push_back(std::move(value));
+    }
+    if (collected_bytes > c.limits().tensor_bytes) {
+      return ResourceExhausted(c.node().Describe() + ": the collected outputs exceed the limit of " +
+                               std::to_string(c.limits().tensor_bytes) + " bytes for one tensor");
+    }
+  }
+  for (int s = 0; s < states; ++s) c.SetOutput(s, std::move(state[s]));
+  for (int s = 0; s < collected; ++s) {
+    const GraphValue* value = (*body)->outputs()[1 + states + s];
+    QUERN_RETURN_IF_ERROR(Collect(c, states + s, stacks[s], value->type()));
+  }
+  return OkStatus();
+}
+
+constexpr AttrSpec kAttributes[] = {{"body", AttrType::kGraph, true}};
+constexpr Param kInputs[] = {{"M", "I", kInt64Type, Arity::kOptional},
+                             {"cond", "B", kBoolType, Arity::kOptional},
+                             {"v_initial", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
+constexpr Param kOutputs[] = {
+    {"v_final_and_scan_outputs", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
+constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate},
+                                   {11, kInputs, kOutputs, kAttributes, Infer, Evaluate},
+                                   {13, kInputs, kOutputs, kAttributes, Infer, Evaluate},
+                                   {16, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+
+}  // namespace
+
+extern constinit const OpDefinition kOpLoop = {"", "Loop", kVersions};
+
+}  // namespace quern

@@ -1,0 +1,157 @@
+// A BatchNormalization in inference after a linear operator moves into its weights, computed in double:
+//   %a = Conv(%x, %w, %b)   %y = BatchNormalization(%a, %scale, %bias, %mean, %var)
+// ->
+//   %y = Conv(%x, %w * f, (%b - %mean) * f + %bias)      f = scale / sqrt(var + epsilon), per output channel
+// Also after ConvTranspose and Gemm. The weights and all parameters must be constants, the inner result used nowhere
+// else.
+#include <cmath>
+
+#include "base/mapped_file.h"
+#include "graph/rewriter.h"
+#include "passes/passes.h"
+
+namespace quern {
+namespace {
+
+// The elements of a constant float32 or float64 tensor; nothing for other values.
+std::optional<std::vector<double>> Doubles(const GraphValue* v) {
+  if (v == nullptr || !v->is_constant() || !v->constant()->is_tensor()) return std::nullopt;
+  const Result<Tensor> t = v->constant()->tensor().Contiguous();
+  if (!t.ok()) return std::nullopt;
+  if (t->dtype() == DType::kF64) return std::vector<double>(t->values<double>().begin(), t->values<double>().end());
+  if (t->dtype() != DType::kF32) return std::nullopt;
+  return std::vector<double>(t->values<float>().begin(), t->values<float>().end());
+}
+
+Result<Tensor> FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
+  QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(dtype, shape));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (dtype == DType::kF64) {
+      t.data<double>()[i] = values[i];
+    } else {
+      t.data<float>()[i] = static_cast<float>(values[i]);
+    }
+  }
+  return t;
+}
+
+// y = x * factor + offset, per channel
+struct Affine {
+  std::vector<double> factor, offset;
+};
+
+std::optional<Affine> InferenceForm(const Node& n) {
+  if (!n.Is("BatchNormalization") || n.num_inputs() != 5 || n.GetInt("training_mode", 0) != 0 ||
+      n.GetInt("spatial", 1) != 1 || (n.opset() < 7 && n.GetInt("is_test", 0) == 0)) {
+    return std::nullopt;
+  }
+  for (int i = 1; i < n.num_outputs(); ++i) {
+    if (n.output(i) != nullptr && !n.output(i)->uses().empty()) return std::nullopt;
+  }
+  const auto scale = Doubles(n.input(1)), bias = Doubles(n.input(2)), mean = Doubles(n.input(3)),
+             variance = Doubles(n.input(4));
+  if (!scale || !bias || !mean || !variance || bias->size() != scale->size() || mean->size() != scale->size() ||
+      variance->size() != scale->size()) {
+    return std::nullopt;
+  }
+  Affine a;
+  const double epsilon = static_cast<double>(n.GetFloat("epsilon", 1e-5f));
+  for (size_t c = 0; c < scale->size(); ++c) {
+    a.factor.push_back((*scale)[c] / std::sqrt((*variance)[c] + epsilon));
+    a.offset.push_back((*bias)[c] - (*mean)[c] * a.factor[c]);
+    if (!std::isfinite(a.factor[c]) || !std::isfinite(a.offset[c])) return std::nullopt;
+  }
+  return a;
+}
+
+// The output channel of each weight, as a function of its place in the row-major weights.
+struct WeightLayout {
+  int64_t channels;    // of the output
+  int64_t group_size;  // output channels per group
+  int64_t inner;       // weights per step of the channel's dimension
+  int64_t per_group;   // weights per group (0: the channel's dimension counts all channels)
+  int64_t ChannelOf(int64_t i) const {
+    return per_group == 0 ? i / inner % channels : i / per_group * group_size + i / inner % group_size;
+  }
+};
+
+std::optional<WeightLayout> LayoutOf(const Node& n, const Shape& w) {
+  if (n.Is("Conv") && w.rank() >= 3) return WeightLayout{w[0], w[0], w.num_elements(1, w.rank()), 0};
+  if (n.Is("ConvTranspose") && w.rank() >= 3) {  // [input channels, output channels / group, ...]
+    const int64_t group = n.GetInt("group", 1);
+    if (group < 1 || w[0] % group != 0) return std::nullopt;
+    const int64_t inner = w.num_elements(2, w.rank());
+    return WeightLayout{w[1] * group, w[1], inner, w[0] / group * w[1] * inner};
+  }
+  if (n.Is("Gemm") && w.rank() == 2) {
+    const bool transposed = n.GetInt("transB", 0) != 0;
+    return transposed ? WeightLayout{w[0], w[0], w[1], 0} : WeightLayout{w[1], w[1], 1, 0};
+  }
+  return std::nullopt;
+}
+
+// The bias as one number per channel; nothing when it is of another form.
+std::optional<std::vector<double>> BiasOf(const Node& n, int64_t channels) {
+  if (n.input(2) == nullptr) return std::vector<double>(static_cast<size_t>(channels), 0.0);
+  std::optional<std::vector<double>> bias = Doubles(n.input(2));
+  if (!bias || static_cast<int64_t>(bias->size()) != channels) return std::nullopt;
+  const Shape& shape = n.input(2)->constant()->tensor().shape();
+  // A Gemm's third input may also run along the rows.
+  if (shape.rank() > 2 || shape.rank() == 0 || shape.back() != channels) return std::nullopt;
+  if (n.Is("Gemm")) {
+    for (double& b : *bias) b *= static_cast<double>(n.GetFloat("beta", 1.0f));
+  }
+  return bias;
+}
+
+Result<bool> Fuse(Graph& graph, Node* norm) {
+  GraphValue* middle = norm->input(0);
+  Node* linear = middle != nullptr ? middle->producer() : nullptr;
+  if (linear == nullptr || !norm->Is("BatchNormalization") || middle->uses().size() != 1 ||
+      norm->output(0) == nullptr) {
+    return false;
+  }
+  if (!linear->Is("Conv") && !linear->Is("ConvTranspose") && !linear->Is("Gemm")) return false;
+  if (linear->opset() < 7 && linear->Is("Gemm")) return false;  // another broadcast of the bias
+  const std::optional<Affine> affine = InferenceForm(*norm);
+  if (!affine) return false;
+  const GraphValue* w = linear->input(1);
+  std::optional<std::vector<double>> weights = Doubles(w);
+  if (!weights) return false;
+  const Tensor& old = w->constant()->tensor();
+  const std::optional<WeightLayout> layout = LayoutOf(*linear, old.shape());
+  if (!layout || layout->channels != static_cast<int64_t>(affine->factor.size()) || weights->empty()) return false;
+  std::optional<std::vector<double>> bias = BiasOf(*linear, layout->channels);
+  if (!bias) return false;
+  for (size_t i = 0; i < weights->size(); ++i) {
+    (*weights)[i] *= affine->factor[static_cast<size_t>(layout->ChannelOf(static_cast<int64_t>(i)))];
+  }
+  for (size_t c = 0; c < bias->size(); ++c) (*bias)[c] = (*bias)[c] * affine->factor[c] + affine->offset[c];
+  QUERN_ASSIGN_OR_RETURN(Tensor new_weights, FromDoubles(old.dtype(), old.shape(), *weights));
+  QUERN_ASSIGN_OR_RETURN(Tensor new_bias, FromDoubles(old.dtype(), Shape{layout->channels}, *bias));
+  NodeSpec spec{
+      .name = linear->name(),
+      .op_type = linear->op_type(),
+      .opset = linear->opset(),
+      .inputs = {linear->input(0), graph.AddConstant(graph.UniqueName(w->name() + "_normalized"), new_weights),
+                 graph.AddConstant(graph.UniqueName(norm->output(0)->name() + "_bias"), new_bias)},
+      .attributes = linear->attributes()};
+  if (linear->Is("Gemm")) spec.attributes.erase("beta");
+  ReplaceNode(graph, norm, std::move(spec));
+  return true;
+}
+
+Result<int> Run(Graph& graph, const void*) {
+  QUERN_ASSIGN_OR_RETURN(const int changes, RewriteNodes(graph, Fuse));
+  if (changes > 0) {  // the weights may view files that shrank meanwhile
+    for (const auto& file : graph.mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kFuseConvBatchNorm = {"fuse_conv_batch_norm", "move BatchNormalization into the weights before it",
+                                        Run};
+
+}  // namespace quern

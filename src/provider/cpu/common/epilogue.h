@@ -1,0 +1,37 @@
+// Epilogue lists of this provider's Conv and MatMul: bias, residual, activation, from a node's inputs and attributes.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "kernels/select.h"
+#include "provider/cpu/cpu_op.h"
+#include "tensor/tensor.h"
+#include "ukernel/epilogue.h"
+
+namespace quern::cpu {
+
+// Compiled form: the bias is owned, the residual's place in the list is known; its pointer comes with each run.
+struct EpilogueList {
+  std::vector<ukernel::EpilogueOp> ops;
+  Tensor bias;           // keeps the memory of the bias op
+  int residual_op = -1;  // index of the kAddMatrix op whose data is input kResidualInput
+};
+inline constexpr int kBiasInput = 2;
+inline constexpr int kResidualInput = 3;
+
+// Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node. float32 only.
+Result<EpilogueList> MakeEpilogue(const Node& node);
+// " + bias + residual + Silu", for reports; "" when there is nothing.
+std::string EpilogueText(const Node& node);
+
+// Selection for this provider's CPU.
+kernels::SelectOptions SelectOptionsFor(const CpuConfig& config);
+ukernel::Precision PrecisionFor(const CpuConfig& config);
+
+// The name and reasons of a row, for reports.
+KernelDescription DescribeRow(const kernels::GemmProblem& problem, const CpuConfig& config,
+                              const kernels::LayoutChoice& layout, const kernels::GemmKernel* row, size_t m);
+
+}  // namespace quern::cpu

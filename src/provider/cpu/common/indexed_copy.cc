@@ -1,0 +1,113 @@
+#include "provider/cpu/common/indexed_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+bool IsIdentity(const std::vector<int64_t>& positions, int64_t extent) {
+  if (static_cast<int64_t>(positions.size()) != extent) return false;
+  for (int64_t i = 0; i < extent; ++i) {
+    if (positions[static_cast<size_t>(i)] != i) return false;
+  }
+  return true;
+}
+
+struct Block16 {
+  uint64_t words[2];
+};
+
+}  // namespace
+
+IndexedCopy IndexedCopy::Prepare(const Shape& in, const std::vector<std::vector<int64_t>>& positions,
+                                 size_t element_bytes) {
+  IndexedCopy c;
+  c.element_bytes_ = element_bytes;
+  const Shape strides = in.ContiguousStrides();
+  // Trailing dimensions that stay as they are make a block; the dimension before them makes the rows.
+  int last = in.rank();
+  int64_t block = 1;
+  while (last > 0 && IsIdentity(positions[static_cast<size_t>(last - 1)], in[last - 1])) block *= in[--last];
+  for (int d = 0; d < last - 1; ++d) {
+    const std::vector<int64_t>& from = positions[static_cast<size_t>(d)];
+    std::vector<int64_t> steps;
+    for (int64_t p : from) steps.push_back(p < 0 ? -1 : p * strides[d]);
+    c.outer_.push_back(static_cast<int64_t>(from.size()));
+    c.steps_.push_back(std::move(steps));
+  }
+  if (last == 0) {
+    c.row_.push_back({0, block});
+    c.row_elements_ = block;
+    return c;
+  }
+  for (int64_t p : positions[static_cast<size_t>(last - 1)]) {
+    const int64_t from = p < 0 ? -1 : p * block;
+    Segment* before = c.row_.empty() ? nullptr : &c.row_.back();
+    if (before && (from < 0 ? before->from < 0 : before->from >= 0 && before->from + before->count == from)) {
+      before->count += block;
+    } else {
+      c.row_.push_back({from, block});
+    }
+    c.row_elements_ += block;
+  }
+  return c;
+}
+
+template <typename T>
+void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t end) const {
+  constexpr int64_t kShort = 16;  // elements below which a loop beats a call of memcpy
+  for (int64_t row = begin; row < end; ++row) {
+    T* y = to + row * row_elements_;
+    int64_t at = 0, rest = row;
+    bool inside = true;
+    for (int d = outer_.rank() - 1; d >= 0; --d) {
+      const int64_t step = steps_[static_cast<size_t>(d)][static_cast<size_t>(rest % outer_[d])];
+      inside = inside && step >= 0;
+      at += step;
+      rest /= outer_[d];
+    }
+    if (!inside) {
+      std::fill_n(y, row_elements_, fill);
+      continue;
+    }
+    for (const Segment& s : row_) {
+      if (s.from < 0) {
+        std::fill_n(y, s.count, fill);
+      } else if (s.count < kShort) {
+        for (int64_t i = 0; i < s.count; ++i) y[i] = from[at + s.from + i];
+      } else {
+        std::memcpy(y, from + at + s.from, static_cast<size_t>(s.count) * sizeof(T));
+      }
+      y += s.count;
+    }
+  }
+}
+
+Status IndexedCopy::Run(const StepContext& context, const void* from, const void* fill, void* to) const {
+  const int64_t rows = outer_.num_elements();
+  if (rows == 0 || row_elements_ == 0) return OkStatus();
+  const int64_t grain = std::max<int64_t>(1, kCheapGrain / row_elements_);
+  return ForRange(context, rows, grain, [&](int64_t begin, int64_t end) {
+    auto run = [&]<typename T>(T value) {
+      if (fill) std::memcpy(&value, fill, sizeof value);
+      RunRows(static_cast<const T*>(from), value, static_cast<T*>(to), begin, end);
+    };
+    switch (element_bytes_) {
+      case 1:
+        return run(uint8_t{});
+      case 2:
+        return run(uint16_t{});
+      case 4:
+        return run(uint32_t{});
+      case 8:
+        return run(uint64_t{});
+      default:
+        return run(Block16{});
+    }
+  });
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,122 @@
+#include "provider/cpu/cpu_executable.h"
+
+#include <algorithm>
+#include <set>
+
+#include "provider/cpu/cpu_infer.h"
+#include "provider/cpu/passes/cpu_passes.h"
+
+namespace quern::cpu {
+namespace {
+
+void AddUnknowns(const Dims& dims, std::set<std::string>& names) {
+  for (const Dim& d : dims) {
+    if (!d.has_unknown()) continue;
+    for (std::string& s : d.symbols()) {
+      if (s.starts_with('?')) names.insert(std::move(s));
+    }
+  }
+}
+
+// Unknown extents that a plan has in hand when it comes to the node.
+std::set<std::string> UnknownsAtHand(const Node& node) {
+  std::set<std::string> names;
+  for (const GraphValue* v : node.inputs()) {
+    if (!v) continue;
+    if (v->type().shape) AddUnknowns(*v->type().shape, names);
+    if (v->data()) AddUnknowns(*v->data(), names);
+  }
+  return names;
+}
+
+bool Covered(const Dims& dims, const std::set<std::string>& at_hand) {
+  std::set<std::string> names;
+  AddUnknowns(dims, names);
+  return std::includes(at_hand.begin(), at_hand.end(), names.begin(), names.end());
+}
+
+}  // namespace
+
+bool ShapesFollow(const Node& node) {
+  const std::set<std::string> at_hand = UnknownsAtHand(node);
+  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
+    return !v || (v->type().kind == ValueKind::kTensor && v->type().dtype != DType::kUndefined && v->type().shape &&
+                  Covered(*v->type().shape, at_hand));
+  });
+}
+
+bool IsPlanTimeNode(const Node& node) {
+  if (!node.subgraphs().empty()) return false;
+  const std::set<std::string> at_hand = UnknownsAtHand(node);
+  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
+    return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&
+                  (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) && Covered(*v->data(), at_hand));
+  });
+}
+
+Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& cluster, const CpuConfig& config,
+                                                              Executor& executor) {
+  std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
+  exe->graph_ = cluster.Clone();
+  PassOptions options;
+  const CpuPassContext context{config};
+  options.context = &context;
+  QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, CpuPasses(), options));
+  QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
+
+  std::unordered_map<const GraphValue*, int> ids;
+  auto add = [&](const GraphValue* v) {
+    ids.emplace(v, static_cast<int>(exe->values_.size()));
+    exe->values_.push_back({v, -1, -1, -1, {}});
+  };
+  const Graph& graph = *exe->graph_;
+  for (const GraphValue* v : graph.inputs()) {
+    add(v);
+    exe->values_.back().input = static_cast<int>(exe->input_values_.size());
+    exe->input_values_.push_back(static_cast<int>(exe->values_.size()) - 1);
+  }
+  for (const GraphValue* v : graph.constants()) {
+    if (v->constant()->is_tensor()) add(v);
+  }
+  const CompileContext compile{&config, &executor};
+  for (Node* n = graph.first_node(); n; n = n->next()) {
+    CompiledNode c;
+    c.node = n;
+    const int index = static_cast<int>(exe->nodes_.size());
+    for (const GraphValue* v : n->inputs()) c.inputs.push_back(v ? ids.at(v) : -1);
+    for (const GraphValue* v : n->outputs()) {
+      if (v) {
+        add(v);
+        exe->values_.back().producer = index;
+      }
+      c.outputs.push_back(v ? ids.at(v) : -1);
+    }
+    const CpuOp* op = FindCpuOp(n->domain(), n->op_type());
+    const bool internal = n->domain() == kCpuDomain;
+    if (internal || !IsPlanTimeNode(*n)) {
+      if (!op) return Internal(n->Describe() + ": the CPU provider has no such operator");
+      Result<std::unique_ptr<CpuKernel>> kernel = op->compile(*n, compile);
+      if (!kernel.ok()) return kernel.status().WithContext(n->Describe());
+      c.kernel = std::move(kernel).value();
+      for (int v : c.inputs) {
+        if (v >= 0 && (exe->values_[v].readers.empty() || exe->values_[v].readers.back() != index)) {
+          exe->values_[v].readers.push_back(index);
+        }
+      }
+    }
+    exe->nodes_.push_back(std::move(c));
+  }
+  for (const GraphValue* v : graph.outputs()) {
+    const int id = ids.at(v);
+    const int index = static_cast<int>(exe->output_values_.size());
+    if (exe->values_[id].output < 0) {
+      exe->values_[id].output = index;
+    } else {
+      exe->repeated_outputs_.emplace_back(id, index);
+    }
+    exe->output_values_.push_back(id);
+  }
+  return exe;
+}
+
+}  // namespace quern::cpu

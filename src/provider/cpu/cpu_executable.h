@@ -1,0 +1,140 @@
+// CpuExecutable: a cluster after the CPU provider's own passes, each node compiled. CpuPlan: its memory for given
+// shapes.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "graph/graph.h"
+#include "graph/pass.h"
+#include "provider/cpu/cpu_op.h"
+#include "quern/provider.h"
+#include "tensor/arena_plan.h"
+#include "tensor/tensor.h"
+
+namespace quern::cpu {
+
+struct CompiledNode {
+  const Node* node = nullptr;
+  // Null: a node on small integers whose results follow from shapes; it has no step, plans know its outputs.
+  std::unique_ptr<CpuKernel> kernel;
+  std::vector<int> inputs, outputs;  // value ids, -1 omitted
+};
+
+// A graph value of the cluster.
+struct ValueEntry {
+  const GraphValue* value = nullptr;
+  int input = -1;   // of the cluster
+  int output = -1;  // of the cluster (the first, when several are this value)
+  int producer = -1;
+  std::vector<int> readers;  // nodes with a kernel, ascending
+};
+
+// True when every unknown extent in the outputs' types occurs in the inputs' types or contents, so that a plan knows
+// the outputs' shapes once it knows the inputs'.
+bool ShapesFollow(const Node& node);
+// True when the node's outputs are small integers that follow from shapes alone.
+bool IsPlanTimeNode(const Node& node);
+
+class CpuExecutable {
+ public:
+  // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node.
+  static Result<std::unique_ptr<CpuExecutable>> Compile(const Graph& cluster, const CpuConfig& config,
+                                                        Executor& executor);
+
+  const Graph& graph() const { return *graph_; }
+  const std::vector<CompiledNode>& nodes() const { return nodes_; }
+  const std::vector<ValueEntry>& values() const { return values_; }
+  int input_value(int i) const { return input_values_[i]; }
+  int output_value(int i) const { return output_values_[i]; }
+  // Outputs that are a value which is another output already: (value id, output).
+  const std::vector<std::pair<int, int>>& repeated_outputs() const { return repeated_outputs_; }
+  int num_inputs() const { return static_cast<int>(input_values_.size()); }
+  int num_outputs() const { return static_cast<int>(output_values_.size()); }
+  const std::vector<PassReport>& passes() const { return passes_; }
+
+ private:
+  CpuExecutable() = default;
+  std::unique_ptr<Graph> graph_;
+  std::vector<CompiledNode> nodes_;
+  std::vector<ValueEntry> values_;
+  std::vector<int> input_values_, output_values_;
+  std::vector<std::pair<int, int>> repeated_outputs_;
+  std::vector<PassReport> passes_;
+};
+
+// Where a value's first element lies.
+struct Location {
+  enum class Base : uint8_t { kNone, kWorkspace, kInput, kOutput, kConstant, kContent };
+  Base base = Base::kNone;
+  int index = 0;       // input, output or value id
+  int buffer = -1;     // kWorkspace: planned buffer
+  int64_t offset = 0;  // bytes from the base, views included
+};
+
+struct PlanFacts {
+  TensorSpec spec;
+  std::vector<int64_t> content;  // of small integers known while planning
+  bool content_known = false;
+};
+
+// Steps bound to one set of shapes, over the memory that a CpuPlan laid out.
+struct BoundSteps {
+  struct Step {
+    int node = -1;  // -1: a copy that the plan added
+    std::unique_ptr<CpuStep> step;
+    std::vector<Location> inputs, outputs;
+    int scratch_buffer = -1;
+    AlignedBuffer own_scratch;  // instead of the planned buffer, when that is too small
+    size_t pointers = 0;        // index of its first entry in the run's pointer table
+  };
+  std::vector<PlanFacts> facts;
+  std::vector<Tensor> contents;  // by value id: memory of content that a step reads
+  std::vector<Step> steps;
+  size_t pointer_count = 0;
+};
+
+// What was decided for a value when the plan was built; holds for all smaller shapes too.
+struct Decision {
+  enum class Kind : uint8_t { kNone, kInput, kConstant, kContent, kView, kBuffer, kOutput };
+  Kind kind = Kind::kNone;
+  int buffer = -1;        // kBuffer
+  int dense_buffer = -1;  // of a contiguous copy, for readers that need one
+};
+
+class CpuPlan {
+ public:
+  static Result<std::unique_ptr<CpuPlan>> Build(const CpuExecutable& executable, const quern_plan_args& args);
+
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  const BoundSteps& steps() const { return bound_; }
+  const PlanFacts& output(int i) const { return bound_.facts[executable_.output_value(i)]; }
+
+  // Runs; inputs may be smaller than planned. Allocates nothing when the shapes are the planned ones.
+  Status Run(const quern_run_args& args) const;
+
+ private:
+  explicit CpuPlan(const CpuExecutable& executable) : executable_(executable) {}
+  Status InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const;
+  Status Layout(BoundSteps& bound, std::vector<Location>& locations, bool decide);
+  Status LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide);
+  Status BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const;
+  bool ReadersTakeStrides(int value) const;
+  int NewBuffer(size_t bytes, int first, int last);
+  Status RunSteps(const BoundSteps& bound, const quern_run_args& args) const;
+
+  const CpuExecutable& executable_;
+  int concurrency_ = 1;
+  std::vector<quern_tensor_view> planned_inputs_, planned_outputs_;
+  std::vector<Decision> decisions_;  // by value id
+  std::vector<ArenaBuffer> buffers_;
+  BoundSteps bound_;
+  size_t workspace_bytes_ = 0;
+  size_t pointer_table_offset_ = 0;  // of void*[pointer_count] in the workspace
+};
+
+}  // namespace quern::cpu

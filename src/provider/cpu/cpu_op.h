@@ -1,0 +1,127 @@
+// How the CPU provider computes a node: CpuOp (claim, compile) -> CpuKernel (any shapes) -> CpuStep (one set of
+// shapes). One file of provider/cpu/ops/ defines one operator or one family; the table is generated from the file
+// names.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "kernels/select.h"
+#include "ops/op.h"
+#include "parallel/cancel.h"
+#include "parallel/executor.h"
+#include "tensor/tensor.h"
+
+namespace quern::cpu {
+
+// Domain of the operators that only this provider's own passes make (fused and NHWC forms).
+inline constexpr char kCpuDomain[] = "quern.cpu";
+
+// What the provider was made for.
+struct CpuConfig {
+  CpuInfo cpu;
+  std::string precision = "fp32";                           // "fp32", "fp32-fast", "bf16"
+  kernels::RowTable gemm_rows = ukernel::AllGemmKernels();  // tests put rows of their own
+};
+
+// An operand as a plan knows it.
+struct TensorSpec {
+  DType dtype = DType::kUndefined;  // kUndefined: omitted
+  Shape shape;
+  Shape strides;  // elements
+  bool contiguous = true;
+  const Tensor* constant = nullptr;  // content of a constant, alive as long as the kernel; else null
+  bool present() const { return dtype != DType::kUndefined; }
+};
+
+// Where one output may lie instead of memory of its own; asked once shapes are known, before memory is planned.
+struct Placement {
+  // Output `output` is the memory of input `view_of` seen with other shape or strides: nothing is computed when every
+  // output is a view. Strides in elements; the plan falls back to a copy (Bind with separate memory) where a reader
+  // or the graph's border needs contiguous memory and the view is not.
+  struct View {
+    int output, input;
+    int64_t offset = 0;  // elements from the input's first
+    Shape strides;
+  };
+  std::optional<View> view;
+  // Output 0 may overwrite one of these inputs (same bytes, read elementwise before written at the same index).
+  std::vector<int> in_place_inputs;
+};
+
+// For `quern inspect` and the facts.
+struct KernelDescription {
+  std::string kernel;  // name from the descriptor whose run is called, or "copy", "view", "add (f32)"
+  std::string why;     // one line on the choice
+  std::vector<std::pair<std::string, std::string>> rejected;  // row -> reason
+  std::string layout;                                         // resident layout of the weights
+  size_t packed_bytes = 0;
+};
+
+// The run of one step. Pointers to inputs and outputs are at their first element.
+struct StepContext {
+  std::span<void* const> inputs;  // null: omitted
+  std::span<void* const> outputs;
+  void* scratch = nullptr;       // scratch_bytes() of the step, 64-byte aligned
+  Executor* executor = nullptr;  // at most `concurrency` slots
+  const CancelToken* cancel = nullptr;
+};
+
+// A node bound to shapes. Immutable: several threads may run it at once, each with its own memory. Run allocates
+// nothing.
+class CpuStep {
+ public:
+  virtual ~CpuStep() = default;
+  virtual Status Run(const StepContext& context) const = 0;
+  virtual size_t scratch_bytes() const { return 0; }
+  // What runs for these shapes, for reports; an empty `kernel` means the CpuKernel's own description holds.
+  virtual KernelDescription Describe() const { return {}; }
+};
+
+struct BindContext {
+  std::span<const TensorSpec> inputs;
+  std::span<const TensorSpec> outputs;
+  int concurrency = 1;
+};
+
+// A compiled node: holds packed weights and attributes, knows no shapes.
+class CpuKernel {
+ public:
+  virtual ~CpuKernel() = default;
+  virtual Placement Place(const BindContext&) const { return {}; }
+  virtual Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const = 0;
+  virtual KernelDescription Describe() const = 0;
+  // Bit i: input i may be strided in any way (else the plan hands contiguous memory). Likewise outputs.
+  virtual uint64_t strided_inputs() const { return 0; }
+  virtual uint64_t strided_outputs() const { return 0; }
+  // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
+  virtual uint64_t plan_time_inputs() const { return 0; }
+};
+
+struct CompileContext {
+  const CpuConfig* config = nullptr;
+  Executor* executor = nullptr;  // for packing; never null
+};
+
+struct CpuOp {
+  const char* domain;
+  const char* op_type;
+  // Empty when this provider computes the node, else the reason ("type f64", "4-D pooling").
+  std::string (*reject)(const Node& node, const CpuConfig& config);
+  Result<std::unique_ptr<CpuKernel>> (*compile)(const Node& node, const CompileContext& context);
+  // Shape inference, for operators of kCpuDomain only; null elsewhere.
+  Status (*infer)(InferContext&) = nullptr;
+};
+
+// Every operator of this provider, from the generated table.
+std::span<const std::span<const CpuOp>* const> AllCpuOps();
+// Null when there is none.
+const CpuOp* FindCpuOp(std::string_view domain, std::string_view op_type);
+
+}  // namespace quern::cpu

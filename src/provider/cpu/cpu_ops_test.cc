@@ -1,0 +1,775 @@
+// Every operator of the CPU provider against the reference evaluation: random shapes, attributes and types, run with an
+// executor that orders tasks at random; alone, and between other nodes so that results take their operands' memory.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ops/evaluate.h"
+#include "ops/infer.h"
+#include "parallel/hostile_executor.h"
+#include "provider/cpu/cpu_executable.h"
+#include "provider/host.h"
+
+namespace quern::cpu {
+namespace {
+
+std::mt19937& Random() {
+  static std::mt19937 random(20240607);
+  return random;
+}
+int64_t Draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(Random()); }
+template <typename T>
+T Pick(std::initializer_list<T> list) {
+  return list.begin()[Draw(0, static_cast<int64_t>(list.size()) - 1)];
+}
+Shape DrawShape(int min_rank, int max_rank, int64_t largest = 6, bool may_be_empty = true) {
+  Shape s;
+  const int rank = static_cast<int>(Draw(min_rank, max_rank));
+  for (int i = 0; i < rank; ++i) s.push_back(Draw(1, largest));
+  if (may_be_empty && rank > 0 && Draw(0, 19) == 0) s[static_cast<int>(Draw(0, rank - 1))] = 0;
+  return s;
+}
+// Now and then large enough for several threads.
+Shape DrawShapeOrLarge(int min_rank, int max_rank) {
+  if (Draw(0, 5) == 0) return Shape{Draw(50, 70), Draw(600, 900)};
+  return DrawShape(min_rank, max_rank);
+}
+
+Tensor DrawTensor(DType dtype, const Shape& shape, float scale = 2, bool special = false) {
+  Tensor t = Tensor::Allocate(dtype, shape).value();
+  std::normal_distribution<float> normal(0, scale);
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    switch (dtype) {
+      case DType::kF32:
+        t.data<float>()[i] = normal(Random());
+        if (special && Draw(0, 9) == 0) {
+          t.data<float>()[i] = Pick({NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e30f, -1e-30f});
+        }
+        break;
+      case DType::kF64:
+        t.data<double>()[i] = normal(Random());
+        break;
+      case DType::kF16:
+        t.data<Float16>()[i] = Float16(normal(Random()));
+        break;
+      case DType::kI64:
+        t.data<int64_t>()[i] = Draw(-9, 9);
+        break;
+      case DType::kI32:
+        t.data<int32_t>()[i] = static_cast<int32_t>(Draw(-9, 9));
+        break;
+      case DType::kI8:
+        t.data<int8_t>()[i] = static_cast<int8_t>(Draw(-128, 127));
+        break;
+      case DType::kU8:
+        t.data<uint8_t>()[i] = static_cast<uint8_t>(Draw(0, 255));
+        break;
+      case DType::kBool:
+        t.data<bool>()[i] = Draw(0, 1) != 0;
+        break;
+      default:
+        ADD_FAILURE() << "no elements of type " << DTypeName(dtype);
+    }
+  }
+  return t;
+}
+Tensor Ints(std::vector<int64_t> values) {
+  return Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(values.size())}, values);
+}
+// A shape that broadcasts to `to`.
+Shape BroadcastPart(const Shape& to) {
+  Shape s;
+  for (int i = static_cast<int>(Draw(0, to.rank())); i < to.rank(); ++i) s.push_back(Draw(0, 2) == 0 ? 1 : to[i]);
+  return s;
+}
+
+// One node with its inputs.
+struct Case {
+  std::string op;
+  int opset = 21;
+  std::vector<Value> inputs = {};   // kNone: omitted
+  std::vector<bool> constant = {};  // inputs that the graph holds; missing: false
+  std::map<std::string, Attribute, std::less<>> attributes = {};
+  int outputs = 1;
+  double relative = 4e-6, absolute = 1e-6;
+
+  Case& In(Tensor t, bool is_constant = false) {
+    constant.resize(inputs.size());
+    inputs.emplace_back(std::move(t));
+    constant.push_back(is_constant);
+    return *this;
+  }
+  Case& Omit() {
+    constant.resize(inputs.size() + 1);
+    inputs.emplace_back();
+    return *this;
+  }
+  Case& Attr(const std::string& name, Attribute value) {
+    attributes[name] = std::move(value);
+    return *this;
+  }
+  std::string ToString() const {
+    std::string s = op + " opset " + std::to_string(opset);
+    for (const Value& v : inputs) {
+      s += v.has_value() ? std::string(" ") + DTypeName(v.tensor().dtype()) + v.tensor().shape().ToString() : " -";
+    }
+    for (const auto& [name, a] : attributes) {
+      s += " " + name + "=";
+      if (const auto* i = std::get_if<int64_t>(&a)) s += std::to_string(*i);
+      if (const auto* f = std::get_if<float>(&a)) s += std::to_string(*f);
+      if (const auto* t = std::get_if<std::string>(&a)) s += *t;
+      if (const auto* l = std::get_if<std::vector<int64_t>>(&a)) {
+        for (int64_t i : *l) s += std::to_string(i) + ",";
+      }
+    }
+    return s;
+  }
+};
+
+// The case's node; with `chained`, float32 inputs and outputs go through Neg, so that the node stands between others.
+struct Built {
+  Graph graph;
+  std::vector<Value> inputs;
+  Node* node = nullptr;
+};
+void Build(const Case& c, bool chained, Built& b) {
+  b.graph.opset_imports[""] = c.opset;
+  NodeSpec spec{.name = "n", .op_type = c.op, .attributes = c.attributes};
+  auto neg = [&](GraphValue* v, const std::string& name) {
+    return b.graph.AddNode({.name = name, .op_type = "Neg", .inputs = {v}, .outputs = {name}})->output(0);
+  };
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::string name = "x" + std::to_string(i);
+    if (!c.inputs[i].has_value()) {
+      spec.inputs.push_back(nullptr);
+    } else if (c.constant[i]) {
+      spec.inputs.push_back(b.graph.AddConstant(name, c.inputs[i]));
+      spec.inputs.back()->set_type(TypeOf(c.inputs[i]));
+    } else {
+      spec.inputs.push_back(b.graph.AddInput(name, TypeOf(c.inputs[i])));
+      b.inputs.push_back(c.inputs[i]);
+      if (chained && c.inputs[i].tensor().dtype() == DType::kF32)
+        spec.inputs.back() = neg(spec.inputs.back(), "neg_" + name);
+    }
+  }
+  for (int i = 0; i < c.outputs; ++i) spec.outputs.push_back("y" + std::to_string(i));
+  b.node = b.graph.AddNode(std::move(spec));
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  for (int i = 0; i < c.outputs; ++i) {
+    GraphValue* y = b.node->output(i);
+    b.graph.AddOutput(chained && y->type().dtype == DType::kF32 ? neg(y, "neg_y" + std::to_string(i)) : y);
+  }
+}
+
+Result<std::vector<Tensor>> RunOnCpu(const Built& b, const CpuConfig& config) {
+  HostileExecutor executor(7, 3);
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(b.graph, config, executor));
+  std::vector<quern_tensor_view> in;
+  for (const Value& v : b.inputs) in.push_back(ViewOf(v.tensor()));
+  std::vector<quern_tensor_view> planned(b.graph.outputs().size());
+  for (quern_tensor_view& v : planned) v.rank = -1;
+  quern_plan_args plan_args{};
+  plan_args.num_inputs = static_cast<int32_t>(in.size());
+  plan_args.inputs = in.data();
+  plan_args.concurrency = executor.concurrency();
+  plan_args.num_outputs = static_cast<int32_t>(planned.size());
+  plan_args.outputs = planned.data();
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuPlan> plan, CpuPlan::Build(*exe, plan_args));
+  std::vector<Tensor> outputs;
+  std::vector<quern_tensor_view> out;
+  for (int i = 0; i < exe->num_outputs(); ++i) {
+    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
+    std::memset(t.raw_data(), 0x5a, t.bytes());
+    out.push_back(ViewOf(t));
+    outputs.push_back(std::move(t));
+  }
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer workspace, AlignedBuffer::Allocate(plan->workspace_bytes()));
+  quern_executor handle;
+  handle.executor = &executor;
+  quern_run_args run_args{};
+  run_args.num_inputs = plan_args.num_inputs;
+  run_args.inputs = in.data();
+  run_args.num_outputs = static_cast<int32_t>(out.size());
+  run_args.outputs = out.data();
+  run_args.workspace = workspace.data();
+  run_args.executor = &handle;
+  QUERN_RETURN_IF_ERROR(plan->Run(run_args));
+  return outputs;
+}
+
+const CpuConfig& Config(bool portable) {
+  static const CpuConfig native = [] {
+    CpuConfig c;
+    c.cpu = HostCpu();
+    return c;
+  }();
+  static const CpuConfig generic = [] {
+    CpuConfig c;
+    c.cpu = CpuFromSpec("generic").value();
+    return c;
+  }();
+  return portable ? generic : native;
+}
+
+void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
+  ASSERT_EQ(actual.dtype(), expected.dtype());
+  ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+  if (expected.dtype() != DType::kF32) {
+    ASSERT_TRUE(expected.bytes() == 0 || std::memcmp(actual.raw_data(), expected.raw_data(), expected.bytes()) == 0);
+    return;
+  }
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    const float a = actual.data<float>()[i], e = expected.data<float>()[i];
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    ASSERT_LE(std::fabs(a - e), c.absolute + c.relative * std::fabs(e))
+        << "element " << i << ": " << a << ", not " << e;
+  }
+}
+
+void Check(const Case& c) {
+  SCOPED_TRACE(c.ToString());
+  static int number = 0;
+  ++number;
+  for (bool chained : {false, true}) {
+    Built b;
+    ASSERT_NO_FATAL_FAILURE(Build(c, chained, b));
+    const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    const CpuConfig& config = Config(number % 3 == 0);
+    const CpuOp* op = FindCpuOp("", c.op);
+    ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
+    ASSERT_EQ(op->reject(*b.node, config), "");
+    ASSERT_TRUE(InferShapes(b.graph).ok());
+    const Result<std::vector<Tensor>> actual = RunOnCpu(b, config);
+    ASSERT_TRUE(actual.ok()) << actual.status().message();
+    for (size_t i = 0; i < expected->size(); ++i) {
+      SCOPED_TRACE(chained ? "between other nodes" : "alone");
+      ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[i], (*expected)[i].tensor(), c));
+    }
+  }
+}
+
+constexpr int kRounds = 12;
+
+TEST(CpuOps, UnaryFloat) {
+  for (const char* op :
+       {"Relu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Exp", "Log",  "Sqrt",
+        "Neg",  "Abs",       "Reciprocal",      "Floor",       "Ceil",      "Round",   "Sign", "Erf", "Elu",  "Celu",
+        "Selu", "Softplus",  "Softsign",        "Gelu",        "Mish",      "Sin",     "Cos",  "Tan", "Atan", "Asin",
+        "Acos"}) {
+    for (int i = 0; i < kRounds; ++i) {
+      Case c{.op = op, .opset = 22};
+      c.absolute = op == std::string("Mish") || op == std::string("Gelu") ? 1e-5 : 1e-6;
+      c.In(DrawTensor(DType::kF32, DrawShapeOrLarge(0, 6), 3, i % 2 == 0 && op != std::string("Gelu")));
+      if (op == std::string("LeakyRelu") || op == std::string("Elu") || op == std::string("ThresholdedRelu")) {
+        c.Attr("alpha", 0.25f);
+      }
+      if (op == std::string("Gelu") && i % 2) c.Attr("approximate", std::string("tanh"));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
+TEST(CpuOps, UnaryOfIntegersAndBools) {
+  for (int i = 0; i < kRounds; ++i) {
+    for (const char* op : {"Neg", "Abs", "Sign", "Relu"}) {
+      Case c{.op = op};
+      ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(Pick({DType::kI8, DType::kI32, DType::kI64}), DrawShape(0, 4)))));
+    }
+    Case c{.op = "Not"};
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kBool, DrawShape(0, 4)))));
+  }
+}
+
+TEST(CpuOps, Clip) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    Case old{.op = "Clip", .opset = 6};
+    old.In(DrawTensor(DType::kF32, DrawShapeOrLarge(0, 4), 3, true)).Attr("min", -1.0f).Attr("max", 2.5f);
+    ASSERT_NO_FATAL_FAILURE(Check(old));
+    const DType t = Pick({DType::kF32, DType::kI8, DType::kU8, DType::kI32, DType::kI64});
+    Case c{.op = "Clip", .opset = 13};
+    c.In(DrawTensor(t, DrawShape(0, 4), 3, true));
+    for (int bound = 0; bound < 2; ++bound) {
+      if (Draw(0, 3) == 0) {
+        c.Omit();
+      } else {
+        c.In(DrawTensor(t, Shape{}), Draw(0, 1) != 0);
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST(CpuOps, BinaryWithBroadcasting) {
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Pow", "Mod"}) {
+    for (int i = 0; i < 2 * kRounds; ++i) {
+      const std::string name = op;
+      const Shape shape = DrawShapeOrLarge(0, 6);
+      Shape a = shape, b = BroadcastPart(shape);
+      if (name != "PRelu" && Draw(0, 1)) std::swap(a, b);
+      if (name != "PRelu" && Draw(0, 3) == 0) a = BroadcastPart(shape);
+      Case c{.op = op};
+      c.relative = name == "Pow" ? 1e-5 : 4e-6;
+      c.In(DrawTensor(DType::kF32, a, 2, i % 2 == 0)).In(DrawTensor(DType::kF32, b, 2, i % 2 == 0), Draw(0, 1) != 0);
+      if (name == "Mod") c.Attr("fmod", int64_t{1});
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+  for (float exponent : {1.0f, 2.0f, 3.0f, 0.5f, -1.0f}) {
+    Case c{.op = "Pow"};
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, DrawShape(0, 4))).In(Tensor::Scalar(exponent), true)));
+  }
+  Case c{.op = "Pow"};
+  ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, Shape{3, 4})).In(DrawTensor(DType::kI64, Shape{4}))));
+}
+
+TEST(CpuOps, BinaryOfIntegers) {
+  for (const char* op : {"Add", "Sub", "Mul", "Min", "Max", "Div", "Mod"}) {
+    for (int i = 0; i < kRounds; ++i) {
+      const DType t = Pick({DType::kI8, DType::kU8, DType::kI32, DType::kI64});
+      const Shape shape = DrawShape(1, 4);
+      Case c{.op = op};
+      Tensor divisor = DrawTensor(t, BroadcastPart(shape));
+      if (op == std::string("Div") || op == std::string("Mod")) {  // no zero among them
+        if (t == DType::kI64)
+          for (int64_t& v : divisor.values<int64_t>()) v = v == 0 ? 3 : v;
+        if (t == DType::kI32)
+          for (int32_t& v : divisor.values<int32_t>()) v = v == 0 ? 3 : v;
+        if (t == DType::kI8)
+          for (int8_t& v : divisor.values<int8_t>()) v = v == 0 ? int8_t{3} : v;
+        if (t == DType::kU8)
+          for (uint8_t& v : divisor.values<uint8_t>()) v = v == 0 ? uint8_t{3} : v;
+      }
+      ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(t, shape)).In(divisor)));
+    }
+  }
+}
+
+TEST(CpuOps, DivisionOfIntegersByZeroIsAnError) {
+  Case c{.op = "Div"};
+  c.In(DrawTensor(DType::kI32, Shape{3})).In(Tensor::FromValues<int32_t>(Shape{3}, std::vector<int32_t>{1, 0, 2}));
+  Built b;
+  Build(c, false, b);
+  const Result<std::vector<Tensor>> result = RunOnCpu(b, Config(false));
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("division by zero"), std::string::npos) << result.status().message();
+}
+
+TEST(CpuOps, Variadic) {
+  for (const char* op : {"Sum", "Mean", "Min", "Max"}) {
+    for (int i = 0; i < kRounds; ++i) {
+      const Shape shape = DrawShapeOrLarge(0, 5);
+      Case c{.op = op};
+      const int64_t count = Draw(1, 5);
+      for (int64_t k = 0; k < count; ++k) c.In(DrawTensor(DType::kF32, Draw(0, 1) ? shape : BroadcastPart(shape)));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
+TEST(CpuOps, ComparisonsLogicAndWhere) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(0, 5);
+    for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
+      const DType t = Pick({DType::kF32, DType::kI64, DType::kI32, DType::kU8, DType::kI8});
+      Case c{.op = op};
+      c.In(DrawTensor(t, BroadcastPart(shape), 2, true)).In(DrawTensor(t, shape, 2, true));
+      if (Draw(0, 1)) std::swap(c.inputs[0], c.inputs[1]);
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+    for (const char* op : {"And", "Or", "Xor", "Equal"}) {
+      Case c{.op = op};
+      ASSERT_NO_FATAL_FAILURE(
+          Check(c.In(DrawTensor(DType::kBool, shape)).In(DrawTensor(DType::kBool, BroadcastPart(shape)))));
+    }
+    const DType t = Pick({DType::kF32, DType::kI64, DType::kU8, DType::kF16});
+    Case c{.op = "Where"};
+    c.In(DrawTensor(DType::kBool, BroadcastPart(shape)))
+        .In(DrawTensor(t, shape))
+        .In(DrawTensor(t, BroadcastPart(shape)));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST(CpuOps, Cast) {
+  const std::vector<DType> types = {DType::kF32, DType::kI64, DType::kI32, DType::kBool,
+                                    DType::kU8,  DType::kI8,  DType::kF64, DType::kF16};
+  for (DType from : types) {
+    for (DType to : types) {
+      if (to == DType::kF16 && from != DType::kF32 && DTypeBytes(from) > 2) continue;
+      Case c{.op = "Cast", .opset = 13};
+      c.In(DrawTensor(from, DrawShapeOrLarge(0, 4), 100, to == DType::kBool || IsFloatType(to)));
+      ASSERT_NO_FATAL_FAILURE(Check(c.Attr("to", static_cast<int64_t>(to))));
+    }
+  }
+  const std::vector<float> odd = {NAN,           INFINITY,       -INFINITY, 1e20f, -1e20f,
+                                  2147483648.0f, -2147483648.0f, 300,       -1,    0.99f};
+  for (DType to : {DType::kI64, DType::kI32, DType::kU8, DType::kI8}) {
+    Case c{.op = "Cast", .opset = 13};
+    c.In(Tensor::FromValues<float>(Shape{10}, odd)).Attr("to", static_cast<int64_t>(to));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST(CpuOps, Pools) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    for (int i = 0; i < 5 * kRounds; ++i) {
+      const int spatial = static_cast<int>(Draw(1, 2));
+      Case c{.op = op, .opset = 19};
+      std::vector<int64_t> kernel, strides, pads, dilations;
+      Shape shape{Draw(1, 2), Pick<int64_t>({1, 3, 16, 20, 70})};
+      for (int d = 0; d < spatial; ++d) {
+        kernel.push_back(Draw(1, 4));
+        strides.push_back(Draw(1, 3));
+        dilations.push_back(Draw(0, 3) == 0 ? 2 : 1);
+        shape.push_back(Draw(8, 16));
+      }
+      for (int d = 0; d < 2 * spatial; ++d) pads.push_back(Draw(0, kernel[static_cast<size_t>(d % spatial)] - 1));
+      c.Attr("kernel_shape", kernel).Attr("strides", strides).Attr("dilations", dilations);
+      const std::string pad = Pick<std::string>({"NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
+      if (pad == "NOTSET") c.Attr("pads", pads);
+      c.Attr("auto_pad", pad).Attr("ceil_mode", Draw(0, 1));
+      if (op == std::string("AveragePool")) c.Attr("count_include_pad", Draw(0, 1));
+      const bool bytes = op == std::string("MaxPool") && Draw(0, 3) == 0;
+      c.In(DrawTensor(bytes ? Pick({DType::kU8, DType::kI8}) : DType::kF32, shape, 2, op == std::string("MaxPool")));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) {
+    for (int i = 0; i < kRounds; ++i) {
+      Shape shape{Draw(0, 3), Pick<int64_t>({1, 5, 16, 130}), Draw(1, 40)};
+      if (Draw(0, 1)) shape.push_back(Draw(1, 9));
+      Case c{.op = op};
+      ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, shape))));
+    }
+  }
+}
+
+TEST(CpuOps, Softmax) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (int i = 0; i < 3 * kRounds; ++i) {
+      const Shape shape = Draw(0, 4) == 0 ? Shape{3, Draw(100, 300), 90} : DrawShapeOrLarge(1, 5);
+      Case c{.op = op, .opset = Pick({8, 11, 13, 21})};
+      c.absolute = 3e-6;
+      if (Draw(0, 3))
+        c.Attr("axis", Draw(c.opset < 11 ? 0 : -shape.rank(), shape.rank() - 1));
+      else if (c.opset < 13 && shape.rank() < 2)
+        c.Attr("axis", int64_t{0});
+      ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, shape, 5, c.op == "Softmax" && i % 4 == 0))));
+    }
+  }
+}
+
+TEST(CpuOps, Normalizations) {
+  for (int i = 0; i < 3 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 4, 20);
+    const int64_t axis = Draw(-shape.rank(), shape.rank() - 1);
+    Shape tail(shape.span().subspan(static_cast<size_t>(axis < 0 ? axis + shape.rank() : axis)));
+    Case layer{.op = "LayerNormalization"};
+    layer.outputs = static_cast<int>(Draw(0, 1)) * 2 + 1;
+    layer.relative = layer.absolute = 2e-5;
+    layer.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kF32, tail)).Attr("axis", axis);
+    if (Draw(0, 1)) layer.In(DrawTensor(DType::kF32, tail));
+    ASSERT_NO_FATAL_FAILURE(Check(layer));
+    Case rms{.op = "RMSNormalization", .opset = 23};
+    rms.relative = rms.absolute = 1e-5;
+    ASSERT_NO_FATAL_FAILURE(
+        Check(rms.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kF32, tail)).Attr("axis", axis)));
+
+    Shape image{Draw(1, 3), Draw(1, 9), Draw(2, 30)};
+    if (Draw(0, 1)) image.push_back(Draw(1, 8));
+    const Shape channels{image[1]};
+    Case instance{.op = "InstanceNormalization"};
+    instance.relative = instance.absolute = 2e-5;
+    instance.In(DrawTensor(DType::kF32, image))
+        .In(DrawTensor(DType::kF32, channels))
+        .In(DrawTensor(DType::kF32, channels));
+    ASSERT_NO_FATAL_FAILURE(Check(instance));
+    Case batch{.op = "BatchNormalization", .opset = Pick({9, 15})};
+    batch.relative = batch.absolute = 1e-5;
+    Tensor variance = DrawTensor(DType::kF32, channels);
+    for (float& v : variance.values<float>()) v = std::fabs(v) + 0.1f;
+    batch.In(DrawTensor(DType::kF32, image));
+    for (int k = 0; k < 3; ++k) batch.In(DrawTensor(DType::kF32, channels));
+    ASSERT_NO_FATAL_FAILURE(Check(batch.In(variance)));
+  }
+}
+
+TEST(CpuOps, Reductions) {
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare",
+                         "ReduceL1", "ReduceL2", "ReduceLogSum"}) {
+    const std::string name = op;
+    for (int i = 0; i < 3 * kRounds; ++i) {
+      Shape shape = Draw(0, 5) == 0 ? Shape{Draw(2, 4), Draw(50, 90), Draw(3, 300)} : DrawShape(0, 6, 6, false);
+      const bool integers = Draw(0, 3) == 0 && name.find("Mean") == std::string::npos &&
+                            name.find("L") == std::string::npos && name.find("Square") == std::string::npos;
+      Case c{.op = op, .opset = 18};
+      c.relative = 2e-5;
+      c.absolute = 3e-4;
+      Tensor x = DrawTensor(integers ? Pick({DType::kI32, DType::kI64}) : DType::kF32, shape, 1);
+      if (name == "ReduceLogSum")
+        for (float& v : x.values<float>()) v = std::fabs(v) + 0.1f;
+      if (name == "ReduceLogSum") c.op = "ReduceLogSum";
+      c.In(x);
+      std::vector<int64_t> axes;
+      for (int d = 0; d < shape.rank(); ++d) {
+        if (Draw(0, 1)) axes.push_back(Draw(0, 1) ? d : d - shape.rank());
+      }
+      if (Draw(0, 4)) c.In(Ints(axes), true);
+      c.Attr("keepdims", Draw(0, 1));
+      if (Draw(0, 3) == 0) c.Attr("noop_with_empty_axes", int64_t{1});
+      if (name == "ReduceLogSum") continue;  // Neg before it would make its sums negative: below
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+  Case old{.op = "ReduceMean", .opset = 11};
+  ASSERT_NO_FATAL_FAILURE(
+      Check(old.In(DrawTensor(DType::kF32, Shape{2, 7, 5, 33})).Attr("axes", std::vector<int64_t>{1, 2})));
+  for (const char* op : {"ReduceMax", "ReduceMin"}) {
+    Case c{.op = op, .opset = 18};
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, Shape{9, 40}, 2, true)).In(Ints({Draw(0, 1)}), true)));
+  }
+}
+
+TEST(CpuOps, ArgMaxAndArgMin) {
+  for (const char* op : {"ArgMax", "ArgMin"}) {
+    for (int i = 0; i < 3 * kRounds; ++i) {
+      const Shape shape = DrawShape(1, 4, 8, false);
+      Case c{.op = op};
+      c.In(DrawTensor(Pick({DType::kF32, DType::kI32, DType::kI64, DType::kU8}), shape, 2, true));
+      c.Attr("axis", Draw(-shape.rank(), shape.rank() - 1))
+          .Attr("keepdims", Draw(0, 1))
+          .Attr("select_last_index", Draw(0, 1));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
+DType AnyWidth() { return Pick({DType::kF32, DType::kI64, DType::kU8, DType::kF16, DType::kBool}); }
+
+TEST(CpuOps, Pad) {
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 5, 7, false);
+    const std::string mode = Pick<std::string>({"constant", "edge", "reflect", "wrap"});
+    std::vector<int64_t> pads;
+    for (int k = 0; k < 2 * shape.rank(); ++k) {
+      pads.push_back(Draw(0, 2) ? 0 : Draw(mode == "constant" && shape[k % shape.rank()] > 3 ? -1 : 0, 3));
+    }
+    if (mode == "reflect") {
+      for (size_t k = 0; k < pads.size(); ++k) {
+        pads[k] = std::min(pads[k], shape[static_cast<int>(k) % shape.rank()] - 1);
+      }
+    }
+    const DType t = AnyWidth();
+    Case c{.op = "Pad", .opset = 19};
+    c.In(DrawTensor(t, shape)).In(Ints(pads), true).Attr("mode", mode);
+    if (Draw(0, 1)) c.In(DrawTensor(t, Shape{}), Draw(0, 1) != 0);
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+  Case old{.op = "Pad", .opset = 7};
+  old.In(DrawTensor(DType::kF32, Shape{2, 3})).Attr("pads", std::vector<int64_t>{0, 1, 2, 0}).Attr("value", 1.5f);
+  ASSERT_NO_FATAL_FAILURE(Check(old));
+  Case axes{.op = "Pad", .opset = 19};
+  axes.In(DrawTensor(DType::kF32, Shape{2, 3, 4})).In(Ints({1, 2}), true).Omit().In(Ints({-2}), true);
+  ASSERT_NO_FATAL_FAILURE(Check(axes));
+}
+
+TEST(CpuOps, Tile) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 5, 5);
+    std::vector<int64_t> repeats;
+    for (int d = 0; d < shape.rank(); ++d) repeats.push_back(Draw(Draw(0, 9) ? 1 : 0, 3));
+    Case c{.op = "Tile"};
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(AnyWidth(), shape)).In(Ints(repeats), true)));
+  }
+}
+
+TEST(CpuOps, Resize) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const std::string mode = Pick<std::string>({"nearest", "linear", "cubic"});
+    const bool last = Draw(0, 1) != 0;
+    const Shape shape = last ? Shape{Draw(1, 2), Draw(2, 9), Draw(2, 9), Pick<int64_t>({3, 20})}
+                             : Shape{Draw(1, 2), Draw(1, 5), Draw(2, 9), Draw(2, 9)};
+    Case c{.op = "Resize", .opset = Pick({11, 13, 19})};
+    c.absolute = 2e-5;
+    c.In(DrawTensor(mode == "nearest" ? AnyWidth() : DType::kF32, shape)).Attr("mode", mode);
+    if (mode == "nearest") {
+      c.Attr("nearest_mode", Pick<std::string>({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
+    }
+    c.Attr("coordinate_transformation_mode",
+           Pick<std::string>({"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"}));
+    if (mode == "cubic") c.Attr("exclude_outside", Draw(0, 1)).Attr("cubic_coeff_a", -0.5f);
+    if (mode != "nearest" && c.opset == 19) c.Attr("antialias", Draw(0, 1));
+    const int first = last ? 1 : 2;
+    const Tensor roi = Tensor::FromValues<float>(Shape{0}, std::vector<float>{});
+    c.In(roi, true);
+    if (Draw(0, 1)) {
+      std::vector<float> scales(4, 1.0f);
+      for (int d = first; d < first + 2; ++d) scales[static_cast<size_t>(d)] = Pick({0.5f, 1.0f, 1.3f, 2.0f, 3.0f});
+      c.In(Tensor::FromValues<float>(Shape{4}, scales), true);
+    } else {
+      std::vector<int64_t> sizes(shape.begin(), shape.end());
+      for (int d = first; d < first + 2; ++d) sizes[static_cast<size_t>(d)] = Draw(1, 14);
+      c.In(roi, true).In(Ints(sizes), true);
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+  const std::vector<float> scales = {1, 1, 2, 3};
+  for (const char* mode : {"nearest", "linear"}) {
+    Case upsample{.op = "Upsample", .opset = 9};
+    upsample.In(DrawTensor(DType::kF32, Shape{1, 2, 3, 4})).In(Tensor::FromValues<float>(Shape{4}, scales), true);
+    ASSERT_NO_FATAL_FAILURE(Check(upsample.Attr("mode", std::string(mode))));
+    Case seven{.op = "Upsample", .opset = 7};
+    seven.In(DrawTensor(DType::kF32, Shape{1, 2, 3, 4})).Attr("scales", scales);
+    ASSERT_NO_FATAL_FAILURE(Check(seven.Attr("mode", std::string(mode))));
+  }
+}
+
+Tensor DrawIndices(const Shape& shape, int64_t extent) {
+  const bool wide = Draw(0, 1) != 0;
+  Tensor t = Tensor::Allocate(wide ? DType::kI64 : DType::kI32, shape).value();
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    const int64_t v = Draw(-extent, extent - 1);
+    if (wide)
+      t.data<int64_t>()[i] = v;
+    else
+      t.data<int32_t>()[i] = static_cast<int32_t>(v);
+  }
+  return t;
+}
+
+TEST(CpuOps, Gathers) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 4, 7, false);
+    const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    Case gather{.op = "Gather"};
+    gather.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(DrawShape(0, 3, 4), shape[axis]));
+    ASSERT_NO_FATAL_FAILURE(Check(gather.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank())));
+
+    Shape part = shape;
+    for (int64_t& d : part) d = Draw(1, d);
+    part[axis] = Draw(1, 9);
+    Case elements{.op = "GatherElements"};
+    elements.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(part, shape[axis]));
+    ASSERT_NO_FATAL_FAILURE(Check(elements.Attr("axis", int64_t{axis})));
+
+    const int batch = static_cast<int>(Draw(0, shape.rank() - 1));
+    const int64_t depth = Draw(1, shape.rank() - batch);
+    Shape tuples(shape.span().first(static_cast<size_t>(batch)));
+    tuples.push_back(Draw(1, 4));
+    tuples.push_back(depth);
+    Tensor indices = Tensor::Allocate(DType::kI64, tuples).value();
+    for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      const int64_t extent = shape[batch + static_cast<int>(k % depth)];
+      indices.data<int64_t>()[k] = Draw(-extent, extent - 1);
+    }
+    Case nd{.op = "GatherND"};
+    ASSERT_NO_FATAL_FAILURE(Check(nd.In(DrawTensor(AnyWidth(), shape)).In(indices).Attr("batch_dims", int64_t{batch})));
+  }
+}
+
+TEST(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
+  for (const char* op : {"Gather", "GatherElements", "GatherND"}) {
+    Case c{.op = op};
+    c.In(DrawTensor(DType::kF32, Shape{3, 2})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}));
+    Built b;
+    Build(c, false, b);
+    const Result<std::vector<Tensor>> result = RunOnCpu(b, Config(false));
+    ASSERT_FALSE(result.ok()) << op;
+    EXPECT_NE(result.status().message().find("-4"), std::string::npos) << result.status().message();
+    EXPECT_NE(result.status().message().find("extent 3"), std::string::npos) << result.status().message();
+  }
+}
+
+TEST(CpuOps, Rearrangements) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const int64_t b = Draw(1, 3);
+    Case to_space{.op = "DepthToSpace"};
+    to_space.In(DrawTensor(AnyWidth(), Shape{Draw(1, 2), b * b * Draw(1, 3), Draw(1, 5), Draw(1, 5)}));
+    ASSERT_NO_FATAL_FAILURE(Check(to_space.Attr("blocksize", b).Attr("mode", Pick<std::string>({"DCR", "CRD"}))));
+    Case to_depth{.op = "SpaceToDepth"};
+    to_depth.In(DrawTensor(AnyWidth(), Shape{Draw(1, 2), Draw(1, 3), b * Draw(1, 4), b * Draw(1, 4)}));
+    ASSERT_NO_FATAL_FAILURE(Check(to_depth.Attr("blocksize", b)));
+
+    const Shape shape = DrawShape(1, 4);
+    Case sums{.op = "CumSum"};
+    sums.absolute = 1e-5;
+    sums.In(DrawTensor(Pick({DType::kF32, DType::kI32, DType::kI64}), shape));
+    sums.In(Tensor::Scalar<int64_t>(Draw(-shape.rank(), shape.rank() - 1)), true);
+    ASSERT_NO_FATAL_FAILURE(Check(sums.Attr("exclusive", Draw(0, 1)).Attr("reverse", Draw(0, 1))));
+
+    Case triangle{.op = "Trilu"};
+    triangle.In(DrawTensor(AnyWidth(), DrawShape(2, 4))).Attr("upper", Draw(0, 1));
+    if (Draw(0, 1)) triangle.In(Tensor::Scalar<int64_t>(Draw(-8, 8)), Draw(0, 1) != 0);
+    ASSERT_NO_FATAL_FAILURE(Check(triangle));
+  }
+  Case fill{.op = "ConstantOfShape"};
+  fill.In(Ints({3, 4}), true).Attr("value", Value(Tensor::FromValues<float>(Shape{1}, std::vector<float>{2.5f})));
+  ASSERT_NO_FATAL_FAILURE(Check(fill));
+  Case zeros{.op = "ConstantOfShape"};
+  ASSERT_NO_FATAL_FAILURE(Check(zeros.In(Ints({2, 0, 3}), true)));
+}
+
+TEST(CpuOps, Quantization) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 4);
+    const int64_t axis = Draw(-shape.rank(), shape.rank() - 1);
+    const bool by_axis = Draw(0, 1) != 0;
+    const Shape parameters = by_axis ? Shape{shape[static_cast<int>(axis < 0 ? axis + shape.rank() : axis)]} : Shape{};
+    Tensor scale = DrawTensor(DType::kF32, parameters, 0.1f);
+    for (float& s : scale.values<float>()) s = std::fabs(s) + 0.01f;
+    const DType t = Pick({DType::kI8, DType::kU8});
+    Case to{.op = "QuantizeLinear", .opset = Pick({13, 21})};
+    to.In(DrawTensor(DType::kF32, shape, 5, i % 2 == 0)).In(scale, true).Attr("axis", axis);
+    if (Draw(0, 1)) to.In(DrawTensor(t, parameters), true);
+    ASSERT_NO_FATAL_FAILURE(Check(to));
+    Case from{.op = "DequantizeLinear", .opset = Pick({13, 21})};
+    const DType stored = Draw(0, 3) ? t : DType::kI32;
+    from.In(DrawTensor(stored, shape)).In(scale, Draw(0, 1) != 0).Attr("axis", axis);
+    if (Draw(0, 1)) from.In(DrawTensor(stored, parameters), true);
+    ASSERT_NO_FATAL_FAILURE(Check(from));
+    Case dynamic{.op = "DynamicQuantizeLinear", .opset = 11};
+    dynamic.outputs = 3;
+    ASSERT_NO_FATAL_FAILURE(Check(dynamic.In(DrawTensor(DType::kF32, DrawShapeOrLarge(1, 3), Pick({0.0f, 3.0f})))));
+  }
+  // Halves go to the even neighbour, and what does not fit saturates.
+  const std::vector<float> x = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 126.5f, 127.5f, 1e10f, -1e10f, NAN};
+  Case halves{.op = "QuantizeLinear", .opset = 13};
+  halves.In(Tensor::FromValues<float>(Shape{10}, x)).In(Tensor::Scalar(1.0f), true).In(Tensor::Scalar(int8_t{0}), true);
+  ASSERT_NO_FATAL_FAILURE(Check(halves));
+}
+
+TEST(CpuOps, RecurrentLayers) {
+  for (const char* op : {"LSTM", "GRU"}) {
+    const bool lstm = op == std::string("LSTM");
+    for (int i = 0; i < 2 * kRounds; ++i) {
+      const int64_t steps = Draw(1, 5), batch = Draw(1, 3), input = Draw(1, 20), hidden = Draw(1, 20);
+      const std::string direction = Pick<std::string>({"forward", "reverse", "bidirectional"});
+      const int64_t directions = direction == "bidirectional" ? 2 : 1, gates = lstm ? 4 : 3;
+      Case c{.op = op, .opset = 14};
+      c.outputs = lstm ? 3 : 2;
+      c.absolute = 1e-5;
+      c.Attr("hidden_size", hidden).Attr("direction", direction);
+      if (!lstm) c.Attr("linear_before_reset", Draw(0, 1));
+      c.In(DrawTensor(DType::kF32, Shape{steps, batch, input}, 1));
+      c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, input}, 0.3f), true);
+      c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, hidden}, 0.3f), true);
+      if (Draw(0, 3)) {
+        c.In(DrawTensor(DType::kF32, Shape{directions, 2 * gates * hidden}, 0.3f), true);
+      } else {
+        c.Omit();
+      }
+      c.Omit();
+      if (Draw(0, 1)) {
+        c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}, 1));
+        if (lstm) c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}, 1));
+      }
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -1,0 +1,422 @@
+// Plans the memory of a compiled cluster: views, in-place results, the arena; and runs its steps.
+#include <algorithm>
+#include <cstring>
+
+#include "ops/infer.h"
+#include "provider/cpu/cpu_executable.h"
+#include "provider/cpu/cpu_infer.h"
+#include "provider/host.h"
+
+namespace quern::cpu {
+namespace {
+
+// Copies a value between places of different strides.
+class CopyStep final : public CpuStep {
+ public:
+  CopyStep(const TensorSpec& from, const TensorSpec& to) : from_(from), to_(to) {}
+  Status Run(const StepContext& context) const override {
+    auto wrap = [](const TensorSpec& s, void* data) {
+      return DTypeBytes(s.dtype) == 0 ? Tensor::Wrap(s.dtype, s.shape, data)
+                                      : Tensor::WrapStrided(s.dtype, s.shape, s.strides, data);
+    };
+    CopyTensor(wrap(from_, context.inputs[0]), wrap(to_, context.outputs[0]));
+    return OkStatus();
+  }
+  KernelDescription Describe() const override {
+    return {.kernel = "copy", .why = "to memory of other strides", .rejected = {}, .layout = {}, .packed_bytes = 0};
+  }
+
+ private:
+  TensorSpec from_, to_;
+};
+
+bool IsContiguous(const Shape& shape, const Shape& strides) {
+  const Shape dense = shape.ContiguousStrides();
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] > 1 && shape[i] != 0 && strides[i] != dense[i]) return false;
+  }
+  return true;
+}
+
+TensorSpec Dense(TensorSpec s) {
+  s.strides = s.shape.ContiguousStrides();
+  s.contiguous = true;
+  return s;
+}
+
+size_t BytesOf(const TensorSpec& s) { return TensorBytes(s.dtype, s.shape).value(); }
+
+// Specs of a node's operands, omitted ones empty.
+std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts) {
+  std::vector<TensorSpec> specs;
+  for (int v : ids) specs.push_back(v < 0 ? TensorSpec{} : facts[v].spec);
+  return specs;
+}
+
+// Small integers as a tensor of their dtype.
+Result<Tensor> ContentTensor(const PlanFacts& facts) {
+  QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(facts.spec.dtype, facts.spec.shape));
+  for (size_t i = 0; i < facts.content.size(); ++i) {
+    switch (t.dtype()) {
+      case DType::kI64:
+        t.data<int64_t>()[i] = facts.content[i];
+        break;
+      case DType::kI32:
+        t.data<int32_t>()[i] = static_cast<int32_t>(facts.content[i]);
+        break;
+      case DType::kBool:
+        t.data<bool>()[i] = facts.content[i] != 0;
+        break;
+      case DType::kU8:
+        t.data<uint8_t>()[i] = static_cast<uint8_t>(facts.content[i]);
+        break;
+      case DType::kF32:
+        t.data<float>()[i] = static_cast<float>(facts.content[i]);
+        break;
+      default:
+        return Internal(std::string("small content of type ") + DTypeName(t.dtype()));
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {
+  std::vector<ValueType> types;
+  std::vector<Value> known;
+  for (const quern_tensor_view& v : inputs) {
+    types.push_back(ValueType::Tensor(static_cast<DType>(v.dtype), Dims(v.dims, v.dims + v.rank)));
+    known.emplace_back();
+    if (contents && v.data != nullptr) known.back() = TensorOf(v);
+  }
+  QUERN_ASSIGN_OR_RETURN(const ShapeTable table, InferCluster(executable_.graph(), types, known));
+  const auto& values = executable_.values();
+  bound.facts.resize(values.size());
+  for (size_t v = 0; v < values.size(); ++v) {
+    const ValueType& type = table.type(values[v].value);
+    PlanFacts& f = bound.facts[v];
+    if (!type.has_static_shape() || type.dtype == DType::kUndefined) {
+      return Internal("value '" + values[v].value->name() + "' has type " + TypeToString(type) +
+                      " while planning; the CPU provider should not have claimed its producer");
+    }
+    f.spec.dtype = type.dtype;
+    for (const Dim& d : *type.shape) f.spec.shape.push_back(d.value());
+    Result<size_t> bytes = TensorBytes(f.spec.dtype, f.spec.shape);
+    if (!bytes.ok()) return bytes.status().WithContext("value '" + values[v].value->name() + "'");
+    f.spec = Dense(f.spec);
+    if (const Value* c = values[v].value->constant()) f.spec.constant = &c->tensor();
+    const std::optional<Dims>& data = table.data(values[v].value);
+    if (data && AllConstant(*data)) {
+      f.content_known = true;
+      for (const Dim& d : *data) f.content.push_back(d.value());
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    PlanFacts& f = bound.facts[executable_.input_value(static_cast<int>(i))];
+    f.spec.strides = Shape(std::span<const int64_t>(inputs[i].strides, static_cast<size_t>(inputs[i].rank)));
+    f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
+  }
+  return OkStatus();
+}
+
+bool CpuPlan::ReadersTakeStrides(int value) const {
+  for (int n : executable_.values()[value].readers) {
+    const CompiledNode& node = executable_.nodes()[n];
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] == value && !(k < 64 && (node.kernel->strided_inputs() >> k & 1))) return false;
+    }
+  }
+  return true;
+}
+
+int CpuPlan::NewBuffer(size_t bytes, int first, int last) {
+  buffers_.push_back({bytes, first, last, 0});
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide) {
+  const CompiledNode& node = executable_.nodes()[n];
+  const auto& values = executable_.values();
+  const std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
+  const Placement place = node.kernel->Place({in, out, concurrency_});
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const int v = node.outputs[k];
+    if (v < 0) continue;
+    Decision& d = decisions_[v];
+    PlanFacts& f = bound.facts[v];
+    const bool can_view = place.view && place.view->output == static_cast<int>(k) && node.outputs.size() == 1;
+    const int source = can_view ? node.inputs[place.view->input] : -1;
+    if (decide) {
+      const int last = values[v].readers.empty() ? n : std::max(n, values[v].readers.back());
+      const bool contiguous = can_view && IsContiguous(f.spec.shape, place.view->strides);
+      if (can_view && values[v].output < 0 && locations[source].base != Location::Base::kNone &&
+          locations[source].base != Location::Base::kContent && (contiguous || ReadersTakeStrides(v))) {
+        d.kind = Decision::Kind::kView;
+        if (locations[source].buffer >= 0) {
+          ArenaBuffer& b = buffers_[locations[source].buffer];
+          b.last = std::max(b.last, last);
+        }
+      } else if (values[v].output >= 0) {
+        const quern_tensor_view& wanted = planned_outputs_[values[v].output];
+        const bool direct = wanted.rank < 0 || (node.kernel->strided_outputs() >> k & 1);
+        d.kind = direct ? Decision::Kind::kOutput : Decision::Kind::kBuffer;
+        if (!direct) d.buffer = NewBuffer(BytesOf(f.spec), n, last);
+      } else {
+        d.kind = Decision::Kind::kBuffer;
+        for (int i : k == 0 ? place.in_place_inputs : std::vector<int>{}) {
+          const int u = node.inputs[i];
+          if (u < 0 || locations[u].buffer < 0 || locations[u].offset != 0 || !bound.facts[u].spec.contiguous) continue;
+          const ArenaBuffer& b = buffers_[locations[u].buffer];
+          if (b.last != n || b.bytes != BytesOf(f.spec)) continue;
+          // Another operand may be a view of the same memory, read at other indices.
+          const bool shared = std::any_of(node.inputs.begin(), node.inputs.end(), [&](int w) {
+            return w >= 0 && w != u && locations[w].buffer == locations[u].buffer;
+          });
+          if (shared) continue;
+          d.buffer = locations[u].buffer;
+          buffers_[d.buffer].last = std::max(b.last, last);
+          break;
+        }
+        if (d.buffer < 0) d.buffer = NewBuffer(BytesOf(f.spec), n, last);
+      }
+    }
+    Location& at = locations[v];
+    switch (d.kind) {
+      case Decision::Kind::kView: {
+        if (!can_view) return Internal(node.node->Describe() + ": a view at the planned shape, not at this one");
+        at = locations[source];
+        at.offset += place.view->offset * static_cast<int64_t>(DTypeBytes(f.spec.dtype));
+        f.spec.strides = place.view->strides;
+        f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
+        break;
+      }
+      case Decision::Kind::kOutput: {
+        at = {Location::Base::kOutput, values[v].output, -1, 0};
+        const quern_tensor_view& wanted = planned_outputs_[values[v].output];
+        if (wanted.rank >= 0) {
+          f.spec.strides = Shape(std::span<const int64_t>(wanted.strides, static_cast<size_t>(wanted.rank)));
+          f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
+        }
+        break;
+      }
+      default:
+        if (BytesOf(f.spec) > buffers_[d.buffer].bytes) {
+          return Internal("value '" + values[v].value->name() + "' of shape " + f.spec.shape.ToString() +
+                          " is larger than planned");
+        }
+        at = {Location::Base::kWorkspace, 0, d.buffer, 0};
+    }
+  }
+  return OkStatus();
+}
+
+Status CpuPlan::Layout(BoundSteps& bound, std::vector<Location>& locations, bool decide) {
+  const auto& values = executable_.values();
+  locations.assign(values.size(), {});
+  if (decide) decisions_.assign(values.size(), {});
+  for (size_t v = 0; v < values.size(); ++v) {
+    const ValueEntry& e = values[v];
+    if (e.input >= 0) {
+      locations[v] = {Location::Base::kInput, e.input, -1, 0};
+    } else if (e.value->is_constant()) {
+      locations[v] = {Location::Base::kConstant, static_cast<int>(v), -1, 0};
+    } else if (e.producer >= 0 && !executable_.nodes()[e.producer].kernel) {
+      if (!bound.facts[v].content_known) {
+        return Internal("value '" + e.value->name() + "' should follow from shapes but is not known while planning");
+      }
+      locations[v] = {Location::Base::kContent, static_cast<int>(v), -1, 0};
+    }
+    // Strided inputs that some reader cannot take get a contiguous copy before its first reader.
+    if (decide && e.input >= 0 && !bound.facts[v].spec.contiguous && !e.readers.empty() &&
+        !ReadersTakeStrides(static_cast<int>(v))) {
+      decisions_[v].dense_buffer = NewBuffer(BytesOf(bound.facts[v].spec), e.readers.front(), e.readers.back());
+    }
+  }
+  for (size_t n = 0; n < executable_.nodes().size(); ++n) {
+    if (executable_.nodes()[n].kernel) {
+      QUERN_RETURN_IF_ERROR(LayoutNode(static_cast<int>(n), bound, locations, decide));
+    }
+  }
+  return OkStatus();
+}
+
+Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const {
+  const auto& values = executable_.values();
+  bound.contents.resize(values.size());
+  std::vector<uint8_t> copied(values.size(), 0);
+  auto add = [&](BoundSteps::Step step) {
+    step.pointers = bound.pointer_count;
+    bound.pointer_count += step.inputs.size() + step.outputs.size();
+    bound.steps.push_back(std::move(step));
+  };
+  auto content = [&](int v) -> Status {
+    if (bound.contents[v].defined()) return OkStatus();
+    QUERN_ASSIGN_OR_RETURN(bound.contents[v], ContentTensor(bound.facts[v]));
+    return OkStatus();
+  };
+  auto copy_out = [&](int v, int output) -> Status {
+    const quern_tensor_view& wanted = planned_outputs_[output];
+    TensorSpec to = Dense(bound.facts[v].spec);
+    if (wanted.rank >= 0)
+      to.strides = Shape(std::span<const int64_t>(wanted.strides, static_cast<size_t>(wanted.rank)));
+    BoundSteps::Step s;
+    s.step = std::make_unique<CopyStep>(bound.facts[v].spec, to);
+    s.inputs = {locations[v]};
+    s.outputs = {{Location::Base::kOutput, output, -1, 0}};
+    add(std::move(s));
+    return OkStatus();
+  };
+  for (size_t n = 0; n < executable_.nodes().size(); ++n) {
+    const CompiledNode& node = executable_.nodes()[n];
+    if (!node.kernel) continue;
+    const bool is_view =
+        node.outputs.size() == 1 && node.outputs[0] >= 0 && decisions_[node.outputs[0]].kind == Decision::Kind::kView;
+    if (is_view) continue;
+    std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
+    BoundSteps::Step s;
+    s.node = static_cast<int>(n);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      const int v = node.inputs[k];
+      Location at = v < 0 ? Location{} : locations[v];
+      const bool takes_strides = k < 64 && (node.kernel->strided_inputs() >> k & 1);
+      const bool plan_time = k < 64 && (node.kernel->plan_time_inputs() >> k & 1);
+      if (plan_time && v >= 0 && !in[k].constant && bound.facts[v].content_known) {
+        QUERN_RETURN_IF_ERROR(content(v));
+        in[k].constant = &bound.contents[v];
+      }
+      if (at.base == Location::Base::kContent) QUERN_RETURN_IF_ERROR(content(v));
+      if (v >= 0 && !takes_strides && decisions_[v].dense_buffer >= 0) {
+        const Location dense{Location::Base::kWorkspace, 0, decisions_[v].dense_buffer, 0};
+        if (!copied[v]) {
+          BoundSteps::Step c;
+          c.step = std::make_unique<CopyStep>(bound.facts[v].spec, Dense(bound.facts[v].spec));
+          c.inputs = {at};
+          c.outputs = {dense};
+          add(std::move(c));
+          copied[v] = 1;
+        }
+        at = dense;
+        in[k] = Dense(in[k]);
+      }
+      s.inputs.push_back(at);
+    }
+    for (int v : node.outputs) s.outputs.push_back(v < 0 ? Location{} : locations[v]);
+    Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, concurrency_});
+    if (!step.ok()) return step.status().WithContext(node.node->Describe());
+    s.step = std::move(step).value();
+    add(std::move(s));
+    for (int v : node.outputs) {
+      if (v >= 0 && values[v].output >= 0 && locations[v].base != Location::Base::kOutput) {
+        QUERN_RETURN_IF_ERROR(copy_out(v, values[v].output));
+      }
+    }
+  }
+  for (size_t v = 0; v < values.size(); ++v) {
+    const Location::Base base = locations[v].base;
+    if (values[v].output < 0 ||
+        (base != Location::Base::kContent && base != Location::Base::kInput && base != Location::Base::kConstant)) {
+      continue;
+    }
+    if (base == Location::Base::kContent) QUERN_RETURN_IF_ERROR(content(static_cast<int>(v)));
+    QUERN_RETURN_IF_ERROR(copy_out(static_cast<int>(v), values[v].output));
+  }
+  for (const auto& [v, output] : executable_.repeated_outputs()) QUERN_RETURN_IF_ERROR(copy_out(v, output));
+  return OkStatus();
+}
+
+Result<std::unique_ptr<CpuPlan>> CpuPlan::Build(const CpuExecutable& executable, const quern_plan_args& args) {
+  std::unique_ptr<CpuPlan> plan(new CpuPlan(executable));
+  plan->concurrency_ = args.concurrency;
+  plan->planned_inputs_.assign(args.inputs, args.inputs + args.num_inputs);
+  plan->planned_outputs_.assign(args.outputs, args.outputs + args.num_outputs);
+  BoundSteps& bound = plan->bound_;
+  QUERN_RETURN_IF_ERROR(plan->InferFacts(plan->planned_inputs_, true, bound));
+  std::vector<Location> locations;
+  QUERN_RETURN_IF_ERROR(plan->Layout(bound, locations, true));
+  QUERN_RETURN_IF_ERROR(plan->BindSteps(bound, locations));
+  for (quern_tensor_view& v : plan->planned_inputs_) v.data = nullptr;  // contents were for now only
+  for (BoundSteps::Step& s : bound.steps) {
+    if (s.step->scratch_bytes() > 0) s.scratch_buffer = plan->NewBuffer(s.step->scratch_bytes(), s.node, s.node);
+  }
+  const size_t arena = PlanArena(plan->buffers_);
+  plan->pointer_table_offset_ = arena;
+  plan->workspace_bytes_ = arena + bound.pointer_count * sizeof(void*);
+  return plan;
+}
+
+Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) const {
+  char* workspace = static_cast<char*>(args.workspace);
+  // A rebound run may hold more copies than planned only if shapes gained strides, which the key excludes.
+  void** pointers = reinterpret_cast<void**>(workspace + pointer_table_offset_);
+  auto resolve = [&](const Location& at) -> void* {
+    switch (at.base) {
+      case Location::Base::kNone:
+        return nullptr;
+      case Location::Base::kWorkspace:
+        return workspace + buffers_[at.buffer].offset + at.offset;
+      case Location::Base::kInput:
+        return static_cast<char*>(args.inputs[at.index].data) + at.offset;
+      case Location::Base::kOutput:
+        return static_cast<char*>(args.outputs[at.index].data) + at.offset;
+      case Location::Base::kConstant:
+        return static_cast<char*>(executable_.values()[at.index].value->constant()->tensor().raw_data()) + at.offset;
+      case Location::Base::kContent:
+        return static_cast<char*>(bound.contents[at.index].raw_data()) + at.offset;
+    }
+    return nullptr;
+  };
+  for (const BoundSteps::Step& s : bound.steps) {
+    void** p = pointers + s.pointers;
+    for (const Location& at : s.inputs) *p++ = resolve(at);
+    for (const Location& at : s.outputs) *p++ = resolve(at);
+    void** first = pointers + s.pointers;
+    void* scratch = s.scratch_buffer < 0 ? nullptr : workspace + buffers_[s.scratch_buffer].offset;
+    if (s.own_scratch.size_bytes() > 0) scratch = const_cast<std::byte*>(s.own_scratch.data());
+    const StepContext context{.inputs = {first, s.inputs.size()},
+                              .outputs = {first + s.inputs.size(), s.outputs.size()},
+                              .scratch = scratch,
+                              .executor = args.executor->executor,
+                              .cancel = args.executor->cancel};
+    if (Status status = s.step->Run(context); !status.ok()) {
+      return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
+    }
+    if (context.cancel && context.cancel->cancelled()) return Cancelled("the run was cancelled");
+  }
+  return OkStatus();
+}
+
+Status CpuPlan::Run(const quern_run_args& args) const {
+  bool as_planned = true;
+  for (int i = 0; i < args.num_inputs && as_planned; ++i) {
+    const quern_tensor_view &a = args.inputs[i], &b = planned_inputs_[i];
+    as_planned = a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
+  }
+  if (as_planned) return RunSteps(bound_, args);
+
+  // Growing state: the same memory, smaller shapes. Steps are bound anew; nothing else is.
+  BoundSteps bound;
+  QUERN_RETURN_IF_ERROR(InferFacts({args.inputs, static_cast<size_t>(args.num_inputs)}, false, bound));
+  std::vector<Location> locations;
+  CpuPlan layout(executable_);
+  layout.concurrency_ = concurrency_;
+  layout.planned_outputs_ = planned_outputs_;
+  layout.decisions_ = decisions_;
+  layout.buffers_ = buffers_;
+  QUERN_RETURN_IF_ERROR(layout.Layout(bound, locations, false));
+  QUERN_RETURN_IF_ERROR(BindSteps(bound, locations));
+  for (size_t i = 0; i < bound.steps.size(); ++i) {
+    BoundSteps::Step& s = bound.steps[i];
+    if (i >= bound_.steps.size() || bound_.steps[i].node != s.node || s.pointers != bound_.steps[i].pointers) {
+      return Internal("the steps for smaller shapes differ from the planned ones");
+    }
+    s.scratch_buffer = bound_.steps[i].scratch_buffer;
+    const size_t room = s.scratch_buffer < 0 ? 0 : buffers_[s.scratch_buffer].bytes;
+    if (s.step->scratch_bytes() > room) {  // another micro-kernel, chosen for a smaller M, may need more
+      QUERN_ASSIGN_OR_RETURN(s.own_scratch, AlignedBuffer::Allocate(s.step->scratch_bytes()));
+    }
+  }
+  return RunSteps(bound, args);
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,177 @@
+#include "provider/cpu/cpu_provider.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "graph/text.h"
+#include "provider/cpu/cpu_executable.h"
+
+namespace quern::cpu {
+namespace {
+
+struct CpuProvider {
+  CpuConfig config;
+  std::shared_ptr<Executor> executor;
+};
+
+int32_t Fail(const Status& status) {
+  if (!status.ok()) HostApi()->set_error(status.message().c_str());
+  return static_cast<int32_t>(status.code());
+}
+
+// The first operand that decides the output's shape or meaning and is known only when a run brings it: plans are made
+// from shapes, and a declared output shape does not make its content known.
+const GraphValue* OperandOfRun(const Node& node) {
+  static const std::set<std::string_view> kFromSecond = {
+      "CumSum", "Expand",    "OneHot",     "Pad",       "ReduceL1",   "ReduceL2",  "ReduceLogSum",    "ReduceLogSumExp",
+      "Resize", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape",
+      "Slice",  "Split",     "Squeeze",    "Tile",      "TopK",       "Trilu",     "Unsqueeze",       "Upsample"};
+  if (!node.domain().empty()) return nullptr;
+  const bool from_first = node.Is("ConstantOfShape") || node.Is("Range");
+  if (!from_first && !kFromSecond.contains(node.op_type())) return nullptr;
+  for (int i = from_first ? 0 : 1; i < node.num_inputs(); ++i) {
+    const GraphValue* v = node.input(i);
+    if (!v || v->is_constant() || v->data()) continue;
+    if (node.Is("Pad") && i == 2) continue;  // the fill value is read by the run
+    return v;
+  }
+  return nullptr;
+}
+
+// Empty when the provider takes the node.
+std::string WhyNot(const Node& node, const CpuConfig& config) {
+  if (IsPlanTimeNode(node)) return {};
+  const CpuOp* op = FindCpuOp(node.domain(), node.op_type());
+  if (!op) return "no CPU kernel for " + node.op_type();
+  for (const GraphValue* v : node.inputs()) {
+    if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined || !v->type().shape)) {
+      return "input '" + v->name() + "' is a " + TypeToString(v->type()) + ", its type must be known";
+    }
+  }
+  if (const GraphValue* v = OperandOfRun(node)) return "input '" + v->name() + "' comes with the run";
+  if (!ShapesFollow(node)) return "the output's size depends on data";
+  return op->reject ? op->reject(node, config) : std::string();
+}
+
+int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* sink) {
+  const auto& provider = *static_cast<CpuProvider*>(self);
+  for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
+    const std::string why = WhyNot(*view->nodes[i].node, provider.config);
+    if (why.empty()) {
+      HostApi()->claim(sink, &i, 1, 0);
+    } else {
+      HostApi()->reject(sink, i, why.c_str());
+    }
+  }
+  return 0;
+}
+
+int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void** executable) {
+  auto& provider = *static_cast<CpuProvider*>(self);
+  Result<std::unique_ptr<CpuExecutable>> exe =
+      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor);
+  if (!exe.ok()) return Fail(exe.status());
+  *executable = std::move(exe).value().release();
+  return 0;
+}
+
+int32_t Plan(void*, void* executable, const quern_plan_args* args, quern_plan_sink* sink, void** out) {
+  auto& exe = *static_cast<CpuExecutable*>(executable);
+  Result<std::unique_ptr<CpuPlan>> plan = CpuPlan::Build(exe, *args);
+  if (!plan.ok()) return Fail(plan.status());
+  for (int i = 0; i < exe.num_outputs(); ++i) {
+    const TensorSpec& spec = (*plan)->output(i).spec;
+    HostApi()->set_output(sink, i, static_cast<int32_t>(spec.dtype), spec.shape.rank(), spec.shape.begin());
+  }
+  HostApi()->set_workspace(sink, (*plan)->workspace_bytes());
+  *out = std::move(plan).value().release();
+  return 0;
+}
+
+int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
+  return Fail(static_cast<const CpuPlan*>(plan)->Run(*args));
+}
+
+using Json = nlohmann::ordered_json;
+
+void AddDescription(const KernelDescription& d, Json& out) {
+  out["kernel"] = d.kernel;
+  out["why"] = d.why;
+  if (!d.layout.empty()) out["layout"] = d.layout;
+  if (d.packed_bytes > 0) out["packed_bytes"] = d.packed_bytes;
+  for (const auto& [row, reason] : d.rejected) out["rejected"].push_back({{"kernel", row}, {"reason", reason}});
+}
+
+// {"text", "passes": [], "nodes": [{"name", "op", "domain", "outputs", "kernel", "why", "layout", "packed_bytes",
+// "rejected": []}], "steps": []}
+const char* DescribeExecutable(void*, void* executable, void* plan) {
+  const auto& exe = *static_cast<const CpuExecutable*>(executable);
+  Json doc;
+  doc["text"] = PrintGraph(exe.graph(), {});
+  for (const PassReport& p : exe.passes()) {
+    doc["passes"].push_back({{"name", p.name}, {"changes", p.changes}, {"seconds", p.seconds}});
+  }
+  doc["nodes"] = Json::array();
+  for (const CompiledNode& n : exe.nodes()) {
+    Json node = {{"name", n.node->name()}, {"op", n.node->op_type()}, {"domain", n.node->domain()}};
+    Json outputs = Json::array();
+    for (const GraphValue* v : n.node->outputs()) outputs.push_back(v ? v->name() : "");
+    node["outputs"] = outputs;
+    if (n.kernel) {
+      AddDescription(n.kernel->Describe(), node);
+    } else {
+      node["kernel"] = "plan";
+      node["why"] = "small integers that follow from shapes: computed once per plan";
+    }
+    doc["nodes"].push_back(std::move(node));
+  }
+  if (plan) {
+    const auto& p = *static_cast<const CpuPlan*>(plan);
+    doc["workspace_bytes"] = p.workspace_bytes();
+    doc["steps"] = Json::array();
+    for (const BoundSteps::Step& s : p.steps().steps) {
+      Json step;
+      if (s.node >= 0) {
+        step["node"] = exe.nodes()[s.node].node->name();
+        step["op"] = exe.nodes()[s.node].node->op_type();
+        const GraphValue* out = exe.nodes()[s.node].node->output(0);
+        if (out) step["output"] = out->name();
+      } else {
+        step["op"] = "copy";
+      }
+      KernelDescription d = s.step->Describe();
+      if (d.kernel.empty() && s.node >= 0) d = exe.nodes()[s.node].kernel->Describe();
+      AddDescription(d, step);
+      step["scratch_bytes"] = s.step->scratch_bytes();
+      doc["steps"].push_back(std::move(step));
+    }
+  }
+  return strdup(doc.dump().c_str());
+}
+
+}  // namespace
+
+std::shared_ptr<Provider> MakeCpuProvider(CpuConfig config, std::shared_ptr<Executor> executor) {
+  quern_provider p{};
+  p.struct_size = sizeof p;
+  p.abi_version = QUERN_PROVIDER_ABI_VERSION;
+  p.self = new CpuProvider{std::move(config), std::move(executor)};
+  p.name = "cpu";
+  p.version = "1";
+  p.flags = QUERN_PROVIDER_STRIDED;
+  p.claim = ClaimNodes;
+  p.compile = Compile;
+  p.destroy_executable = [](void*, void* e) { delete static_cast<CpuExecutable*>(e); };
+  p.plan = Plan;
+  p.destroy_plan = [](void*, void* plan) { delete static_cast<CpuPlan*>(plan); };
+  p.run = Run;
+  p.describe = DescribeExecutable;
+  p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };
+  p.destroy = [](void* self) { delete static_cast<CpuProvider*>(self); };
+  return std::make_shared<Provider>(p);
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,198 @@
+// DepthToSpace, SpaceToDepth, CumSum, Trilu, ConstantOfShape.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "ops/common/depth_space.h"
+#include "ops/common/dispatch.h"
+#include "ops/common/elementwise.h"
+#include "provider/cpu/common/copy.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+std::string RejectType(const Node& node, const CpuConfig&) {
+  const DType t = node.input(0)->type().dtype;
+  return DTypeBytes(t) == 0 ? std::string("type ") + DTypeName(t) : std::string();
+}
+
+// One transposing copy: the deep side [n, channels * b * b, h, w] has the block position in its channels.
+class DepthSpaceKernel final : public CpuKernel {
+ public:
+  DepthSpaceKernel(const Node& node, DepthSpace form) : form_(form), to_space_(node.op_type() == "DepthToSpace") {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape &in = context.inputs[0].shape, &out = context.outputs[0].shape;
+    if (out.num_elements() == 0) return NothingToDo();
+    const Shape &deep = to_space_ ? in : out, &wide = to_space_ ? out : in;
+    const int64_t b = form_.block, channels = wide[1], h = deep[2], w = deep[3];
+    // Along n, channel, h, block row, w, block column: the wide side's own order.
+    const Shape extents{wide[0], channels, h, b, w, b};
+    const Shape wide_strides = extents.ContiguousStrides();
+    const int64_t plane = h * w, position = form_.depth_first ? channels * plane : plane;
+    const Shape deep_strides{deep[1] * plane, form_.depth_first ? plane : b * b * plane, w, b * position, 1, position};
+    const StridedCopy copy =
+        StridedCopy::Prepare(extents, to_space_ ? deep_strides : wide_strides, to_space_ ? wide_strides : deep_strides,
+                             DTypeBytes(context.inputs[0].dtype));
+    return MakeStep(
+        [copy](const StepContext& c) { return copy.Run(c.inputs[0], c.outputs[0], *c.executor, c.cancel); });
+  }
+  KernelDescription Describe() const override {
+    return Described("strided copy", to_space_ ? "blocks of channels to pixels" : "blocks of pixels to channels");
+  }
+
+ private:
+  DepthSpace form_;
+  bool to_space_;
+};
+
+std::string RejectDepthSpace(const Node& node, const CpuConfig& config) {
+  const Result<DepthSpace> form = ReadDepthSpace(node);
+  return form.ok() ? RejectType(node, config) : form.status().message();
+}
+Result<std::unique_ptr<CpuKernel>> CompileDepthSpace(const Node& node, const CompileContext&) {
+  QUERN_ASSIGN_OR_RETURN(const DepthSpace form, ReadDepthSpace(node));
+  return std::unique_ptr<CpuKernel>(new DepthSpaceKernel(node, form));
+}
+
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindCumSum(int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse) {
+  return MakeStep([=](const StepContext& c) {
+    return ForItems(c, outer * inner, n, kCostlyGrain, [&](int64_t line) {
+      const int64_t first = line / inner * n * inner + line % inner;
+      const T* x = static_cast<const T*>(c.inputs[0]) + first;
+      T* y = static_cast<T*>(c.outputs[0]) + first;
+      T sum{};
+      for (int64_t k = 0; k < n; ++k) {
+        const int64_t at = (reverse ? n - 1 - k : k) * inner;
+        const T next = WrappingAdd(sum, x[at]);
+        y[at] = exclusive ? sum : next;
+        sum = next;
+      }
+    });
+  });
+}
+
+class CumSumKernel final : public CpuKernel {
+ public:
+  explicit CumSumKernel(const Node& node)
+      : exclusive_(node.GetInt("exclusive", 0) != 0), reverse_(node.GetInt("reverse", 0) != 0) {}
+  uint64_t plan_time_inputs() const override { return 2; }
+  Placement Place(const BindContext&) const override {
+    Placement p;
+    p.in_place_inputs = {0};
+    return p;
+  }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    if (!context.inputs[1].constant) return Unsupported("the axis is not known while planning");
+    QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ToInt64s(*context.inputs[1].constant));
+    if (axes.size() != 1 || axes[0] < -shape.rank() || axes[0] >= shape.rank()) {
+      return InvalidArgument("the axis must be one number that names a dimension of " + shape.ToString());
+    }
+    if (shape.num_elements() == 0) return NothingToDo();
+    const int axis = static_cast<int>(axes[0] < 0 ? axes[0] + shape.rank() : axes[0]);
+    const int64_t outer = shape.num_elements(0, axis), inner = shape.num_elements(axis + 1, shape.rank());
+    switch (context.inputs[0].dtype) {
+      case DType::kI32:
+        return BindCumSum<int32_t>(outer, shape[axis], inner, exclusive_, reverse_);
+      case DType::kI64:
+        return BindCumSum<int64_t>(outer, shape[axis], inner, exclusive_, reverse_);
+      default:
+        return BindCumSum<float>(outer, shape[axis], inner, exclusive_, reverse_);
+    }
+  }
+  KernelDescription Describe() const override { return Described("CumSum", "plain loop"); }
+
+ private:
+  bool exclusive_, reverse_;
+};
+
+std::string RejectCumSum(const Node& node, const CpuConfig&) {
+  const GraphValue* axis = node.input(1);
+  if (!axis->is_constant() && !axis->data()) return "the axis comes with the run";
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kI32, DType::kI64});
+}
+
+class TriluKernel final : public CpuKernel {
+ public:
+  explicit TriluKernel(const Node& node) : upper_(node.GetInt("upper", 1) != 0) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+    const auto bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
+    const bool has_k = context.inputs.size() > 1 && context.inputs[1].present();
+    return MakeStep([=, total = shape.num_elements(0, shape.rank() - 1), upper = upper_](const StepContext& c) {
+      const int64_t k = has_k ? std::clamp(*static_cast<const int64_t*>(c.inputs[1]), -rows, columns) : 0;
+      return ForItems(c, total, columns, kCheapGrain, [&](int64_t line) {
+        // Columns [first, last) of this row stay.
+        const int64_t diagonal = std::clamp<int64_t>(line % rows + k + (upper ? 0 : 1), 0, columns);
+        const int64_t first = upper ? diagonal : 0, last = upper ? columns : diagonal;
+        const char* x = static_cast<const char*>(c.inputs[0]) + line * columns * bytes;
+        char* y = static_cast<char*>(c.outputs[0]) + line * columns * bytes;
+        std::memset(y, 0, static_cast<size_t>(first * bytes));
+        std::memcpy(y + first * bytes, x + first * bytes, static_cast<size_t>((last - first) * bytes));
+        std::memset(y + last * bytes, 0, static_cast<size_t>((columns - last) * bytes));
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described("Trilu", "copies and zeros by rows"); }
+
+ private:
+  bool upper_;
+};
+
+std::string RejectTrilu(const Node& node, const CpuConfig& config) {
+  if (node.input(0)->type().rank() < 2) return "an input without rows and columns";
+  return RejectType(node, config);
+}
+
+// The output's shape is known while planning; its elements are copies of one value.
+class FillKernel final : public CpuKernel {
+ public:
+  explicit FillKernel(const Node& node) {
+    const Value* value = node.FindAttribute<Value>("value");
+    if (value && value->is_tensor()) std::memcpy(element_, value->tensor().raw_data(), value->tensor().bytes());
+  }
+  uint64_t plan_time_inputs() const override { return 1; }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const auto bytes = static_cast<int64_t>(DTypeBytes(context.outputs[0].dtype));
+    return MakeStep([this, bytes, n = context.outputs[0].shape.num_elements()](const StepContext& c) {
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        char* y = static_cast<char*>(c.outputs[0]);
+        for (int64_t i = begin; i < end; ++i) std::memcpy(y + i * bytes, element_, static_cast<size_t>(bytes));
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described("fill", "one value everywhere"); }
+
+ private:
+  char element_[16] = {};
+};
+
+std::string RejectFill(const Node& node, const CpuConfig&) {
+  if (DTypeBytes(node.output(0)->type().dtype) == 0)
+    return std::string("type ") + DTypeName(node.output(0)->type().dtype);
+  const Value* value = node.FindAttribute<Value>("value");
+  if (value && (!value->is_tensor() || value->tensor().num_elements() != 1)) return "a value that is not one element";
+  return {};
+}
+
+template <typename Kernel>
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+  return std::unique_ptr<CpuKernel>(new Kernel(node));
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "DepthToSpace", RejectDepthSpace, CompileDepthSpace},
+    {"", "SpaceToDepth", RejectDepthSpace, CompileDepthSpace},
+    {"", "CumSum", RejectCumSum, Compile<CumSumKernel>},
+    {"", "Trilu", RejectTrilu, Compile<TriluKernel>},
+    {"", "ConstantOfShape", RejectFill, Compile<FillKernel>},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsArrange = kOps;
+
+}  // namespace quern::cpu

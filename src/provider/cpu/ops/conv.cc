@@ -1,0 +1,247 @@
+// Convolution, channels last: this provider's Conv(x [N, spatial..., C], w [O, C/g, kernel...], bias, residual).
+#include "kernels/conv.h"
+
+#include "kernels/dwconv.h"
+#include "ops/common/window.h"
+#include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+namespace {
+
+using kernels::ConvArgs;
+
+// Why the window cannot be computed here, given the operand's layout: `spatial` is its first spatial dimension.
+std::string RejectConv(const Node& node, const CpuConfig& config) {
+  const bool last = node.domain() == kCpuDomain;
+  const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
+  if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
+  if (!x.shape || x.rank() < 3 || x.rank() > 4) return "1-D and 2-D convolutions only";
+  if (!node.input(1)->is_constant()) return "the weights are not constant";
+  if (node.input(2) && !node.input(2)->is_constant()) return "the bias is not constant";
+  const Dim& channels = (*x.shape)[last ? x.rank() - 1 : 1];
+  if (!channels.is_constant()) return "the number of channels is not known";
+  if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
+  if (Product(*w.shape).is_constant(0)) return "the weights are empty";
+  const Result<Window> window = ReadWindow(node, x.rank() - 2, Dims(w.shape->begin() + 2, w.shape->end()));
+  if (!window.ok()) return window.status().message();
+  const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
+  for (int d = 0; same && d < window->rank(); ++d) {
+    const Dim& extent = (*x.shape)[d + (last ? 1 : 2)];
+    if (window->strides[d] != 1 && !extent.is_constant()) return "auto_pad with a stride needs known extents";
+  }
+  (void)config;
+  return {};
+}
+
+// Padding of dimension d as numbers (SAME as ONNX defines it).
+std::pair<int64_t, int64_t> Padding(const Window& w, int d, const Dim& extent) {
+  switch (w.auto_pad) {
+    case Window::AutoPad::kNotSet:
+      return {w.pads_begin[d], w.pads_end[d]};
+    case Window::AutoPad::kValid:
+      return {0, 0};
+    default:
+      break;
+  }
+  const int64_t span = w.Span(d).value();
+  int64_t total = span - 1;  // stride 1, for which the extent does not matter
+  if (w.strides[d] != 1) {
+    const int64_t in = extent.value(), out = (in + w.strides[d] - 1) / w.strides[d];
+    total = std::max<int64_t>(0, (out - 1) * w.strides[d] + span - in);
+  }
+  const int64_t small = total / 2;
+  return w.auto_pad == Window::AutoPad::kSameUpper ? std::pair(small, total - small) : std::pair(total - small, small);
+}
+
+struct Geometry {
+  int64_t images, in_h, in_w, channels, out_h, out_w, out_channels;
+};
+Geometry GeometryOf(const Shape& x, const Shape& y) {
+  const bool flat = x.rank() == 3;
+  return {x[0], flat ? 1 : x[1], x[x.rank() - 2], x.back(), flat ? 1 : y[1], y[y.rank() - 2], y.back()};
+}
+
+class ConvKernel final : public CpuKernel {
+ public:
+  static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context);
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override;
+  KernelDescription Describe() const override { return DescribeFor(0); }
+
+  KernelDescription DescribeFor(size_t pixels) const {
+    KernelDescription d;
+    if (depthwise_) {
+      d.kernel = ukernel::Name(*dw_.row()).text;
+      d.why = "depthwise: each channel by itself, no product";
+      d.packed_bytes = dw_.packed_bytes();
+    } else {
+      d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
+                      pixels ? pixels : 64);
+      d.packed_bytes = conv_.weights().packed_bytes();
+      if (conv_.folded()) d.why += ", kernel rows folded into K";
+    }
+    d.why += epilogue_text_;
+    return d;
+  }
+  const EpilogueList& epilogue() const { return epilogue_; }
+
+ private:
+  friend class ConvStep;
+  CpuConfig config_;
+  bool depthwise_ = false;
+  kernels::Conv conv_;
+  kernels::DwConv dw_;
+  EpilogueList epilogue_;
+  std::string epilogue_text_;
+};
+
+class ConvStep final : public CpuStep {
+ public:
+  ConvStep(const ConvKernel& kernel, const BindContext& context) : kernel_(kernel) {
+    const Geometry g = GeometryOf(context.inputs[0].shape, context.outputs[0].shape);
+    constexpr ptrdiff_t kElement = sizeof(float);
+    args_.images = static_cast<size_t>(g.images);
+    args_.in_h = static_cast<size_t>(g.in_h);
+    args_.in_w = static_cast<size_t>(g.in_w);
+    args_.in_pixel_stride = g.channels * kElement;
+    args_.in_row_stride = g.in_w * args_.in_pixel_stride;
+    args_.in_image_stride = g.in_h * args_.in_row_stride;
+    args_.dst_pixel_stride = g.out_channels * kElement;
+    args_.dst_image_stride = g.out_h * g.out_w * args_.dst_pixel_stride;
+    ops_ = kernel.epilogue_.ops;
+    if (kernel.epilogue_.residual_op >= 0) {
+      ops_[kernel.epilogue_.residual_op].row_stride = static_cast<size_t>(args_.dst_pixel_stride);
+      args_.op_image_strides[kernel.epilogue_.residual_op] = args_.dst_image_stride;
+    }
+    args_.ops = ops_.data();
+    args_.op_count = ops_.size();
+    pixels_ = static_cast<size_t>(g.out_h * g.out_w);
+    empty_ = context.outputs[0].shape.num_elements() == 0;
+    if (empty_) return;
+    if (kernel.depthwise_) {
+      scratch_ = kernel.dw_.WorkspaceBytes(args_, context.concurrency);
+    } else {
+      plan_ = kernel.conv_.Plan(args_, context.concurrency);
+      scratch_ = plan_.workspace_bytes;
+    }
+  }
+
+  size_t scratch_bytes() const override { return scratch_; }
+  KernelDescription Describe() const override { return kernel_.DescribeFor(pixels_); }
+
+  Status Run(const StepContext& context) const override {
+    if (empty_) return OkStatus();
+    ConvArgs args = args_;
+    ukernel::EpilogueOp ops[ukernel::kMaxEpilogueOps];
+    std::copy(ops_.begin(), ops_.end(), ops);
+    if (kernel_.epilogue_.residual_op >= 0) ops[kernel_.epilogue_.residual_op].data = context.inputs[kResidualInput];
+    args.ops = ops;
+    args.input = context.inputs[0];
+    args.dst = context.outputs[0];
+    const kernels::RunResources resources{.executor = context.executor,
+                                          .cancel = context.cancel,
+                                          .workspace = context.scratch,
+                                          .workspace_bytes = scratch_};
+    return kernel_.depthwise_ ? kernel_.dw_.Run(args, resources) : kernel_.conv_.Run(plan_, args, resources);
+  }
+
+ private:
+  const ConvKernel& kernel_;
+  ConvArgs args_;
+  kernels::ConvPlan plan_;
+  std::vector<ukernel::EpilogueOp> ops_;
+  size_t scratch_ = 0, pixels_ = 0;
+  bool empty_ = false;
+};
+
+Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) const {
+  return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
+}
+
+Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const CompileContext& context) {
+  auto kernel = std::make_unique<ConvKernel>();
+  kernel->config_ = *context.config;
+  QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
+  kernel->epilogue_text_ = EpilogueText(node);
+  QUERN_ASSIGN_OR_RETURN(const Tensor weights, node.input(1)->constant()->tensor().Contiguous());
+  const ValueType& x = node.input(0)->type();
+  const Shape& w = weights.shape();
+  Dims kernel_dims(w.begin() + 2, w.end());
+  QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, x.rank() - 2, kernel_dims));
+  const bool flat = window.rank() == 1;
+  const int dw = flat ? 0 : 1;  // the window's width dimension
+  auto pads = [&](int d) { return Padding(window, d, (*x.shape)[1 + d]); };
+  const auto [left, right] = pads(dw);
+  const auto [top, bottom] = flat ? std::pair<int64_t, int64_t>(0, 0) : pads(0);
+
+  kernels::ConvProblem p;
+  p.in_channels = static_cast<size_t>(x.shape->back().value());
+  p.out_channels = static_cast<size_t>(w[0]);
+  p.groups = static_cast<size_t>(node.GetInt("group", 1));
+  p.kernel_h = flat ? 1 : static_cast<size_t>(w[2]);
+  p.kernel_w = static_cast<size_t>(w.back());
+  p.stride_h = flat ? 1 : static_cast<size_t>(window.strides[0]);
+  p.stride_w = static_cast<size_t>(window.strides[dw]);
+  p.dilation_h = flat ? 1 : static_cast<size_t>(window.dilations[0]);
+  p.dilation_w = static_cast<size_t>(window.dilations[dw]);
+  p.pad_top = static_cast<size_t>(top);
+  p.pad_bottom = static_cast<size_t>(bottom);
+  p.pad_left = static_cast<size_t>(left);
+  p.pad_right = static_cast<size_t>(right);
+  p.precision = PrecisionFor(*context.config);
+  const Dims& y = *node.output(0)->type().shape;
+  Dim pixels = 1;
+  for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
+  p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
+
+  constexpr ptrdiff_t kElement = sizeof(float);
+  kernels::ConvWeights source;
+  source.data = weights.raw_data();
+  source.w_stride = kElement;
+  source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * kElement;
+  source.i_stride = static_cast<ptrdiff_t>(p.kernel_h * p.kernel_w) * kElement;
+  source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
+
+  kernel->depthwise_ = p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
+  if (kernel->depthwise_) {
+    kernels::DwConvProblem d;
+    d.channels = p.in_channels;
+    d.multiplier = p.out_channels / p.in_channels;
+    d.kernel_h = p.kernel_h, d.kernel_w = p.kernel_w;
+    d.stride_h = p.stride_h, d.stride_w = p.stride_w;
+    d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
+    d.pad_top = p.pad_top, d.pad_left = p.pad_left, d.pad_bottom = p.pad_bottom, d.pad_right = p.pad_right;
+    kernels::DwSelectOptions options;
+    options.cpu = context.config->cpu.facts();
+    QUERN_ASSIGN_OR_RETURN(kernel->dw_, kernels::DwConv::Create(d, options, source));
+  } else {
+    QUERN_ASSIGN_OR_RETURN(kernel->conv_,
+                           kernels::Conv::Create(p, SelectOptionsFor(*context.config), source, *context.executor));
+  }
+  return std::unique_ptr<CpuKernel>(std::move(kernel));
+}
+
+// As ONNX Conv, with the channels last.
+Status InferChannelsLast(InferContext& c) {
+  const std::optional<Dims> x = c.input_shape(0), w = c.input_shape(1);
+  if (!x || !w) return c.Error("the operands' shapes must be known");
+  const int spatial = static_cast<int>(x->size()) - 2;
+  QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), spatial, Dims(w->begin() + 2, w->end())));
+  QUERN_ASSIGN_OR_RETURN(const Dims out, WindowOutput(c.node(), window, Dims(x->begin() + 1, x->end() - 1)));
+  Dims y = {x->front()};
+  y.insert(y.end(), out.begin(), out.end());
+  y.push_back(w->front());
+  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(y)));
+  return OkStatus();
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "Conv", RejectConv, nullptr},  // becomes the next one by cpu_convert_windows
+    {kCpuDomain, "Conv", RejectConv, ConvKernel::Create, InferChannelsLast},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsConv = kOps;
+
+}  // namespace quern::cpu

@@ -1,0 +1,421 @@
+// Matrix products: ONNX MatMul and Gemm over run-time operands, this provider's MatMul with packed constant weights,
+// bias, residual and activation, and com.microsoft.MatMulNBits over 4-bit blocks.
+#include "kernels/matmul.h"
+
+#include <algorithm>
+
+#include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+namespace {
+
+using kernels::GemmProblem;
+using kernels::MatMulArgs;
+using ukernel::EpilogueKind;
+using ukernel::EpilogueOp;
+using ukernel::Format;
+
+constexpr ptrdiff_t kF32 = sizeof(float);
+
+// Operands of one product in matrix form: the last two dimensions and the batch dimensions before them.
+struct Operand {
+  int64_t rows, cols;                // extents of the last two dimensions
+  ptrdiff_t row_stride, col_stride;  // bytes
+  Shape batch, batch_strides;        // strides in elements
+};
+
+Operand MatrixOf(const TensorSpec& s, bool vector_is_column) {
+  Operand o{};
+  const int r = s.shape.rank();
+  if (r == 1) {
+    const ptrdiff_t step = s.strides[0] * kF32;
+    o = vector_is_column ? Operand{s.shape[0], 1, step, kF32, {}, {}} : Operand{1, s.shape[0], 0, step, {}, {}};
+    return o;
+  }
+  o.rows = s.shape[r - 2];
+  o.cols = s.shape[r - 1];
+  o.row_stride = s.strides[r - 2] * kF32;
+  o.col_stride = s.strides[r - 1] * kF32;
+  for (int i = 0; i < r - 2; ++i) {
+    o.batch.push_back(s.shape[i]);
+    o.batch_strides.push_back(s.strides[i]);
+  }
+  return o;
+}
+
+// Everything that is fixed when the node is compiled.
+struct Compiled {
+  CpuConfig config;
+  GemmProblem problem;
+  kernels::MatMul product;
+  kernels::PackedRhs packed;  // constant weights
+  bool constant_rhs = false;
+  bool trans_a = false, trans_b = false;
+  EpilogueList epilogue;
+  std::vector<Tensor> owned;  // memory of epilogue operands
+  int matrix_input = -1;      // run-time operand of a kAddMatrix op (Gemm's C or the residual)
+  int matrix_op = -1;
+  std::string what;  // for reports
+};
+
+class ProductStep final : public CpuStep {
+ public:
+  static Result<std::unique_ptr<CpuStep>> Create(const Compiled& compiled, const BindContext& context);
+  size_t scratch_bytes() const override { return scratch_; }
+  KernelDescription Describe() const override {
+    if (empty_) return {};
+    KernelDescription d =
+        DescribeRow(product().problem(), compiled_.config, product().layout(), plan_.gemm.main.row, plan_.m);
+    d.why += compiled_.what;
+    d.packed_bytes = compiled_.packed.packed_bytes();
+    return d;
+  }
+  Status Run(const StepContext& context) const override {
+    if (empty_) return OkStatus();
+    MatMulArgs args = args_;
+    EpilogueOp ops[ukernel::kMaxEpilogueOps];
+    std::copy(ops_.begin(), ops_.end(), ops);
+    if (compiled_.matrix_op >= 0) ops[compiled_.matrix_op].data = context.inputs[compiled_.matrix_input];
+    args.ops = ops;
+    args.lhs = context.inputs[0];
+    if (compiled_.constant_rhs) {
+      args.packed_rhs = &compiled_.packed;
+    } else {
+      args.rhs.data = context.inputs[1];
+    }
+    args.dst = context.outputs[0];
+    args.batch = {batch_, batch_count_};
+    return product().Run(plan_, args,
+                         {.executor = context.executor,
+                          .cancel = context.cancel,
+                          .workspace = context.scratch,
+                          .workspace_bytes = scratch_});
+  }
+
+ private:
+  explicit ProductStep(const Compiled& compiled) : compiled_(compiled) {}
+  const kernels::MatMul& product() const { return compiled_.constant_rhs ? compiled_.product : runtime_product_; }
+
+  const Compiled& compiled_;
+  kernels::MatMul runtime_product_;  // for a right side that comes with the run, whose extents are known only now
+  MatMulArgs args_;
+  kernels::MatMulPlan plan_;
+  kernels::BatchDim batch_[kernels::kMaxBatchDims];
+  size_t batch_count_ = 0;
+  std::vector<EpilogueOp> ops_;
+  size_t scratch_ = 0;
+  bool empty_ = false;
+};
+
+// Batch dimensions of both sides, right-aligned, outermost first; the output is contiguous. Dimensions that walk all
+// operands as one become one. Empty when more are left than the driver takes.
+std::optional<std::vector<kernels::BatchDim>> BatchDims(const Operand& lhs, const Operand& rhs, ptrdiff_t dst,
+                                                        int matrix_op) {
+  const int rank = std::max(lhs.batch.rank(), rhs.batch.rank());
+  std::vector<kernels::BatchDim> dims(static_cast<size_t>(rank));
+  for (int i = 1; i <= rank; ++i) {
+    kernels::BatchDim& d = dims[static_cast<size_t>(rank - i)];
+    const int la = lhs.batch.rank() - i, lb = rhs.batch.rank() - i;
+    const int64_t ca = la < 0 ? 1 : lhs.batch[la], cb = lb < 0 ? 1 : rhs.batch[lb];
+    d.count = static_cast<size_t>(ca == 1 ? cb : ca);
+    d.lhs = ca == 1 ? 0 : lhs.batch_strides[la] * kF32;
+    d.rhs = cb == 1 ? 0 : rhs.batch_strides[lb] * kF32;
+    d.dst = dst;
+    if (matrix_op >= 0) d.ops[matrix_op] = dst;
+    dst *= static_cast<ptrdiff_t>(d.count);
+  }
+  std::vector<kernels::BatchDim> merged;
+  for (const kernels::BatchDim& d : dims) {
+    if (d.count == 1) continue;
+    const ptrdiff_t c = static_cast<ptrdiff_t>(d.count);
+    kernels::BatchDim* outer = merged.empty() ? nullptr : &merged.back();
+    if (outer && outer->lhs == d.lhs * c && outer->rhs == d.rhs * c && outer->dst == d.dst * c) {
+      const size_t count = outer->count * d.count;
+      *outer = d;
+      outer->count = count;
+    } else {
+      merged.push_back(d);
+    }
+  }
+  if (merged.size() > kernels::kMaxBatchDims) return std::nullopt;
+  return merged;
+}
+
+Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, const BindContext& context) {
+  std::unique_ptr<ProductStep> step(new ProductStep(compiled));
+  const TensorSpec &a = context.inputs[0], &b = context.inputs[1], &y = context.outputs[0];
+  step->empty_ = y.shape.num_elements() == 0;
+  if (step->empty_) return std::unique_ptr<CpuStep>(std::move(step));
+  MatMulArgs& args = step->args_;
+  Operand lhs = MatrixOf(a, false), rhs{};
+  if (compiled.trans_a) {
+    std::swap(lhs.rows, lhs.cols);
+    std::swap(lhs.row_stride, lhs.col_stride);
+  }
+  args.m = static_cast<size_t>(lhs.rows);
+  args.lhs_row_stride = lhs.row_stride;
+  args.lhs_k_stride = lhs.col_stride == kF32 ? 0 : lhs.col_stride;
+  if (compiled.constant_rhs) {
+    args.packed_rhs = &compiled.packed;
+  } else {
+    rhs = MatrixOf(b, true);
+    if (compiled.trans_b) {
+      std::swap(rhs.rows, rhs.cols);
+      std::swap(rhs.row_stride, rhs.col_stride);
+    }
+    args.rhs.format = Format::kF32;
+    args.rhs.k_stride = rhs.row_stride;
+    args.rhs.n_stride = rhs.col_stride;
+    GemmProblem problem = compiled.problem;
+    problem.n = static_cast<size_t>(rhs.cols);
+    problem.k = static_cast<size_t>(rhs.rows);
+    problem.expected_m = args.m;
+    problem.rhs_constant = false;
+    problem.rhs_contiguous = rhs.col_stride == kF32;
+    const kernels::SelectOptions options = SelectOptionsFor(compiled.config);
+    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
+  }
+  const int64_t n = static_cast<int64_t>(step->product().problem().n);
+  args.dst_row_stride = n * kF32;
+  const auto batch = BatchDims(lhs, rhs, static_cast<ptrdiff_t>(lhs.rows * n) * kF32, compiled.matrix_op);
+  if (!batch) return Unsupported("more batch dimensions than the product takes");
+  std::copy(batch->begin(), batch->end(), step->batch_);
+  step->batch_count_ = batch->size();
+  step->ops_ = compiled.epilogue.ops;
+  if (compiled.matrix_op >= 0) step->ops_[compiled.matrix_op].row_stride = static_cast<size_t>(args.dst_row_stride);
+  args.ops = step->ops_.data();
+  args.op_count = step->ops_.size();
+  args.batch = {step->batch_, step->batch_count_};
+  step->plan_ = step->product().Plan(args, context.concurrency);
+  step->scratch_ = step->plan_.workspace_bytes;
+  return std::unique_ptr<CpuStep>(std::move(step));
+}
+
+class ProductKernel final : public CpuKernel {
+ public:
+  explicit ProductKernel(Compiled compiled) : compiled_(std::move(compiled)) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    return ProductStep::Create(compiled_, context);
+  }
+  KernelDescription Describe() const override {
+    if (!compiled_.constant_rhs) {
+      return {.kernel = "by shape",
+              .why = "the right side comes with the run: chosen when a run is planned",
+              .rejected = {},
+              .layout = {},
+              .packed_bytes = 0};
+    }
+    const size_t m = compiled_.problem.expected_m ? compiled_.problem.expected_m : 64;
+    KernelDescription d =
+        DescribeRow(compiled_.problem, compiled_.config, compiled_.product.layout(), compiled_.product.RowFor(m), m);
+    d.why += compiled_.what;
+    d.packed_bytes = compiled_.packed.packed_bytes();
+    return d;
+  }
+  uint64_t strided_inputs() const override { return 3; }
+
+ private:
+  Compiled compiled_;
+};
+
+std::string RejectTypes(const Node& node) {
+  for (int i = 0; i < 2; ++i) {
+    const DType t = node.input(i)->type().dtype;
+    if (t != DType::kF32 && !(i == 1 && IsBlockType(t) && node.input(1)->is_constant())) {
+      return std::string("type ") + DTypeName(t);
+    }
+    if (node.input(i)->type().rank() > 2 + static_cast<int>(kernels::kMaxBatchDims)) return "too many batch dimensions";
+    if (node.input(i)->type().rank() == 0) return "a scalar operand";
+  }
+  return {};
+}
+
+// ONNX MatMul and this provider's.
+std::string RejectMatMul(const Node& node, const CpuConfig&) {
+  if (std::string why = RejectTypes(node); !why.empty()) return why;
+  if (IsBlockType(node.input(1)->type().dtype) && node.GetInt("transB", 0) == 0)
+    return "blocks must lie along K: Gemm with transB";
+  return {};
+}
+
+std::string RejectGemm(const Node& node, const CpuConfig& config) {
+  if (std::string why = RejectMatMul(node, config); !why.empty()) return why;
+  const GraphValue* c = node.input(2);
+  if (!c) return {};
+  if (c->type().dtype != DType::kF32 || !c->type().shape) return "the type of C";
+  const Dims& y = *node.output(0)->type().shape;
+  const Dims& d = *c->type().shape;
+  const bool row = Product(d) == y.back() && !d.empty() && d.back() == y.back();
+  if (c->is_constant() && row) return {};
+  if (d == y && node.GetFloat("beta", 1) == 1) return {};
+  return "C that is neither a constant row nor a full matrix with beta 1";
+}
+
+// Selects the layout and packs constant weights.
+Status Finish(const Node& node, const CompileContext& context, const ukernel::RhsSource& weights, Compiled& c) {
+  const kernels::SelectOptions options = SelectOptionsFor(c.config);
+  const Dims& y = *node.output(0)->type().shape;
+  Dim rows = 1;
+  for (size_t i = 0; i + 1 < y.size(); ++i) rows = rows * y[i];
+  c.problem.expected_m = rows.is_constant() ? static_cast<size_t>(rows.value()) : 0;
+  QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(c.problem, options));
+  QUERN_ASSIGN_OR_RETURN(c.packed,
+                         kernels::PackedRhs::Pack(c.problem, layout, weights, *context.executor, options.cpu));
+  QUERN_ASSIGN_OR_RETURN(c.product, kernels::MatMul::Create(c.problem, options, layout));
+  c.constant_rhs = true;
+  return OkStatus();
+}
+
+// Constant weights [K, N], or [N, K] if `transposed`; float32 or GGUF blocks along K.
+Status PackWeights(const Node& node, const CompileContext& context, bool transposed, Compiled& c) {
+  QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Contiguous());
+  const bool vector = w.rank() == 1;
+  c.problem.k = static_cast<size_t>(vector || !transposed ? w.dim(0) : w.dim(1));
+  c.problem.n = static_cast<size_t>(vector ? 1 : transposed ? w.dim(0) : w.dim(1));
+  ukernel::RhsSource source;
+  source.format = ukernel::FormatOf(w.dtype());
+  source.data = w.raw_data();
+  c.problem.rhs = source.format;
+  if (IsBlockType(w.dtype())) {
+    // Blocks stay as they are; rows of the left side are quantized to int8 at run time (numerics.md, qp8_f32_qb4w).
+    const DTypeInfo info = GetDTypeInfo(w.dtype());
+    c.problem.lhs = Format::kI8d;
+    c.problem.block = info.block_elements;
+    c.problem.scale = Format::kF16;
+    source.block_stride = info.block_bytes;
+    source.n_stride = static_cast<ptrdiff_t>(c.problem.k / info.block_elements * info.block_bytes);
+  } else {
+    const ptrdiff_t row = static_cast<ptrdiff_t>(vector ? 1 : w.dim(1)) * kF32;
+    source.k_stride = transposed ? kF32 : row;
+    source.n_stride = transposed ? row : kF32;
+  }
+  return Finish(node, context, source, c);
+}
+
+int64_t KnownOr(const Dim& d, int64_t otherwise) { return d.is_constant() ? d.value() : otherwise; }
+
+Compiled Start(const CompileContext& context) {
+  Compiled c;
+  c.config = *context.config;
+  c.problem.precision = PrecisionFor(*context.config);
+  return c;
+}
+
+Result<std::unique_ptr<CpuKernel>> MakeKernel(Compiled c) {
+  return std::unique_ptr<CpuKernel>(new ProductKernel(std::move(c)));
+}
+
+Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const CompileContext& context) {
+  Compiled c = Start(context);
+  if (node.domain() == kCpuDomain) {
+    QUERN_ASSIGN_OR_RETURN(c.epilogue, MakeEpilogue(node));
+    c.matrix_op = c.epilogue.residual_op;
+    c.matrix_input = kResidualInput;
+    c.what = EpilogueText(node);
+    QUERN_RETURN_IF_ERROR(PackWeights(node, context, node.GetInt("transB", 0) != 0, c));
+  }
+  return MakeKernel(std::move(c));
+}
+
+Result<std::unique_ptr<CpuKernel>> CompileGemm(const Node& node, const CompileContext& context) {
+  Compiled c = Start(context);
+  c.trans_a = node.GetInt("transA", 0) != 0;
+  c.trans_b = node.GetInt("transB", 0) != 0;
+  const float alpha = node.GetFloat("alpha", 1), beta = node.GetFloat("beta", 1);
+  if (alpha != 1) c.epilogue.ops.push_back({.kind = EpilogueKind::kMulScalar, .a = alpha});
+  if (const GraphValue* v = node.input(2)) {
+    const Tensor* constant = v->is_constant() ? &v->constant()->tensor() : nullptr;
+    if (constant && constant->num_elements() == KnownOr(node.output(0)->type().shape->back(), -1)) {
+      QUERN_ASSIGN_OR_RETURN(Tensor row, constant->Clone());
+      for (float& x : row.values<float>()) x *= beta;
+      c.epilogue.ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = row.raw_data()});
+      c.owned.push_back(std::move(row));
+    } else {
+      c.matrix_op = static_cast<int>(c.epilogue.ops.size());
+      c.matrix_input = 2;
+      c.epilogue.ops.push_back({.kind = EpilogueKind::kAddMatrix});
+    }
+  }
+  if (node.input(1)->is_constant()) QUERN_RETURN_IF_ERROR(PackWeights(node, context, c.trans_b, c));
+  return MakeKernel(std::move(c));
+}
+
+std::string RejectNBits(const Node& node, const CpuConfig&) {
+  if (node.input(0)->type().dtype != DType::kF32) return std::string("type ") + DTypeName(node.input(0)->type().dtype);
+  if (node.GetInt("bits", 4) != 4) return "4-bit blocks only";
+  if (node.GetInt("accuracy_level", 0) != 4) return "accuracy_level other than 4 (int8 rows)";
+  if (node.GetInt("block_size", 0) % 32 != 0 ||
+      node.GetInt("K", 0) % std::max<int64_t>(node.GetInt("block_size", 0), 1) != 0) {
+    return "blocks that are no multiple of 32 or do not divide K";
+  }
+  for (int i = 1; i < node.num_inputs(); ++i) {
+    if (node.input(i) && !node.input(i)->is_constant()) return "weights, scales and bias must be constant";
+  }
+  if (node.input(2)->type().dtype != DType::kF32) return "scales that are not float32";
+  if (node.input(3) && node.input(3)->type().dtype != DType::kU8) return "zero points that are not packed";
+  if (node.input(4)) return "g_idx";
+  return {};
+}
+
+// y = a * dequantized(B)' with a quantized to int8 by row, B as it is.
+Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileContext& context) {
+  Compiled c = Start(context);
+  const Tensor &b = node.input(1)->constant()->tensor(), &scales = node.input(2)->constant()->tensor();
+  const int64_t n = node.GetInt("N", 0), k = node.GetInt("K", 0), block = node.GetInt("block_size", 32);
+  const int64_t blocks = k / block;
+  if (static_cast<int64_t>(b.bytes()) != n * k / 2 || scales.num_elements() != n * blocks) {
+    return InvalidArgument("B or its scales do not have the size that N, K and block_size say");
+  }
+  c.problem.lhs = Format::kI8d;
+  c.problem.rhs = Format::kU4;
+  c.problem.n = static_cast<size_t>(n);
+  c.problem.k = static_cast<size_t>(k);
+  c.problem.block = static_cast<size_t>(block);
+  c.problem.scale = Format::kF32;
+  ukernel::RhsSource source;
+  source.format = Format::kU4;
+  source.data = b.raw_data();
+  source.n_stride = blocks * block / 2;
+  source.block_stride = block / 2;
+  source.scales = scales.raw_data();
+  source.scale_format = Format::kF32;
+  source.scale_n_stride = blocks * kF32;
+  source.scale_block_stride = kF32;
+  if (const GraphValue* z = node.input(3)) {
+    c.problem.zero_point = Format::kU8;
+    source.zero_points = z->constant()->tensor().raw_data();
+    source.zero_point_format = Format::kU8;
+    source.zero_point_n_stride = (blocks + 1) / 2;
+  }
+  if (const GraphValue* bias = node.input(5)) {
+    c.epilogue.bias = bias->constant()->tensor();
+    c.epilogue.ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = c.epilogue.bias.raw_data()});
+  }
+  c.what = ", int8 rows by 4-bit blocks of " + std::to_string(block);
+  QUERN_RETURN_IF_ERROR(Finish(node, context, source, c));
+  return MakeKernel(std::move(c));
+}
+
+Status InferProduct(InferContext& c) {
+  const std::optional<Dims> a = c.input_shape(0), b = c.input_shape(1);
+  if (!a || !b || a->empty() || b->size() != 2) return c.Error("the operands' shapes must be known");
+  Dims y(a->begin(), a->end() - 1);
+  y.push_back((*b)[c.node().GetInt("transB", 0) ? 0 : 1]);
+  c.SetOutputType(0, ValueType::Tensor(DType::kF32, std::move(y)));
+  return OkStatus();
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "MatMul", RejectMatMul, CompileMatMul},
+    {"", "Gemm", RejectGemm, CompileGemm},
+    {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, InferProduct},
+    {"com.microsoft", "MatMulNBits", RejectNBits, CompileNBits},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsMatmul = kOps;
+
+}  // namespace quern::cpu

@@ -1,0 +1,360 @@
+// LSTM and GRU of float32 with constant weights: one product over all steps for the inputs, one for each step for the
+// state, both with packed weights; gates through the vector micro-kernels.
+#include <cstring>
+#include <optional>
+
+#include "kernels/matmul.h"
+#include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+using kernels::MatMulArgs;
+using ukernel::EpilogueKind;
+using ukernel::EpilogueOp;
+using ukernel::UnaryKind;
+
+constexpr ptrdiff_t kF32 = sizeof(float);
+
+// y[m][n] = x[m][k] * w[n][k] (+ an epilogue), the weights packed.
+struct Product {
+  size_t n = 0, k = 0;
+  kernels::PackedRhs packed;
+  kernels::MatMul matmul;
+
+  static Result<Product> Create(const float* weights, int64_t n, int64_t k, size_t expected_m,
+                                const CompileContext& c) {
+    Product p;
+    p.n = static_cast<size_t>(n);
+    p.k = static_cast<size_t>(k);
+    kernels::GemmProblem problem;
+    problem.n = p.n;
+    problem.k = p.k;
+    problem.expected_m = expected_m;
+    problem.precision = PrecisionFor(*c.config);
+    const kernels::SelectOptions options = SelectOptionsFor(*c.config);
+    ukernel::RhsSource source;
+    source.format = ukernel::Format::kF32;
+    source.data = weights;
+    source.k_stride = kF32;
+    source.n_stride = k * kF32;
+    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
+    QUERN_ASSIGN_OR_RETURN(p.packed, kernels::PackedRhs::Pack(problem, layout, source, *c.executor, options.cpu));
+    QUERN_ASSIGN_OR_RETURN(p.matmul, kernels::MatMul::Create(problem, options, layout));
+    return p;
+  }
+  MatMulArgs Args(size_t m, const EpilogueOp* ops, size_t op_count) const {
+    MatMulArgs a;
+    a.m = m;
+    a.lhs_row_stride = static_cast<ptrdiff_t>(k) * kF32;
+    a.packed_rhs = &packed;
+    a.dst_row_stride = static_cast<ptrdiff_t>(n) * kF32;
+    a.ops = ops;
+    a.op_count = op_count;
+    return a;
+  }
+};
+
+// A product with its plan for a number of rows.
+struct PlannedProduct {
+  const Product* product = nullptr;
+  size_t m = 0;
+  kernels::MatMulPlan plan;
+
+  PlannedProduct() = default;
+  // `op`: the kind of the one epilogue operation, if any.
+  PlannedProduct(const Product& p, size_t rows, const EpilogueOp* op, int concurrency)
+      : product(&p), m(rows), plan(p.matmul.Plan(p.Args(rows, op, op ? 1 : 0), concurrency)) {}
+
+  Status Run(const StepContext& c, void* workspace, const float* x, float* y, const EpilogueOp* op) const {
+    MatMulArgs args = product->Args(m, op, op ? 1 : 0);
+    args.lhs = x;
+    args.dst = y;
+    return product->matmul.Run(
+        plan, args,
+        {.executor = c.executor, .cancel = c.cancel, .workspace = workspace, .workspace_bytes = plan.workspace_bytes});
+  }
+};
+
+// What is fixed at load, for each direction.
+struct Direction {
+  Product from_input;              // all gates
+  Product from_state;              // LSTM: all gates; GRU: update and reset
+  Product hidden_state;            // GRU: the hidden gate
+  std::vector<float> bias;         // of all gates; what can be added before the recurrence
+  std::vector<float> hidden_bias;  // GRU with linear_before_reset: of the hidden gate's recurrence
+  bool reverse = false;
+};
+
+struct Layer {
+  bool lstm = false;
+  bool resets_last = false;  // GRU: linear_before_reset
+  int64_t hidden = 0, input = 0;
+  std::vector<Direction> directions;
+  const ukernel::VectorKernel* row = nullptr;
+  int64_t gates() const { return lstm ? 4 : 3; }
+};
+
+constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class RecurrentStep final : public CpuStep {
+ public:
+  RecurrentStep(const Layer& layer, const BindContext& context) : layer_(layer) {
+    const Shape& x = context.inputs[0].shape;
+    steps_ = x[0];
+    batch_ = x[1];
+    const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
+    has_h_ = given(5);
+    has_c_ = layer.lstm && given(6);
+    for (size_t i = 0; i < 3; ++i) wanted_[i] = i < context.outputs.size() && context.outputs[i].present();
+    const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN}, matrix{.kind = EpilogueKind::kAddMatrix};
+    const size_t m = static_cast<size_t>(batch_);
+    size_t workspace = 0;
+    if (steps_ > 0 && batch_ > 0) {
+      for (const Direction& d : layer.directions) {
+        const EpilogueOp* hidden_op = d.hidden_bias.empty() ? nullptr : &bias;
+        Plans p;
+        p.input = PlannedProduct(d.from_input, static_cast<size_t>(steps_) * m, &bias, context.concurrency);
+        p.state = PlannedProduct(d.from_state, m, layer.lstm ? &matrix : nullptr, context.concurrency);
+        if (!layer.lstm) p.hidden = PlannedProduct(d.hidden_state, m, hidden_op, context.concurrency);
+        for (const PlannedProduct* q : {&p.input, &p.state, &p.hidden}) {
+          workspace = std::max(workspace, q->plan.workspace_bytes);
+        }
+        plans_.push_back(std::move(p));
+      }
+    }
+    const auto floats = [&](int64_t n) {
+      const size_t at = scratch_;
+      scratch_ += Aligned(static_cast<size_t>(n) * sizeof(float));
+      return at;
+    };
+    const int64_t width = layer.gates() * layer.hidden;
+    gates_at_ = floats(steps_ * batch_ * width);
+    step_at_ = floats(batch_ * width);
+    h_at_ = floats(batch_ * layer.hidden);
+    c_at_ = floats(batch_ * layer.hidden);
+    hidden_at_ = floats(batch_ * layer.hidden);
+    workspace_at_ = scratch_;
+    scratch_ += workspace;
+  }
+  size_t scratch_bytes() const override { return scratch_; }
+
+  Status Run(const StepContext& context) const override {
+    for (size_t d = 0; d < layer_.directions.size(); ++d) QUERN_RETURN_IF_ERROR(RunDirection(context, d));
+    return OkStatus();
+  }
+
+ private:
+  struct Plans {
+    PlannedProduct input, state, hidden;
+  };
+
+  Status RunDirection(const StepContext& context, size_t d) const {
+    const Direction& direction = layer_.directions[d];
+    const int64_t hidden = layer_.hidden, states = batch_ * hidden, width = layer_.gates() * hidden;
+    char* scratch = static_cast<char*>(context.scratch);
+    const auto floats = [&](size_t at) { return reinterpret_cast<float*>(scratch + at); };
+    float *gates = floats(gates_at_), *h = floats(h_at_), *c = floats(c_at_);
+    const auto start = [&](float* state, bool given, size_t input) {
+      const auto bytes = static_cast<size_t>(states) * sizeof(float);
+      if (given) {
+        std::memcpy(state, static_cast<const float*>(context.inputs[input]) + static_cast<int64_t>(d) * states, bytes);
+      } else {
+        std::memset(state, 0, bytes);
+      }
+    };
+    start(h, has_h_, 5);
+    start(c, has_c_, 6);
+    if (!plans_.empty()) {
+      const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN, .data = direction.bias.data()};
+      QUERN_RETURN_IF_ERROR(plans_[d].input.Run(context, scratch + workspace_at_,
+                                                static_cast<const float*>(context.inputs[0]), gates, &bias));
+      for (int64_t k = 0; k < steps_; ++k) {
+        const int64_t t = direction.reverse ? steps_ - 1 - k : k;
+        float* at = gates + t * batch_ * width;
+        QUERN_RETURN_IF_ERROR(layer_.lstm ? StepLstm(context, d, at, h, c) : StepGru(context, d, at, h));
+        if (wanted_[0]) {
+          const int64_t row = t * static_cast<int64_t>(layer_.directions.size()) + static_cast<int64_t>(d);
+          std::memcpy(static_cast<float*>(context.outputs[0]) + row * states, h,
+                      static_cast<size_t>(states) * sizeof(float));
+        }
+        if (context.cancel && context.cancel->cancelled()) return Cancelled("the run was cancelled");
+      }
+    }
+    for (size_t i : {1, 2}) {
+      if (!wanted_[i]) continue;
+      std::memcpy(static_cast<float*>(context.outputs[i]) + static_cast<int64_t>(d) * states, i == 1 ? h : c,
+                  static_cast<size_t>(states) * sizeof(float));
+    }
+    return OkStatus();
+  }
+
+  void Apply(UnaryKind kind, float* x, int64_t n) const {
+    layer_.row->unary({.kind = kind, .n = static_cast<size_t>(n), .x = x, .y = x});
+  }
+
+  // Gates: input, output, forget, cell.
+  Status StepLstm(const StepContext& context, size_t d, const float* from_input, float* h, float* c) const {
+    const int64_t n = layer_.hidden;
+    char* scratch = static_cast<char*>(context.scratch);
+    float* gates = reinterpret_cast<float*>(scratch + step_at_);
+    const EpilogueOp add{
+        .kind = EpilogueKind::kAddMatrix, .data = from_input, .row_stride = static_cast<size_t>(4 * n) * sizeof(float)};
+    QUERN_RETURN_IF_ERROR(plans_[d].state.Run(context, scratch + workspace_at_, h, gates, &add));
+    for (int64_t b = 0; b < batch_; ++b, gates += 4 * n, h += n, c += n) {
+      Apply(UnaryKind::kSigmoid, gates, 3 * n);
+      Apply(UnaryKind::kTanh, gates + 3 * n, n);
+      const float *in = gates, *out = gates + n, *forget = gates + 2 * n, *cell = gates + 3 * n;
+      for (int64_t i = 0; i < n; ++i) {
+        c[i] = forget[i] * c[i] + in[i] * cell[i];
+        h[i] = c[i];
+      }
+      Apply(UnaryKind::kTanh, h, n);
+      for (int64_t i = 0; i < n; ++i) h[i] *= out[i];
+    }
+    return OkStatus();
+  }
+
+  // Gates: update, reset, hidden.
+  Status StepGru(const StepContext& context, size_t d, const float* from_input, float* h) const {
+    const int64_t n = layer_.hidden;
+    const Direction& direction = layer_.directions[d];
+    char* scratch = static_cast<char*>(context.scratch);
+    float* gates = reinterpret_cast<float*>(scratch + step_at_);  // [batch][2 n], then reset states [batch][n]
+    float* reset_states = gates + batch_ * 2 * n;
+    float* part = reinterpret_cast<float*>(scratch + hidden_at_);
+    void* workspace = scratch + workspace_at_;
+    QUERN_RETURN_IF_ERROR(plans_[d].state.Run(context, workspace, h, gates, nullptr));
+    for (int64_t b = 0; b < batch_; ++b) {
+      float* g = gates + b * 2 * n;
+      const float* x = from_input + b * 3 * n;
+      for (int64_t i = 0; i < 2 * n; ++i) g[i] += x[i];
+      Apply(UnaryKind::kSigmoid, g, 2 * n);
+      if (layer_.resets_last) continue;
+      for (int64_t i = 0; i < n; ++i) reset_states[b * n + i] = g[n + i] * h[b * n + i];
+    }
+    const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN, .data = direction.hidden_bias.data()};
+    QUERN_RETURN_IF_ERROR(plans_[d].hidden.Run(context, workspace, layer_.resets_last ? h : reset_states, part,
+                                               direction.hidden_bias.empty() ? nullptr : &bias));
+    for (int64_t b = 0; b < batch_; ++b) {
+      const float *update = gates + b * 2 * n, *reset = update + n, *x = from_input + b * 3 * n + 2 * n;
+      float *p = part + b * n, *state = h + b * n;
+      for (int64_t i = 0; i < n; ++i) p[i] = x[i] + (layer_.resets_last ? p[i] * reset[i] : p[i]);
+      Apply(UnaryKind::kTanh, p, n);
+      for (int64_t i = 0; i < n; ++i) state[i] = (1 - update[i]) * p[i] + update[i] * state[i];
+    }
+    return OkStatus();
+  }
+
+  const Layer& layer_;
+  int64_t steps_ = 0, batch_ = 0;
+  bool has_h_ = false, has_c_ = false, wanted_[3] = {};
+  std::vector<Plans> plans_;
+  size_t gates_at_ = 0, step_at_ = 0, h_at_ = 0, c_at_ = 0, hidden_at_ = 0, workspace_at_ = 0, scratch_ = 0;
+};
+
+class RecurrentKernel final : public CpuKernel {
+ public:
+  static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context);
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    return std::unique_ptr<CpuStep>(new RecurrentStep(layer_, context));
+  }
+  KernelDescription Describe() const override {
+    const kernels::MatMul& product = layer_.directions[0].from_state.matmul;
+    KernelDescription d = DescribeRow(product.problem(), config_, product.layout(), product.RowFor(1), 1);
+    d.why += std::string(layer_.lstm ? ", LSTM" : ", GRU") + " gates by " + ukernel::Name(*layer_.row).text;
+    for (const Direction& direction : layer_.directions) {
+      d.packed_bytes += direction.from_input.packed.packed_bytes() + direction.from_state.packed.packed_bytes() +
+                        direction.hidden_state.packed.packed_bytes();
+    }
+    return d;
+  }
+
+ private:
+  CpuConfig config_;
+  Layer layer_;
+};
+
+Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, const CompileContext& context) {
+  auto kernel = std::make_unique<RecurrentKernel>();
+  kernel->config_ = *context.config;
+  Layer& layer = kernel->layer_;
+  layer.lstm = node.op_type() == "LSTM";
+  layer.resets_last = !layer.lstm && node.GetInt("linear_before_reset", 0) != 0;
+  layer.row = VectorRowFor(*context.config);
+  QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Contiguous());
+  QUERN_ASSIGN_OR_RETURN(const Tensor r, node.input(2)->constant()->tensor().Contiguous());
+  Tensor b;
+  if (node.input(3)) {
+    QUERN_ASSIGN_OR_RETURN(b, node.input(3)->constant()->tensor().Contiguous());
+  }
+  layer.hidden = r.dim(2);
+  layer.input = w.dim(2);
+  const int64_t n = layer.hidden, width = layer.gates() * n;
+  const Dims& x = *node.input(0)->type().shape;
+  const Dim rows = x[0] * x[1];
+  const auto expected = [](const Dim& d) { return d.is_constant() ? static_cast<size_t>(d.value()) : 0; };
+  for (int64_t d = 0; d < w.dim(0); ++d) {
+    Direction direction;
+    direction.reverse = d == 1 || node.GetString("direction", "forward") == "reverse";
+    const float* weights = w.data<float>() + d * width * layer.input;
+    const float* recurrence = r.data<float>() + d * width * n;
+    QUERN_ASSIGN_OR_RETURN(direction.from_input, Product::Create(weights, width, layer.input, expected(rows), context));
+    const int64_t together = layer.lstm ? 4 * n : 2 * n;
+    QUERN_ASSIGN_OR_RETURN(direction.from_state, Product::Create(recurrence, together, n, expected(x[1]), context));
+    if (!layer.lstm) {
+      QUERN_ASSIGN_OR_RETURN(direction.hidden_state,
+                             Product::Create(recurrence + 2 * n * n, n, n, expected(x[1]), context));
+    }
+    direction.bias.assign(static_cast<size_t>(width), 0.0f);
+    if (b.defined()) {
+      const float *from_input = b.data<float>() + d * 2 * width, *from_state = from_input + width;
+      for (int64_t i = 0; i < width; ++i) {
+        // The reset gate scales the hidden gate's recurrent bias too, so that is added with the recurrence.
+        const bool apart = layer.resets_last && i >= 2 * n;
+        direction.bias[static_cast<size_t>(i)] = from_input[i] + (apart ? 0.0f : from_state[i]);
+      }
+      if (layer.resets_last) direction.hidden_bias.assign(from_state + 2 * n, from_state + 3 * n);
+    }
+    layer.directions.push_back(std::move(direction));
+  }
+  return std::unique_ptr<CpuKernel>(std::move(kernel));
+}
+
+std::string RejectRecurrent(const Node& node, const CpuConfig&) {
+  for (int i : {0, 1, 2, 3, 5, 6, 7}) {
+    if (std::string why = RejectUnlessType(node.input(i), {DType::kF32}); !why.empty()) return why;
+  }
+  for (int i : {1, 2, 3}) {
+    if (node.input(i) && !node.input(i)->is_constant()) return "weights that are not constant";
+  }
+  if (node.input(0)->type().rank() != 3) return "an input that is not [steps, batch, input]";
+  for (int i : {1, 2}) {
+    const Dims& d = *node.input(i)->type().shape;
+    if (d.size() != 3 || quern::Product(d).is_constant(0)) return "weights of another shape";
+  }
+  if (node.input(4)) return "sequence lengths";
+  if (node.input(7)) return "peepholes";
+  if (node.GetInt("layout", 0) != 0) return "layout 1 (batch first)";
+  if (node.FindAttribute<float>("clip")) return "clip";
+  if (node.GetInt("input_forget", 0) != 0) return "coupled gates";
+  if (const auto* names = node.FindAttribute<std::vector<std::string>>("activations")) {
+    const size_t period = node.Is("LSTM") ? 3 : 2;
+    for (size_t i = 0; i < names->size(); ++i) {
+      if ((*names)[i] != (i % period == 0 ? "Sigmoid" : "Tanh")) return "activation " + (*names)[i];
+    }
+  }
+  return {};
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "LSTM", RejectRecurrent, RecurrentKernel::Create},
+    {"", "GRU", RejectRecurrent, RecurrentKernel::Create},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsRecurrent = kOps;
+
+}  // namespace quern::cpu

@@ -1,0 +1,200 @@
+// Resize and Upsample with constant sizes or scales: nearest of any type, linear and cubic of float32 as one pass for
+// each axis.
+#include <algorithm>
+#include <optional>
+
+#include "ops/common/resize.h"
+#include "provider/cpu/common/indexed_copy.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+// Where the operands stand in this version; -1: not there.
+struct Operands {
+  int roi, scales, sizes;
+};
+Operands OperandsOf(const Node& node) {
+  if (node.op_type() != "Upsample" && node.opset() >= 11) return {1, 2, 3};
+  if (node.op_type() == "Upsample" && node.opset() < 9) return {-1, -1, -1};
+  return {-1, 1, -1};
+}
+
+// One axis: sums over taps of lines that are `inner` apart. Taps of weight 0 are left out.
+struct Pass {
+  int64_t outer, in, out, inner;
+  std::vector<int64_t> first;  // [out + 1]: the taps of output position o are [first[o], first[o + 1])
+  std::vector<ptrdiff_t> offsets;
+  std::vector<float> weights;
+
+  int64_t out_elements() const { return outer * out * inner; }
+};
+
+Pass MakePass(const ResizeAttributes& attributes, const ResizeAxis& axis, int64_t outer, int64_t inner) {
+  const ResizeTaps taps = MakeResizeTaps(attributes, axis);
+  Pass pass{outer, axis.in, axis.out, inner, {0}, {}, {}};
+  for (int64_t o = 0; o < axis.out; ++o) {
+    for (int64_t t = o * taps.count; t < (o + 1) * taps.count; ++t) {
+      const float w = taps.weights[static_cast<size_t>(t)];
+      if (w == 0) continue;
+      pass.offsets.push_back(taps.indices[static_cast<size_t>(t)] * inner);
+      pass.weights.push_back(w);
+    }
+    pass.first.push_back(static_cast<int64_t>(pass.weights.size()));
+  }
+  return pass;
+}
+
+Status RunPass(const Pass& p, const ukernel::VectorKernel& row, const StepContext& c, const float* x, float* y) {
+  if (p.inner == 1) {  // along the innermost axis: one line of input after the other
+    return ForItems(c, p.outer, p.out * 4, kCheapGrain, [&](int64_t line) {
+      const float* from = x + line * p.in;
+      float* to = y + line * p.out;
+      for (int64_t o = 0; o < p.out; ++o) {
+        float sum = 0;
+        for (int64_t t = p.first[static_cast<size_t>(o)]; t < p.first[static_cast<size_t>(o) + 1]; ++t) {
+          sum += p.weights[static_cast<size_t>(t)] * from[p.offsets[static_cast<size_t>(t)]];
+        }
+        to[o] = sum;
+      }
+    });
+  }
+  return ForItems(c, p.outer * p.out, p.inner * 2, kCheapGrain, [&](int64_t item) {
+    const int64_t o = item % p.out;
+    const size_t first = static_cast<size_t>(p.first[static_cast<size_t>(o)]);
+    row.blend({.taps = static_cast<size_t>(p.first[static_cast<size_t>(o) + 1]) - first,
+               .n = static_cast<size_t>(p.inner),
+               .x = x + item / p.out * p.in * p.inner,
+               .offsets = p.offsets.data() + first,
+               .weights = p.weights.data() + first,
+               .y = y + item * p.inner});
+  });
+}
+
+Result<std::unique_ptr<CpuStep>> BindPasses(std::vector<Pass> passes, const ukernel::VectorKernel* row) {
+  if (passes.empty()) return Internal("a Resize without an axis to resize");
+  // Results between passes lie in two halves of the scratch by turns.
+  int64_t largest = 0;
+  for (size_t i = 0; i + 1 < passes.size(); ++i) largest = std::max(largest, passes[i].out_elements());
+  const size_t half = (static_cast<size_t>(largest) * sizeof(float) + 63) / 64 * 64;
+  return MakeStep(
+      [passes = std::move(passes), row, half](const StepContext& c) {
+        const float* x = static_cast<const float*>(c.inputs[0]);
+        for (size_t i = 0; i < passes.size(); ++i) {
+          float* y = i + 1 == passes.size() ? static_cast<float*>(c.outputs[0])
+                                            : reinterpret_cast<float*>(static_cast<char*>(c.scratch) + i % 2 * half);
+          QUERN_RETURN_IF_ERROR(RunPass(passes[i], *row, c, x, y));
+          x = y;
+        }
+        return OkStatus();
+      },
+      2 * half);
+}
+
+class ResizeKernel final : public CpuKernel {
+ public:
+  ResizeKernel(const Node& node, const CpuConfig& config, ResizeAttributes attributes)
+      : node_(node), row_(VectorRowFor(config)), attributes_(attributes) {}
+  uint64_t plan_time_inputs() const override { return ~uint64_t{1}; }
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape &in = context.inputs[0].shape, &out = context.outputs[0].shape;
+    if (out.num_elements() == 0) return NothingToDo();
+    QUERN_ASSIGN_OR_RETURN(const std::vector<ResizeAxis> axes, AxesOf(context));
+    std::vector<Pass> passes;
+    std::vector<std::vector<int64_t>> positions;
+    for (int d = 0; d < in.rank(); ++d) {
+      if (attributes_.mode != ResizeMode::kNearest) continue;
+      const ResizeAxis& axis = axes[static_cast<size_t>(d)];
+      if (axis.resized()) {
+        positions.push_back(MakeResizeTaps(attributes_, axis).indices);
+      } else {
+        positions.emplace_back();
+        for (int64_t i = 0; i < axis.in; ++i) positions.back().push_back(i);
+      }
+    }
+    bool resized = false;
+    for (const ResizeAxis& axis : axes) resized = resized || axis.resized();
+    const size_t bytes = DTypeBytes(context.inputs[0].dtype);
+    if (!resized) {
+      return MakeStep([n = static_cast<size_t>(out.num_elements()) * bytes](const StepContext& c) {
+        std::memcpy(c.outputs[0], c.inputs[0], n);
+        return OkStatus();
+      });
+    }
+    if (attributes_.mode == ResizeMode::kNearest) {
+      return MakeStep([copy = IndexedCopy::Prepare(in, positions, bytes)](const StepContext& c) {
+        return copy.Run(c, c.inputs[0], nullptr, c.outputs[0]);
+      });
+    }
+    Shape current = in;
+    for (int d = in.rank() - 1; d >= 0; --d) {
+      const ResizeAxis& axis = axes[static_cast<size_t>(d)];
+      if (!axis.resized()) continue;
+      passes.push_back(MakePass(attributes_, axis, current.num_elements(0, d), current.num_elements(d + 1, in.rank())));
+      current[d] = out[d];
+    }
+    return BindPasses(std::move(passes), row_);
+  }
+  KernelDescription Describe() const override {
+    if (attributes_.mode == ResizeMode::kNearest) return Described("indexed copy", "nearest");
+    return Described(*row_, attributes_.mode == ResizeMode::kLinear ? "linear, one pass for each axis"
+                                                                    : "cubic, one pass for each axis");
+  }
+
+ private:
+  Result<std::vector<ResizeAxis>> AxesOf(const BindContext& context) const {
+    const Operands at = OperandsOf(node_);
+    const auto operand = [&](int i) -> const Tensor* {
+      if (i < 0 || i >= static_cast<int>(context.inputs.size())) return nullptr;
+      const Tensor* t = context.inputs[static_cast<size_t>(i)].constant;
+      return t && t->num_elements() > 0 ? t : nullptr;
+    };
+    std::vector<float> scales;
+    if (const Tensor* t = operand(at.sizes)) {
+      QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ToInt64s(*t));
+      return MakeResizeAxes(node_, context.inputs[0].shape, nullptr, &sizes, {});
+    }
+    if (at.scales < 0) {
+      if (const auto* attribute = node_.FindAttribute<std::vector<float>>("scales")) scales = *attribute;
+    } else if (const Tensor* t = operand(at.scales)) {
+      QUERN_ASSIGN_OR_RETURN(const Tensor dense, t->Contiguous());
+      scales.assign(dense.values<float>().begin(), dense.values<float>().end());
+    } else {
+      return Unsupported("neither scales nor sizes are known while planning");
+    }
+    return MakeResizeAxes(node_, context.inputs[0].shape, &scales, nullptr, {});
+  }
+  const Node& node_;
+  const ukernel::VectorKernel* row_;
+  ResizeAttributes attributes_;
+};
+
+std::string RejectResize(const Node& node, const CpuConfig&) {
+  const Result<ResizeAttributes> a = ReadResizeAttributes(node);
+  if (!a.ok()) return a.status().message();
+  if (a->coordinates == ResizeCoordinates::kTfCropAndResize) return "tf_crop_and_resize";
+  const Operands at = OperandsOf(node);
+  if (at.scales >= 0 && node.input(at.scales) && !node.input(at.scales)->is_constant()) {
+    return "scales that come with the run";
+  }
+  if (at.sizes >= 0 && node.input(at.sizes) && !node.input(at.sizes)->is_constant() && !node.input(at.sizes)->data()) {
+    return "sizes that come with the run";
+  }
+  if (a->mode != ResizeMode::kNearest) return RejectUnlessType(node.input(0), {DType::kF32});
+  const DType t = node.input(0)->type().dtype;
+  return DTypeBytes(t) == 0 ? std::string("type ") + DTypeName(t) : std::string();
+}
+
+Result<std::unique_ptr<CpuKernel>> CompileResize(const Node& node, const CompileContext& context) {
+  QUERN_ASSIGN_OR_RETURN(const ResizeAttributes attributes, ReadResizeAttributes(node));
+  return std::unique_ptr<CpuKernel>(new ResizeKernel(node, *context.config, attributes));
+}
+
+constexpr CpuOp kOps[] = {{"", "Resize", RejectResize, CompileResize}, {"", "Upsample", RejectResize, CompileResize}};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsResize = kOps;
+
+}  // namespace quern::cpu

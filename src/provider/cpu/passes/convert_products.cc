@@ -1,0 +1,50 @@
+// Products with constant weights become this provider's MatMul, which takes a bias, a residual and an activation:
+//   y = MatMul(a, W)              ->  y = quern.cpu.MatMul(a, W)
+//   y = Gemm(a, W, c) with alpha = beta = 1, no transA, c a row or absent
+//                                 ->  y = quern.cpu.MatMul(a, W, c) {transB}
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+// A bias that is the same for every row: [N], [1, N].
+bool IsRowVector(const GraphValue* v, const Dim& n) {
+  if (!v->type().shape || v->type().rank() < 1 || v->type().rank() > 2) return false;
+  const Dims& d = *v->type().shape;
+  return d.back() == n && (d.size() == 1 || d[0].is_constant(1));
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  const CpuOp* op = FindCpuOp(kCpuDomain, "MatMul");
+  if (!op) return 0;
+  for (Node* node : graph.nodes()) {
+    const bool gemm = node->Is("Gemm");
+    if (!gemm && !node->Is("MatMul")) continue;
+    if (!ConstantTensor(node->input(1)) || node->input(1)->type().rank() != 2 || !node->output(0)->type().shape)
+      continue;
+    if (op->reject && !op->reject(*node, context.config).empty()) continue;
+    std::vector<GraphValue*> inputs = {node->input(0), node->input(1)};
+    if (gemm) {
+      if (node->GetInt("transA", 0) || node->GetFloat("alpha", 1) != 1 || node->GetFloat("beta", 1) != 1) continue;
+      if (GraphValue* c = node->input(2)) {
+        if (!ConstantTensor(c) || !IsRowVector(c, node->output(0)->type().shape->back())) continue;
+        inputs.push_back(c);
+      }
+    }
+    Node* product = AddInternal(graph, "MatMul", *node, inputs, node->output(0)->type(), node);
+    product->SetAttribute("transB", gemm ? node->GetInt("transB", 0) : int64_t{0});
+    graph.ReplaceAllUses(node->output(0), product->output(0));
+    graph.Remove(node);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kConvertProducts = {"cpu_convert_products", "MatMul and Gemm with constant weights to fusable form",
+                                      Run};
+
+}  // namespace quern::cpu

@@ -1,0 +1,43 @@
+// Convolutions and pools become channels-last operators of this provider between two transposes:
+//   y = Conv(x, w, b)   ->   y = Transpose(quern.cpu.Conv(Transpose(x), w, b))
+// and MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool likewise; the other layout passes move and cancel the
+// transposes. Weights keep their ONNX order (they are packed at load).
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+bool IsWindow(const Node& node) {
+  return node.Is("Conv") || node.Is("MaxPool") || node.Is("AveragePool") || node.Is("GlobalAveragePool") ||
+         node.Is("GlobalMaxPool");
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    if (!IsWindow(*node)) continue;
+    const CpuOp* op = FindCpuOp(kCpuDomain, node->op_type());
+    if (!op || (op->reject && !op->reject(*node, context.config).empty())) continue;
+    const int rank = node->input(0)->type().rank();
+    std::vector<GraphValue*> inputs = node->inputs();
+    inputs[0] = TransposeValue(graph, inputs[0], ToChannelsLast(rank), node);
+    const Dims& nchw = *node->output(0)->type().shape;
+    Dims dims;
+    for (int64_t i : ToChannelsLast(rank)) dims.push_back(nchw[i]);
+    Node* windowed = AddInternal(graph, node->op_type(), *node, inputs,
+                                 ValueType::Tensor(node->output(0)->type().dtype, std::move(dims)), node);
+    for (const auto& [name, value] : node->attributes()) windowed->SetAttribute(name, value);
+    GraphValue* back = TransposeValue(graph, windowed->output(0), ToChannelsFirst(rank), node);
+    graph.ReplaceAllUses(node->output(0), back);
+    graph.Remove(node);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kConvertWindows = {"cpu_convert_windows", "convolutions and pools to channels-last form", Run};
+
+}  // namespace quern::cpu

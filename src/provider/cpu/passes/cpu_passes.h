@@ -1,0 +1,18 @@
+// The CPU provider's own passes: fusion and layout. One file each; the order is that of cpu_passes.inc.
+#pragma once
+
+#include <span>
+
+#include "graph/pass.h"
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+
+// What Pass::run gets as its context here.
+struct CpuPassContext {
+  const CpuConfig& config;
+};
+
+std::span<const Pass* const> CpuPasses();
+
+}  // namespace quern::cpu

@@ -1,0 +1,111 @@
+#include "provider/cpu/passes/edit.h"
+
+#include <algorithm>
+
+#include "tensor/tensor.h"
+
+namespace quern::cpu {
+
+Permutation ToChannelsLast(int rank) {
+  Permutation p = {0};
+  for (int i = 2; i < rank; ++i) p.push_back(i);
+  p.push_back(1);
+  return p;
+}
+
+Permutation ToChannelsFirst(int rank) { return Inverse(ToChannelsLast(rank)); }
+
+Permutation Inverse(const Permutation& p) {
+  Permutation q(p.size());
+  for (size_t i = 0; i < p.size(); ++i) q[p[i]] = static_cast<int64_t>(i);
+  return q;
+}
+
+Permutation Compose(const Permutation& first, const Permutation& second) {
+  Permutation p;
+  for (int64_t i : second) p.push_back(first[i]);
+  return p;
+}
+
+bool IsIdentity(const Permutation& p) {
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (p[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+std::optional<Permutation> TransposePermutation(const Node* node) {
+  if (!node || !node->Is("Transpose") || !node->input(0)->type().shape) return std::nullopt;
+  Permutation p = node->GetInts("perm");
+  if (p.empty()) {
+    for (int i = node->input(0)->type().rank() - 1; i >= 0; --i) p.push_back(i);
+  }
+  return p;
+}
+
+GraphValue* FindTranspose(const GraphValue* value, const Permutation& p, const Node* before) {
+  for (const Use& u : value->uses()) {
+    if (!u.node || u.node == before || TransposePermutation(u.node) != p) continue;
+    for (const Node* n = before; n; n = n->prev()) {
+      if (n == u.node) return u.node->output(0);
+    }
+  }
+  return nullptr;
+}
+
+GraphValue* TransposeValue(Graph& graph, GraphValue* value, const Permutation& p, Node* before) {
+  if (IsIdentity(p)) return value;
+  if (GraphValue* existing = FindTranspose(value, p, before)) return existing;
+  Node* node = graph.AddNode({.name = {},
+                              .domain = {},
+                              .op_type = "Transpose",
+                              .opset = 13,
+                              .inputs = {value},
+                              .outputs = {graph.UniqueName(value->name() + "_t")},
+                              .attributes = {{"perm", p}},
+                              .captures = {}},
+                             before);
+  Dims dims;
+  for (int64_t i : p) dims.push_back((*value->type().shape)[i]);
+  node->output(0)->set_type(ValueType::Tensor(value->type().dtype, std::move(dims)));
+  return node->output(0);
+}
+
+const Tensor* ConstantTensor(const GraphValue* value) {
+  return value && value->is_constant() && value->constant()->is_tensor() ? &value->constant()->tensor() : nullptr;
+}
+
+bool OnlyUsedBy(const GraphValue* value, const Node* node) {
+  return value->uses().size() == 1 && value->uses()[0].node == node;
+}
+
+void RemoveIfDead(Graph& graph, Node* node) {
+  const bool used = std::any_of(node->outputs().begin(), node->outputs().end(),
+                                [](const GraphValue* v) { return v && !v->uses().empty(); });
+  if (used) return;
+  std::vector<Node*> producers;
+  for (GraphValue* v : node->inputs()) {
+    if (v && v->producer()) producers.push_back(v->producer());
+  }
+  graph.Remove(node);
+  std::sort(producers.begin(), producers.end());
+  producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
+  for (Node* p : producers) RemoveIfDead(graph, p);
+}
+
+Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::vector<GraphValue*> inputs,
+                  ValueType type, Node* before) {
+  Node* node = graph.AddNode({.name = origin.name(),
+                              .domain = kCpuDomain,
+                              .op_type = std::move(op_type),
+                              .opset = 1,
+                              .inputs = std::move(inputs),
+                              .outputs = {graph.UniqueName(origin.output(0)->name() + "_cpu")},
+                              .attributes = {},
+                              .captures = {}},
+                             before);
+  node->output(0)->set_type(std::move(type));
+  return node;
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,180 @@
+#include "provider/reference/reference_provider.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <unordered_map>
+
+#include "graph/text.h"
+#include "ops/evaluate.h"
+#include "ops/op.h"
+
+namespace quern {
+namespace {
+
+// A cluster, interpreted. Subgraphs are those of the original graph (clusters share them), which the session compiled.
+struct ReferenceExecutable {
+  std::unique_ptr<Graph> graph;
+};
+
+int32_t Fail(const Status& status) {
+  if (!status.ok()) HostApi()->set_error(status.message().c_str());
+  return static_cast<int32_t>(status.code());
+}
+
+int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
+  for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
+    const Result<const OpVersion*> version = FindOpVersion(*view->nodes[i].node);
+    if (version.ok()) {
+      HostApi()->claim(sink, &i, 1, 0);
+    } else {
+      HostApi()->reject(sink, i, version.status().message().c_str());
+    }
+  }
+  return 0;
+}
+
+// The nodes again, sharing constants and subgraphs: Clone would copy subgraphs, and the session knows them by address.
+std::unique_ptr<Graph> ShareGraph(const Graph& from) {
+  auto to = std::make_unique<Graph>();
+  to->name = from.name;
+  to->opset_imports = from.opset_imports;
+  to->keep_alive = from.keep_alive;
+  std::unordered_map<const GraphValue*, GraphValue*> map;
+  for (const GraphValue* v : from.inputs()) map[v] = to->AddInput(v->name(), v->type());
+  for (const GraphValue* v : from.constants()) map[v] = to->AddConstant(v->name(), *v->constant());
+  for (const Node* n = from.first_node(); n; n = n->next()) {
+    NodeSpec spec{.name = n->name(),
+                  .domain = n->domain(),
+                  .op_type = n->op_type(),
+                  .opset = n->opset(),
+                  .inputs = {},
+                  .outputs = {},
+                  .attributes = n->attributes(),
+                  .captures = {}};
+    for (const GraphValue* v : n->inputs()) spec.inputs.push_back(v ? map.at(v) : nullptr);
+    for (const GraphValue* v : n->captures()) spec.captures.push_back(map.at(v));
+    for (const GraphValue* v : n->outputs()) spec.outputs.push_back(v ? v->name() : "");
+    Node* copy = to->AddNode(std::move(spec));
+    for (int i = 0; i < n->num_outputs(); ++i) {
+      if (n->output(i)) map[n->output(i)] = copy->output(i);
+    }
+  }
+  for (const GraphValue* v : from.outputs()) to->AddOutput(map.at(v));
+  return to;
+}
+
+int32_t Compile(void*, const quern_graph_view* cluster, const char*, void** executable) {
+  *executable = new ReferenceExecutable{ShareGraph(*cluster->graph)};
+  return 0;
+}
+
+class SessionSubgraphs final : public SubgraphRunner {
+ public:
+  explicit SessionSubgraphs(quern_run_context& context) : context_(context) {}
+  Result<std::vector<Value>> RunSubgraph(const Graph& subgraph, std::vector<Value> inputs) override {
+    return context_.RunSubgraph(subgraph, std::move(inputs));
+  }
+
+ private:
+  quern_run_context& context_;
+};
+
+Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
+  const Graph& graph = *exe.graph;
+  SessionSubgraphs runner(*args.context);
+  std::unordered_map<const GraphValue*, Value> values;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = args.input_values[i]->value;
+  auto read = [&](const GraphValue* v) -> Value {
+    if (!v) return {};
+    if (v->is_constant()) return *v->constant();
+    return values[v];
+  };
+  std::unordered_map<const GraphValue*, int> reads_left;
+  for (const Node* n = graph.first_node(); n; n = n->next()) {
+    for (const GraphValue* v : n->inputs()) ++reads_left[v];
+    for (const GraphValue* v : n->captures()) ++reads_left[v];
+  }
+  for (const Node* n = graph.first_node(); n; n = n->next()) {
+    if (args.context->cancelled()) return Cancelled("the run was cancelled");
+    std::vector<Value> inputs;
+    for (const GraphValue* v : n->inputs()) inputs.push_back(read(v));
+    for (const GraphValue* v : n->captures()) inputs.push_back(read(v));
+    QUERN_ASSIGN_OR_RETURN(std::vector<Value> outputs, EvaluateNode(*n, inputs, args.context->limits(), &runner));
+    for (int i = 0; i < n->num_outputs(); ++i) {
+      if (n->output(i)) values[n->output(i)] = std::move(outputs[i]);
+    }
+    auto done = [&](const GraphValue* v) {
+      if (v && --reads_left[v] == 0 && !v->is_graph_output()) values.erase(v);
+    };
+    for (const GraphValue* v : n->inputs()) done(v);
+    for (const GraphValue* v : n->captures()) done(v);
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    Value v = read(graph.outputs()[i]);
+    // An evaluation may pass an input on; memory of the session's arena or the caller must not be passed on with it.
+    if (v.is_tensor() && v.tensor().owner() == nullptr) {
+      QUERN_ASSIGN_OR_RETURN(Tensor copy, v.tensor().Clone());
+      v = std::move(copy);
+    }
+    args.output_values[i]->value = std::move(v);
+  }
+  return OkStatus();
+}
+
+int32_t Plan(void*, void* executable, const quern_plan_args*, quern_plan_sink*, void** plan) {
+  *plan = executable;  // nothing depends on shapes; outputs are placed when they are made
+  return 0;
+}
+
+int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
+  return Fail(RunNodes(*static_cast<const ReferenceExecutable*>(plan), *args));
+}
+
+const char* Describe(void*, void* executable, void* plan) {
+  using Json = nlohmann::ordered_json;
+  const Graph& graph = *static_cast<const ReferenceExecutable*>(executable)->graph;
+  Json doc;
+  doc["text"] = PrintGraph(graph, {});
+  doc["nodes"] = Json::array();
+  for (const Node* n = graph.first_node(); n; n = n->next()) {
+    Json outputs = Json::array();
+    for (const GraphValue* v : n->outputs()) outputs.push_back(v ? v->name() : "");
+    doc["nodes"].push_back({{"name", n->name()},
+                            {"op", n->op_type()},
+                            {"domain", n->domain()},
+                            {"outputs", outputs},
+                            {"kernel", "reference"},
+                            {"why", "plain evaluation of the operator's definition"}});
+  }
+  if (plan) {
+    doc["workspace_bytes"] = 0;
+    doc["steps"] = Json::array();
+    for (const Json& n : doc["nodes"]) {
+      doc["steps"].push_back({{"node", n["name"]}, {"op", n["op"]}, {"kernel", "reference"}});
+    }
+  }
+  return strdup(doc.dump().c_str());
+}
+
+}  // namespace
+
+std::shared_ptr<Provider> MakeReferenceProvider() {
+  quern_provider p{};
+  p.struct_size = sizeof p;
+  p.abi_version = QUERN_PROVIDER_ABI_VERSION;
+  p.name = "reference";
+  p.version = "1";
+  p.flags = QUERN_PROVIDER_STRIDED;
+  p.claim = ClaimNodes;
+  p.compile = Compile;
+  p.destroy_executable = [](void*, void* e) { delete static_cast<ReferenceExecutable*>(e); };
+  p.plan = Plan;
+  p.destroy_plan = [](void*, void*) {};
+  p.run = Run;
+  p.describe = Describe;
+  p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };
+  return std::make_shared<Provider>(p);
+}
+
+}  // namespace quern

@@ -1,0 +1,154 @@
+// Which nodes of real models the CPU provider takes, and whether it computes what the reference provider does: models
+// of QUERN_SHARED, where there are any.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <random>
+
+#include "format/onnx/reader.h"
+#include "parallel/thread_pool.h"
+#include "session/session.h"
+
+namespace quern {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Result<std::unique_ptr<Session>> Open(const fs::path& folder, const char* provider) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".onnx") continue;
+    QUERN_ASSIGN_OR_RETURN(std::unique_ptr<Graph> graph, ReadOnnxFile(entry.path().string()));
+    SessionOptions options;
+    options.executor = std::make_shared<ThreadPool>();
+    options.cpu = HostCpu();
+    options.providers = {provider};
+    return Session::Create(std::move(graph), std::move(options));
+  }
+  return NotFound("no .onnx below " + folder.string());
+}
+
+struct Claims {
+  int all = 0, cpu = 0;
+  std::map<std::string, int> left;  // operator and reason
+};
+void Count(const Json& doc, Claims& claims) {
+  for (const Json& node : doc["partition"]["nodes"]) {
+    ++claims.all;
+    if (node["provider"] == "cpu") {
+      ++claims.cpu;
+      continue;
+    }
+    std::string why = node["op"].get<std::string>();
+    for (const Json& r : node["rejections"]) why += ": " + r["reason"].get<std::string>();
+    ++claims.left[why];
+  }
+  if (!doc.contains("subgraphs")) return;
+  for (const Json& sub : doc["subgraphs"]) Count(sub, claims);
+}
+
+// Models whose every operator has a CPU kernel, but for those named.
+struct Expectation {
+  const char* model;
+  double share;  // of nodes, subgraphs included, that the CPU provider must take
+};
+constexpr Expectation kModels[] = {
+    {"mnist_8", 1},
+    {"mnist_burn", 1},
+    {"mnist_mlir", 1},
+    {"super_resolution_10", 1},
+    {"nhwc_conv_clip_relu", 1},
+    {"residual_block", 1},
+    {"mobilenet_v2_0.35_128", 1},
+    {"mobilenet_v2_128_0.5", 1},
+    {"ultraface_rfb_320", 1},
+    {"yunet_n_320", 1},
+    {"yunet_n_dynamic", 1},
+    {"oww_alexa", 1},
+    {"oww_embedding", 1},
+    {"ha_hey_nabu_v2", 1},
+    {"micro_kws_fp32", 1},
+    {"micro_kws_qdq", 0.95},  // convolutions whose weights are dequantized in the graph
+    {"silero_vad_v6", 0.7},   // If and what depends on the branch taken
+    {"dtln_1", 1},
+    {"go1_policy", 1},
+    {"ppocr_cls", 1},
+    {"fastestdet", 1},
+    {"yolox_nano", 1},
+};
+
+TEST(CpuClaims, RealModelsRunOnTheCpuProvider) {
+  const char* shared = std::getenv("QUERN_SHARED");
+  if (shared == nullptr) GTEST_SKIP() << "QUERN_SHARED is not set: no models";
+  for (const Expectation& e : kModels) {
+    SCOPED_TRACE(e.model);
+    const Result<std::unique_ptr<Session>> session = Open(fs::path(shared) / "models" / e.model, "cpu");
+    EXPECT_TRUE(session.ok()) << session.status().message();
+    if (!session.ok()) continue;
+    const Result<std::string> facts = (*session)->Facts("partition");
+    ASSERT_TRUE(facts.ok()) << facts.status().message();
+    Claims claims;
+    Count(Json::parse(*facts), claims);
+    std::string left;
+    for (const auto& [why, count] : claims.left) left += "\n  " + std::to_string(count) + " x " + why;
+    EXPECT_GE(claims.cpu, e.share * claims.all) << claims.cpu << " of " << claims.all << " nodes; left:" << left;
+    if (!left.empty()) std::cout << e.model << " leaves to the reference:" << left << "\n";
+  }
+}
+
+// Random input of a declared type; symbolic extents are 1.
+Value DrawInput(const ValueType& type, std::mt19937& random) {
+  Shape shape;
+  for (const Dim& d : *type.shape) shape.push_back(d.is_constant() ? d.value() : 1);
+  Tensor t = Tensor::Allocate(type.dtype, shape).value();
+  std::memset(t.raw_data(), 0, t.bytes());
+  std::normal_distribution<float> normal;
+  if (type.dtype == DType::kF32) {
+    for (float& v : t.values<float>()) v = normal(random);
+  }
+  return t;
+}
+
+TEST(CpuClaims, SmallModelsComputeWhatTheReferenceDoes) {
+  const char* shared = std::getenv("QUERN_SHARED");
+  if (shared == nullptr) GTEST_SKIP() << "QUERN_SHARED is not set: no models";
+  for (const char* model :
+       {"mnist_8", "mnist_burn", "mnist_mlir", "nhwc_conv_clip_relu", "oww_alexa", "oww_embedding", "ha_hey_nabu_v2",
+        "micro_kws_fp32", "micro_kws_qdq", "dtln_1", "go1_policy", "fastestdet"}) {
+    SCOPED_TRACE(model);
+    const fs::path folder = fs::path(shared) / "models" / model;
+    const Result<std::unique_ptr<Session>> cpu = Open(folder, "cpu"), reference = Open(folder, "reference");
+    EXPECT_TRUE(cpu.ok()) << cpu.status().message();
+    EXPECT_TRUE(reference.ok()) << reference.status().message();
+    if (!cpu.ok() || !reference.ok()) continue;
+    std::mt19937 random(5);
+    std::vector<Value> inputs;
+    for (const Port& port : (*cpu)->inputs()) inputs.push_back(DrawInput(port.type, random));
+    std::vector<Value> actual((*cpu)->outputs().size()), expected(actual.size());
+    const Status run = (*cpu)->Run(inputs, actual);
+    EXPECT_TRUE(run.ok()) << run.message();
+    const Status wanted = (*reference)->Run(inputs, expected);
+    EXPECT_TRUE(wanted.ok()) << wanted.message();
+    if (!run.ok() || !wanted.ok()) continue;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      const Tensor a = actual[i].tensor().Contiguous().value(), e = expected[i].tensor().Contiguous().value();
+      ASSERT_EQ(a.shape().ToString(), e.shape().ToString());
+      if (e.dtype() != DType::kF32) continue;
+      float largest = 0, off = 0;
+      for (int64_t k = 0; k < e.num_elements(); ++k) {
+        largest = std::max(largest, std::fabs(e.data<float>()[k]));
+        off = std::max(off, std::fabs(a.data<float>()[k] - e.data<float>()[k]));
+        EXPECT_FALSE(std::isnan(a.data<float>()[k]));
+      }
+      EXPECT_LE(off, 1e-4 * largest) << "output " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern

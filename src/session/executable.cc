@@ -1,0 +1,215 @@
+#include "session/executable.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/mapped_file.h"
+#include "graph/verifier.h"
+#include "ops/infer.h"
+#include "passes/passes.h"
+#include "session/execution.h"
+#include "session/plan.h"
+
+namespace quern {
+namespace {
+
+// Inputs of the graph and constants that a run could not do without being told: names for messages.
+std::string InputName(const Graph& graph, size_t i) { return "input '" + graph.inputs()[i]->name() + "'"; }
+
+}  // namespace
+
+Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> graph, const CompileEnv& env) {
+  std::unique_ptr<Executable> exe(new Executable());
+  exe->env_ = env;
+  exe->graph_ = std::move(graph);
+  PassOptions options;
+  options.skip = env.skip_passes;
+  QUERN_RETURN_IF_ERROR(Verify(*exe->graph_));
+  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, {}));
+  QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, NeutralPasses(), options));
+  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, {}));
+  QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
+  QUERN_RETURN_IF_ERROR(exe->CompileSteps());
+  return exe;
+}
+
+Executable::~Executable() {
+  {
+    std::lock_guard lock(mutex_);
+    plans_.clear();
+  }
+  for (CompiledStep& s : steps_) {
+    if (s.executable) s.provider->abi().destroy_executable(s.provider->abi().self, s.executable);
+  }
+}
+
+Status Executable::CompileSteps() {
+  // Subgraphs first: a provider's compile may ask nothing of them, but a run does.
+  for (Node* n = graph_->first_node(); n; n = n->next()) {
+    for (const auto& [attribute, subgraph] : n->subgraphs()) {
+      Result<std::unique_ptr<Executable>> sub = Compile(subgraph->Clone(), env_);
+      if (!sub.ok()) return sub.status().WithContext(n->Describe() + ": subgraph '" + attribute + "'");
+      subgraphs_[subgraph.get()] = std::move(sub).value();
+    }
+  }
+  std::unordered_map<const GraphValue*, int> slot_of;
+  auto slot = [&](const GraphValue* v) {
+    auto [it, fresh] = slot_of.emplace(v, static_cast<int>(slots_.size()));
+    if (fresh) slots_.push_back({v, -1, -1, -1, -1});
+    return it->second;
+  };
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) {
+    input_slots_.push_back(slot(graph_->inputs()[i]));
+    slots_[input_slots_.back()].input_index = static_cast<int>(i);
+  }
+  for (Cluster& cluster : partition_.clusters) {
+    CompiledStep s;
+    s.provider = env_.providers[cluster.provider];
+    const int index = static_cast<int>(steps_.size());
+    for (const GraphValue* v : cluster.inputs) {
+      s.inputs.push_back(slot(v));
+      slots_[s.inputs.back()].last_reader = index;
+    }
+    for (const GraphValue* v : cluster.outputs) {
+      s.outputs.push_back(slot(v));
+      slots_[s.outputs.back()].producer = index;
+    }
+    const quern_provider& abi = s.provider->abi();
+    const quern_graph_view view(*cluster.graph);
+    const std::string options = "{\"threads\":" + std::to_string(env_.concurrency) + "}";
+    QUERN_RETURN_IF_ERROR(s.provider->ToStatus(abi.compile(abi.self, &view, options.c_str(), &s.executable),
+                                               std::string("provider '") + s.provider->name() + "': compile of the " +
+                                                   "cluster at " + cluster.nodes.front()->Describe()));
+    const bool device = s.provider->has_own_memory();
+    for (size_t i = 0; i < s.inputs.size(); ++i) {
+      s.device_inputs.push_back(device && abi.input_kind &&
+                                abi.input_kind(abi.self, s.executable, static_cast<int>(i)));
+    }
+    for (size_t i = 0; i < s.outputs.size(); ++i) {
+      s.device_outputs.push_back(device && abi.output_kind &&
+                                 abi.output_kind(abi.self, s.executable, static_cast<int>(i)));
+    }
+    s.cluster = std::move(cluster);
+    steps_.push_back(std::move(s));
+  }
+  partition_.clusters.clear();
+  for (size_t i = 0; i < graph_->outputs().size(); ++i) {
+    output_slots_.push_back(slot(graph_->outputs()[i]));
+    Slot& s = slots_[output_slots_.back()];
+    if (s.output_index < 0) s.output_index = static_cast<int>(i);
+    s.last_reader = static_cast<int>(steps_.size());
+  }
+  return OkStatus();
+}
+
+Status Executable::CheckInputs(std::span<const Value> inputs) const {
+  if (inputs.size() != graph_->inputs().size()) {
+    return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
+                           std::to_string(inputs.size()) + " were given");
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ValueType& type = graph_->inputs()[i]->type();
+    const Value& v = inputs[i];
+    if (!v.has_value()) {
+      if (graph_->inputs()[i]->uses().empty() || type.kind == ValueKind::kOptional) continue;
+      return InvalidArgument(InputName(*graph_, i) + " is missing; it is a " + TypeToString(type));
+    }
+    if (type.kind == ValueKind::kOptional) continue;
+    const bool kind_known = type.kind != ValueKind::kNone && !(type.is_tensor() && type.dtype == DType::kUndefined);
+    if (kind_known && v.kind() != type.kind) {
+      return InvalidArgument(InputName(*graph_, i) + " is a " + TypeToString(type) + ", a " + ValueKindName(v.kind()) +
+                             " was given");
+    }
+    if (!v.is_tensor()) continue;
+    const Tensor& t = v.tensor();
+    if (type.dtype != DType::kUndefined && t.dtype() != type.dtype) {
+      return InvalidArgument(InputName(*graph_, i) + " has element type " + DTypeName(type.dtype) + ", " +
+                             DTypeName(t.dtype()) + " was given");
+    }
+    if (!type.shape) continue;
+    bool fits = type.rank() == t.rank();
+    for (int d = 0; fits && d < t.rank(); ++d) {
+      const Dim& dim = (*type.shape)[d];
+      fits = !dim.is_constant() || dim.value() == t.dim(d);
+    }
+    if (!fits) {
+      return InvalidArgument(InputName(*graph_, i) + " has shape " + DimsToString(*type.shape) + ", " +
+                             t.shape().ToString() + " was given");
+    }
+  }
+  return OkStatus();
+}
+
+Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
+                                                          std::span<const Shape> planned_dims) {
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+      if ((*it)->key().Matches(inputs, outputs, planned_dims)) {
+        if (it != plans_.begin()) plans_.splice(plans_.begin(), plans_, it);
+        return plans_.front();
+      }
+    }
+  }
+  auto plan = std::make_shared<SessionPlan>(*this, PlanKey(inputs, outputs, planned_dims));
+  QUERN_RETURN_IF_ERROR(plan->Build(inputs, outputs, planned_dims));
+  plans_built_.fetch_add(1, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  plans_.push_front(plan);
+  while (static_cast<int>(plans_.size()) > std::max(env_.plan_cache_size, 1)) plans_.pop_back();
+  return plan;
+}
+
+Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunEnv& env,
+                       std::span<const Shape> planned_dims) {
+  // A declared scalar takes any tensor of one element: models in the field are fed [1] there.
+  std::vector<Value> reshaped;
+  for (size_t i = 0; i < inputs.size() && i < graph_->inputs().size(); ++i) {
+    const std::optional<Dims>& declared = graph_->inputs()[i]->type().shape;
+    if (!declared || !declared->empty() || !inputs[i].is_tensor()) continue;
+    const Tensor& t = inputs[i].tensor();
+    if (t.rank() == 0 || t.num_elements() != 1) continue;
+    if (reshaped.empty()) reshaped.assign(inputs.begin(), inputs.end());
+    reshaped[i] = t.Reshaped(Shape{});
+  }
+  if (!reshaped.empty()) inputs = reshaped;
+  QUERN_RETURN_IF_ERROR(CheckInputs(inputs));
+  if (outputs.size() != graph_->outputs().size()) {
+    return InvalidArgument("the model gives " + std::to_string(graph_->outputs().size()) + " outputs, " +
+                           std::to_string(outputs.size()) + " slots were given");
+  }
+  if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
+  Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
+  if (!found.ok() && !planned_dims.empty()) {
+    // The larger shapes need not fit together (inputs that grow in ways the caller cannot see): these ones do.
+    planned_dims = {};
+    found = FindPlan(inputs, outputs, planned_dims);
+  }
+  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<SessionPlan> plan, std::move(found));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionContext> context, plan->Acquire());
+  Status status = context->Run(*this, inputs, outputs, env, !planned_dims.empty());
+  plan->Release(std::move(context));
+  QUERN_RETURN_IF_ERROR(status);
+  for (const auto& file : graph_->mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
+  return OkStatus();
+}
+
+Result<std::vector<std::optional<Shape>>> Executable::OutputShapes(std::span<const Value> inputs) const {
+  QUERN_ASSIGN_OR_RETURN(const std::vector<SlotType> types, InferSlots(*this, inputs, {}));
+  std::vector<std::optional<Shape>> shapes;
+  for (int s : output_slots_) shapes.push_back(types[s].shape);
+  return shapes;
+}
+
+std::shared_ptr<SessionPlan> Executable::LastPlan() const {
+  std::lock_guard lock(mutex_);
+  return plans_.empty() ? nullptr : plans_.front();
+}
+
+int64_t Executable::plans_built() const {
+  int64_t n = plans_built_.load(std::memory_order_relaxed);
+  for (const auto& [graph, sub] : subgraphs_) n += sub->plans_built();
+  return n;
+}
+
+}  // namespace quern

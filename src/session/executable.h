@@ -1,0 +1,107 @@
+// Executable: a graph partitioned and compiled; makes plans for shapes and runs them. Sessions own one, and one per
+// subgraph of an If or Loop.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "graph/graph.h"
+#include "graph/pass.h"
+#include "parallel/cancel.h"
+#include "parallel/executor.h"
+#include "partition/partition.h"
+#include "provider/host.h"
+
+namespace quern {
+
+struct CompileEnv {
+  std::vector<std::shared_ptr<Provider>> providers;  // in order of preference
+  std::set<std::string> skip_passes;
+  Limits limits;
+  int concurrency = 1;
+  int plan_cache_size = 16;
+};
+
+struct RunEnv {
+  Executor* executor = nullptr;
+  const CancelToken* cancel = nullptr;
+  std::span<const uint8_t> want;  // empty: all
+  int depth = 0;                  // of subgraph calls
+};
+
+// One cluster, compiled.
+struct CompiledStep {
+  Cluster cluster;
+  std::shared_ptr<Provider> provider;
+  void* executable = nullptr;
+  std::vector<int> inputs, outputs;                    // slots
+  std::vector<uint8_t> device_inputs, device_outputs;  // 1: in the provider's own memory kind
+};
+
+// A value that crosses clusters or the graph's border.
+struct Slot {
+  const GraphValue* value = nullptr;
+  int input_index = -1;   // of the graph
+  int output_index = -1;  // first graph output that is this value
+  int producer = -1;      // step
+  int last_reader = -1;   // step; number of steps for graph outputs
+};
+
+class SessionPlan;
+class ExecutionContext;
+
+class Executable {
+ public:
+  static Result<std::unique_ptr<Executable>> Compile(std::unique_ptr<Graph> graph, const CompileEnv& env);
+  ~Executable();
+
+  // As Session::Run. With `planned_dims` (one shape per input) the plan is made for those, larger, shapes.
+  Status Run(std::span<const Value> inputs, std::span<Value> outputs, const RunEnv& env,
+             std::span<const Shape> planned_dims = {});
+  // Concrete shapes of the outputs for given input shapes; rank -1 entries where only a run can tell.
+  Result<std::vector<std::optional<Shape>>> OutputShapes(std::span<const Value> inputs) const;
+
+  const Graph& graph() const { return *graph_; }
+  const Partition& partition() const { return partition_; }
+  const std::vector<CompiledStep>& steps() const { return steps_; }
+  const std::vector<Slot>& slots() const { return slots_; }
+  const std::vector<int>& output_slots() const { return output_slots_; }
+  const std::vector<PassReport>& passes() const { return passes_; }
+  const CompileEnv& env() const { return env_; }
+  const std::map<const Graph*, std::unique_ptr<Executable>>& subgraphs() const { return subgraphs_; }
+  // The plan of the last run, or one for the declared input shapes when all are numbers, or null.
+  std::shared_ptr<SessionPlan> LastPlan() const;
+  int64_t plans_built() const;
+
+ private:
+  friend class ExecutionContext;
+  Executable() = default;
+  Status CompileSteps();
+  Result<std::shared_ptr<SessionPlan>> FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
+                                                std::span<const Shape> planned_dims);
+  Status CheckInputs(std::span<const Value> inputs) const;
+
+  CompileEnv env_;
+  std::unique_ptr<Graph> graph_;
+  Partition partition_;
+  std::vector<CompiledStep> steps_;
+  std::vector<Slot> slots_;
+  std::vector<int> output_slots_;  // per graph output
+  std::vector<int> input_slots_;   // per graph input
+  std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
+  std::vector<PassReport> passes_;
+
+  mutable std::mutex mutex_;
+  std::list<std::shared_ptr<SessionPlan>> plans_;  // most recently used first
+  std::atomic<int64_t> plans_built_{0};
+};
+
+}  // namespace quern

@@ -1,0 +1,418 @@
+#include "session/execution.h"
+
+#include <cstring>
+
+#include "base/status.h"
+
+namespace quern {
+namespace {
+
+// Fills dims and strides of a view from a shape, contiguous.
+void SetShape(quern_tensor_view& view, DType dtype, const Shape& shape) {
+  view.dtype = static_cast<int32_t>(dtype);
+  view.rank = shape.rank();
+  int64_t stride = 1;
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    view.dims[d] = shape[d];
+    view.strides[d] = stride;
+    stride *= shape[d];
+  }
+}
+
+// The value with memory of its own, elements of containers included. Strings are shared: nobody else can change them.
+Result<Value> CopyOut(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kTensor: {
+      QUERN_ASSIGN_OR_RETURN(Tensor copy, value.tensor().Clone());
+      return Value(std::move(copy));
+    }
+    case ValueKind::kSequence: {
+      ValueSequence elements;
+      for (const Value& v : value.sequence()) {
+        QUERN_ASSIGN_OR_RETURN(Value copy, CopyOut(v));
+        elements.push_back(std::move(copy));
+      }
+      return Value::Sequence(std::move(elements));
+    }
+    case ValueKind::kOptional: {
+      QUERN_ASSIGN_OR_RETURN(Value copy, CopyOut(value.optional_element()));
+      return Value::Optional(std::move(copy));
+    }
+    case ValueKind::kMap: {
+      ValueMap map = value.map();
+      auto copy_all = [](auto& entries) -> Status {
+        for (auto& [key, v] : entries) {
+          QUERN_ASSIGN_OR_RETURN(v, CopyOut(v));
+        }
+        return OkStatus();
+      };
+      QUERN_RETURN_IF_ERROR(std::visit(copy_all, map.entries));
+      return Value::Map(std::move(map));
+    }
+    default:
+      return value;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executable& executable,
+                                                                   const SessionPlan& plan) {
+  std::unique_ptr<ExecutionContext> c(new ExecutionContext(executable, plan));
+  QUERN_ASSIGN_OR_RETURN(c->arena_, AlignedBuffer::Allocate(plan.arena_bytes(), {.huge_pages = true}));
+  c->slots_.resize(plan.slots().size());
+  c->device_.resize(plan.slots().size());
+  c->host_valid_.resize(plan.slots().size());
+  c->steps_.resize(executable.steps().size());
+  for (size_t i = 0; i < c->steps_.size(); ++i) {
+    const CompiledStep& step = executable.steps()[i];
+    StepState& state = c->steps_[i];
+    state.inputs.resize(step.inputs.size());
+    state.outputs.resize(step.outputs.size());
+    for (int s : step.inputs) state.input_values.push_back(&c->slots_[s]);
+    for (int s : step.outputs) state.output_values.push_back(&c->slots_[s]);
+  }
+  return c;
+}
+
+ExecutionContext::~ExecutionContext() {
+  for (DeviceCopy& d : device_) {
+    if (d.data) d.provider->abi().memory->release(d.provider->abi().self, d.data);
+  }
+}
+
+const Limits& ExecutionContext::limits() const { return executable_->env().limits; }
+
+Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Value> outputs,
+                                   const std::vector<SlotType>* actual) {
+  const auto& info = executable_->slots();
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    const SlotPlan& p = plan_->slots()[s];
+    host_valid_[s] = 0;
+    const Shape& shape = actual && (*actual)[s].shape ? *(*actual)[s].shape : p.shape;
+    if (info[s].input_index >= 0) {
+      slots_[s].value = inputs[info[s].input_index];
+      host_valid_[s] = 1;
+    } else if (p.place == SlotPlan::Place::kArena) {
+      slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
+    } else if (p.place == SlotPlan::Place::kOutput) {
+      const Value& given = outputs[info[s].output_index];
+      if (!given.is_tensor()) continue;  // memory is found when the step runs
+      const Tensor& t = given.tensor();
+      if (t.dtype() != p.dtype || !(t.shape() == shape)) {
+        return InvalidArgument("output '" + info[s].value->name() + "' is a " + DTypeName(p.dtype) + shape.ToString() +
+                               ", the tensor given for it is a " + DTypeName(t.dtype()) + t.shape().ToString());
+      }
+      const bool direct = t.is_contiguous() ||
+                          (info[s].producer >= 0 &&
+                           (executable_->steps()[info[s].producer].provider->abi().flags & QUERN_PROVIDER_STRIDED));
+      if (direct) slots_[s].value = given;
+    }
+  }
+  return OkStatus();
+}
+
+Status ExecutionContext::Wait(int step) {
+  StepState& state = steps_[step];
+  if (!state.ticket) return OkStatus();
+  const CompiledStep& s = executable_->steps()[step];
+  void* ticket = std::exchange(state.ticket, nullptr);
+  return s.provider->ToStatus(s.provider->abi().wait(s.provider->abi().self, ticket),
+                              std::string("provider '") + s.provider->name() + "': wait");
+}
+
+Status ExecutionContext::ReserveDevice(int slot, Provider& provider, size_t bytes) {
+  DeviceCopy& d = device_[slot];
+  if (d.data && (d.provider != &provider || d.bytes < bytes)) {
+    d.provider->abi().memory->release(d.provider->abi().self, d.data);
+    d = {};
+  }
+  if (!d.data) {
+    d.data = provider.abi().memory->allocate(provider.abi().self, bytes);
+    if (!d.data) {
+      return ResourceExhausted(std::string("provider '") + provider.name() + "' has no memory for the " +
+                               std::to_string(bytes) + " bytes of '" + executable_->slots()[slot].value->name() + "'");
+    }
+    d.provider = &provider;
+    d.bytes = bytes;
+  }
+  return OkStatus();
+}
+
+Status ExecutionContext::EnsureHost(int slot) {
+  if (host_valid_[slot]) return OkStatus();
+  const int producer = executable_->slots()[slot].producer;
+  if (producer >= 0) QUERN_RETURN_IF_ERROR(Wait(producer));
+  DeviceCopy& d = device_[slot];
+  if (d.valid) {
+    QUERN_CHECK(slots_[slot].value.is_tensor(), "a device value needs a host tensor");
+    const Tensor& t = slots_[slot].value.tensor();
+    const quern_provider& abi = d.provider->abi();
+    const std::string what = "copy of '" + executable_->slots()[slot].value->name() + "' to the host";
+    if (t.is_contiguous()) {
+      QUERN_RETURN_IF_ERROR(
+          d.provider->ToStatus(abi.memory->copy_to_host(abi.self, t.raw_data(), d.data, t.bytes()), what));
+    } else {
+      QUERN_ASSIGN_OR_RETURN(const Tensor dense, Tensor::Allocate(t.dtype(), t.shape()));
+      QUERN_RETURN_IF_ERROR(
+          d.provider->ToStatus(abi.memory->copy_to_host(abi.self, dense.raw_data(), d.data, t.bytes()), what));
+      CopyTensor(dense, t);
+    }
+  }
+  host_valid_[slot] = 1;
+  return OkStatus();
+}
+
+Status ExecutionContext::EnsureDevice(int slot, Provider& provider) {
+  if (device_[slot].valid && device_[slot].provider == &provider) {
+    const int producer = executable_->slots()[slot].producer;
+    return producer >= 0 ? Wait(producer) : OkStatus();
+  }
+  QUERN_RETURN_IF_ERROR(EnsureHost(slot));
+  if (!slots_[slot].value.is_tensor()) return Internal("a value that is not a tensor cannot leave the host");
+  QUERN_ASSIGN_OR_RETURN(const Tensor t, slots_[slot].value.tensor().Contiguous());
+  QUERN_RETURN_IF_ERROR(ReserveDevice(slot, provider, t.bytes()));
+  const quern_provider& abi = provider.abi();
+  QUERN_RETURN_IF_ERROR(
+      provider.ToStatus(abi.memory->copy_from_host(abi.self, device_[slot].data, t.raw_data(), t.bytes()),
+                        "copy of '" + executable_->slots()[slot].value->name() + "' from the host"));
+  device_[slot].valid = true;
+  return OkStatus();
+}
+
+// Plans a step for the shapes that its inputs have now.
+Status ExecutionContext::PlanDynamicStep(int index) {
+  const CompiledStep& step = executable_->steps()[index];
+  const quern_provider& abi = step.provider->abi();
+  StepState& state = steps_[index];
+  std::vector<quern_tensor_view> in = state.inputs, out(step.outputs.size());
+  for (size_t k = 0; k < in.size(); ++k) {
+    // Small integers at hand serve shape inference; other contents must not become part of a plan.
+    const bool small = slots_[step.inputs[k]].value.is_tensor() && !step.device_inputs[k] &&
+                       IsIntegerType(slots_[step.inputs[k]].value.tensor().dtype()) &&
+                       slots_[step.inputs[k]].value.tensor().rank() <= 1 &&
+                       slots_[step.inputs[k]].value.tensor().num_elements() <= 64;
+    if (!small) in[k].data = nullptr;
+  }
+  for (auto& o : out) o.rank = -1;
+  quern_plan_sink sink;
+  sink.outputs.resize(out.size());
+  const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
+                             .num_inputs = static_cast<int32_t>(in.size()),
+                             .inputs = in.data(),
+                             .concurrency = executable_->env().concurrency,
+                             .num_outputs = static_cast<int32_t>(out.size()),
+                             .outputs = out.data()};
+  QUERN_RETURN_IF_ERROR(step.provider->ToStatus(abi.plan(abi.self, step.executable, &args, &sink, &state.dynamic_plan),
+                                                std::string("provider '") + step.provider->name() + "': plan"));
+  if (state.dynamic_workspace.size_bytes() < sink.workspace_bytes) {
+    QUERN_ASSIGN_OR_RETURN(state.dynamic_workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
+  }
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    const quern_plan_sink::Output& o = sink.outputs[k];
+    if (!o.known) continue;
+    quern_tensor_view view;
+    current_step_ = index;
+    QUERN_RETURN_IF_ERROR(AllocateOutput(static_cast<int>(k), o.dtype, o.shape, &view));
+  }
+  return OkStatus();
+}
+
+// Memory for planned outputs that have none yet: graph outputs whose slot the caller left empty.
+Status ExecutionContext::PlaceOutputs(int index) {
+  const CompiledStep& step = executable_->steps()[index];
+  StepState& state = steps_[index];
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    const int s = step.outputs[k];
+    const SlotPlan& p = plan_->slots()[s];
+    const bool planned = p.place == SlotPlan::Place::kArena || p.place == SlotPlan::Place::kOutput;
+    if (planned && !slots_[s].value.is_tensor()) {
+      const Shape& shape = actual_ && (*actual_)[s].shape ? *(*actual_)[s].shape : p.shape;
+      QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(p.dtype, shape));
+      slots_[s].value = std::move(t);
+    }
+    if (slots_[s].value.is_tensor()) {
+      state.outputs[k] = ViewOf(slots_[s].value.tensor());
+      if (step.device_outputs[k]) {
+        QUERN_RETURN_IF_ERROR(ReserveDevice(s, *step.provider, slots_[s].value.tensor().bytes()));
+        state.outputs[k].data = device_[s].data;
+        SetShape(state.outputs[k], slots_[s].value.tensor().dtype(), slots_[s].value.tensor().shape());
+      }
+    } else {
+      state.outputs[k] = quern_tensor_view{};
+    }
+  }
+  return OkStatus();
+}
+
+Status ExecutionContext::RunStep(int index) {
+  const CompiledStep& step = executable_->steps()[index];
+  const quern_provider& abi = step.provider->abi();
+  StepState& state = steps_[index];
+  current_step_ = index;
+  for (size_t k = 0; k < step.inputs.size(); ++k) {
+    const int s = step.inputs[k];
+    if (step.device_inputs[k]) {
+      QUERN_RETURN_IF_ERROR(EnsureDevice(s, *step.provider));
+    } else {
+      QUERN_RETURN_IF_ERROR(EnsureHost(s));
+    }
+    if (!slots_[s].value.is_tensor()) {
+      state.inputs[k] = quern_tensor_view{};
+      continue;
+    }
+    if (!slots_[s].value.tensor().is_contiguous() && !(abi.flags & QUERN_PROVIDER_STRIDED)) {
+      QUERN_ASSIGN_OR_RETURN(Tensor dense, slots_[s].value.tensor().Contiguous());
+      slots_[s].value = std::move(dense);
+    }
+    state.inputs[k] = ViewOf(slots_[s].value.tensor());
+    if (step.device_inputs[k]) {
+      state.inputs[k].data = device_[s].data;
+      SetShape(state.inputs[k], slots_[s].value.tensor().dtype(), slots_[s].value.tensor().shape());
+    }
+  }
+  void* plan = plan_->steps()[index].plan;
+  void* workspace = arena_.data() + plan_->steps()[index].workspace_offset;
+  if (!plan) {
+    QUERN_RETURN_IF_ERROR(PlanDynamicStep(index));
+    plan = state.dynamic_plan;
+    workspace = state.dynamic_workspace.data();
+  }
+  QUERN_RETURN_IF_ERROR(PlaceOutputs(index));
+  quern_executor executor{nullptr, env_->executor, env_->cancel};
+  const quern_run_args args{.struct_size = sizeof(quern_run_args),
+                            .num_inputs = static_cast<int32_t>(state.inputs.size()),
+                            .inputs = state.inputs.data(),
+                            .input_values = state.input_values.data(),
+                            .num_outputs = static_cast<int32_t>(state.outputs.size()),
+                            .outputs = state.outputs.data(),
+                            .output_values = state.output_values.data(),
+                            .workspace = workspace,
+                            .executor = &executor,
+                            .context = this};
+  const int32_t code = abi.run(abi.self, plan, &args, &state.ticket);
+  if (code != 0) return step.provider->ToStatus(code, std::string("provider '") + step.provider->name() + "': run");
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    const int s = step.outputs[k];
+    if (step.device_outputs[k]) {
+      device_[s].valid = true;
+    } else if (!state.ticket) {
+      host_valid_[s] = 1;
+    }
+  }
+  return cancelled() ? Cancelled("the run was cancelled") : OkStatus();
+}
+
+Status ExecutionContext::AllocateOutput(int index, DType dtype, const Shape& shape, quern_tensor_view* out) {
+  const CompiledStep& step = executable_->steps()[current_step_];
+  if (index < 0 || index >= static_cast<int>(step.outputs.size())) return InvalidArgument("no such output");
+  const int s = step.outputs[index];
+  Result<size_t> bytes = TensorBytes(dtype, shape);
+  if (!bytes.ok()) return bytes.status();
+  if (static_cast<int64_t>(*bytes) > limits().tensor_bytes) {
+    return ResourceExhausted("value '" + executable_->slots()[s].value->name() + "' of shape " + shape.ToString() +
+                             " is larger than the limit for one tensor");
+  }
+  const int output = executable_->slots()[s].output_index;
+  const bool given = output >= 0 && outputs_[output].is_tensor() && outputs_[output].tensor().dtype() == dtype &&
+                     outputs_[output].tensor().shape() == shape && outputs_[output].tensor().is_contiguous();
+  if (given) {
+    slots_[s].value = outputs_[output];
+  } else {
+    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(dtype, shape));
+    slots_[s].value = std::move(t);
+  }
+  *out = ViewOf(slots_[s].value.tensor());
+  if (step.device_outputs[index]) {
+    QUERN_RETURN_IF_ERROR(ReserveDevice(s, *step.provider, *bytes));
+    out->data = device_[s].data;
+  }
+  steps_[current_step_].outputs[index] = *out;
+  return OkStatus();
+}
+
+Result<std::vector<Value>> ExecutionContext::RunSubgraph(const Graph& subgraph, std::vector<Value> inputs) {
+  auto it = running_->subgraphs().find(&subgraph);
+  if (it == running_->subgraphs().end()) return Internal("a subgraph that was not compiled");
+  std::vector<Value> outputs(subgraph.outputs().size());
+  RunEnv env = *env_;
+  env.want = {};
+  env.depth = env_->depth + 1;
+  QUERN_RETURN_IF_ERROR(it->second->Run(inputs, outputs, env));
+  return outputs;
+}
+
+Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
+  const auto& graph_outputs = executable_->graph().outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!env_->want.empty() && !env_->want[i]) continue;
+    const GraphValue* value = graph_outputs[i];
+    const Value* source = value->constant();
+    int slot = -1;
+    if (!source) {
+      slot = executable_->output_slots()[i];
+      QUERN_RETURN_IF_ERROR(EnsureHost(slot));
+      source = &slots_[slot].value;
+    }
+    if (outputs[i].is_tensor()) {
+      if (!source->is_tensor() || source->tensor().dtype() != outputs[i].tensor().dtype() ||
+          !(source->tensor().shape() == outputs[i].tensor().shape())) {
+        return InvalidArgument("output '" + value->name() + "' is a " + TypeToString(TypeOf(*source)) +
+                               ", the tensor given for it is a " + TypeToString(TypeOf(outputs[i])));
+      }
+      if (source->tensor().raw_data() != outputs[i].tensor().raw_data())
+        CopyTensor(source->tensor(), outputs[i].tensor());
+      continue;
+    }
+    // Memory of the caller, of the arena or of a constant must not leave; memory made for this output does.
+    const bool own = slot >= 0 && executable_->slots()[slot].input_index < 0 &&
+                     executable_->slots()[slot].output_index == static_cast<int>(i) && source->is_tensor() &&
+                     source->tensor().owner() != nullptr;
+    if (own) {
+      outputs[i] = *source;
+    } else {
+      QUERN_ASSIGN_OR_RETURN(outputs[i], CopyOut(*source));
+    }
+  }
+  return OkStatus();
+}
+
+void ExecutionContext::Reset() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    (void)Wait(static_cast<int>(i));  // after an error: nothing may still use this run's memory
+    if (steps_[i].dynamic_plan) {
+      const quern_provider& abi = executable_->steps()[i].provider->abi();
+      abi.destroy_plan(abi.self, std::exchange(steps_[i].dynamic_plan, nullptr));
+    }
+  }
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    slots_[s].value = Value();
+    device_[s].valid = false;
+  }
+}
+
+Status ExecutionContext::Run(Executable& executable, std::span<const Value> inputs, std::span<Value> outputs,
+                             const RunEnv& env, bool growing) {
+  running_ = &executable;
+  env_ = &env;
+  outputs_ = outputs;
+  std::vector<SlotType> actual;
+  actual_ = nullptr;
+  auto run = [&]() -> Status {
+    if (growing) {
+      QUERN_ASSIGN_OR_RETURN(actual, InferSlots(executable, inputs, {}));
+      actual_ = &actual;
+    }
+    QUERN_RETURN_IF_ERROR(BindSlots(inputs, outputs, actual_));
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (cancelled()) return Cancelled("the run was cancelled");
+      QUERN_RETURN_IF_ERROR(RunStep(static_cast<int>(i)));
+    }
+    return TakeOutputs(outputs);
+  };
+  Status status = run();
+  Reset();
+  return status;
+}
+
+}  // namespace quern

@@ -1,0 +1,40 @@
+// The JSON documents about models, sessions, CPUs and micro-kernels: one object each, {"version": 1, "kind": ...}.
+// Fields are only ever added within a version. docs of the fields are in the .cc file of each document.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace quern {
+
+class Executable;
+
+// {"kind": "model"}: inputs, outputs, operators with counts, parameters, operator sets, metadata.
+std::string ModelFacts(const Graph& graph);
+
+// {"kind": "session"} with one member per stage: "neutral", "partition", "compiled", "plan", or "all" of them. An
+// unknown stage is kInvalidArgument. "plan" is that of the last run; without a run, that of the declared input shapes,
+// and null where these are not all numbers.
+Result<std::string> SessionFacts(const Executable& executable, std::string_view stage);
+// Text form of the graph after "neutral" or "partition" (one graph per cluster), or "compiled" (as the providers see
+// it).
+Result<std::string> SessionText(const Executable& executable, std::string_view stage);
+
+// {"kind": "cpu"}: features, absent ones with reasons, caches, cores. `measure` adds peaks: kUnsupported if the host
+// cannot run code for this CPU.
+Result<std::string> CpuReport(const CpuInfo& cpu, bool measure);
+
+struct KernelQuery {
+  std::string family;           // "gemm", "dwconv", "vector", "pack"...; empty: all
+  int64_t m = 0, n = 0, k = 0;  // all above zero: also both selection stages for that product
+  std::string types;            // "f32,f32,f32": lhs, rhs, dst, and optionally the precision
+};
+// {"kind": "kernels"}: every row with what it is and whether `cpu` can run it.
+Result<std::string> KernelReport(const CpuInfo& cpu, const KernelQuery& query);
+
+}  // namespace quern

@@ -1,0 +1,246 @@
+#include "session/plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "ops/infer.h"
+#include "session/execution.h"
+#include "tensor/arena_plan.h"
+
+namespace quern {
+namespace {
+
+// Feeds the key's words of a run to `word`; stops when it returns false.
+template <typename F>
+bool ForEachWord(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims, F&& word) {
+  auto tensor = [&](const Tensor& t, const Shape& shape) {
+    if (!word(static_cast<int64_t>(t.dtype())) || !word(shape.rank())) return false;
+    for (int64_t d : shape) {
+      if (!word(d)) return false;
+    }
+    if (t.is_contiguous()) return word(0);
+    for (int64_t s : t.strides()) {
+      if (!word(s)) return false;
+    }
+    return word(1);
+  };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_tensor = inputs[i].is_tensor();
+    if (!word(static_cast<int64_t>(inputs[i].kind()))) return false;
+    if (is_tensor && !tensor(inputs[i].tensor(), dims.empty() ? inputs[i].tensor().shape() : dims[i])) return false;
+  }
+  for (const Value& v : outputs) {
+    const bool strided = v.is_tensor() && !v.tensor().is_contiguous();
+    if (!word(strided)) return false;
+    if (!strided) continue;
+    for (int64_t s : v.tensor().strides()) {
+      if (!word(s)) return false;
+    }
+  }
+  return true;
+}
+
+Shape DimsToShape(const Dims& dims) {
+  Shape s;
+  for (const Dim& d : dims) s.push_back(d.value());
+  return s;
+}
+
+// Known small integers in the memory form of their dtype (i64, i32 or bool).
+void StoreContent(const SlotPlan& slot, std::vector<int64_t>& storage) {
+  const auto& values = slot.known_content;
+  storage.resize(values.size());
+  if (slot.dtype == DType::kI32) {
+    auto* out = reinterpret_cast<int32_t*>(storage.data());
+    for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<int32_t>(values[i]);
+  } else {
+    storage = values;
+  }
+}
+
+}  // namespace
+
+PlanKey::PlanKey(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
+  ForEachWord(inputs, outputs, dims, [&](int64_t w) {
+    words_.push_back(w);
+    return true;
+  });
+}
+
+bool PlanKey::Matches(std::span<const Value> inputs, std::span<const Value> outputs,
+                      std::span<const Shape> dims) const {
+  size_t at = 0;
+  const bool prefix =
+      ForEachWord(inputs, outputs, dims, [&](int64_t w) { return at < words_.size() && words_[at++] == w; });
+  return prefix && at == words_.size();
+}
+
+Result<std::vector<SlotType>> InferSlots(const Executable& executable, std::span<const Value> inputs,
+                                         std::span<const Shape> dims) {
+  std::vector<ValueType> types;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].has_value()) {
+      types.push_back(executable.graph().inputs()[i]->type());
+      continue;
+    }
+    ValueType t = TypeOf(inputs[i]);
+    if (!dims.empty() && inputs[i].is_tensor()) t.shape = Dims(dims[i].begin(), dims[i].end());
+    types.push_back(std::move(t));
+  }
+  QUERN_ASSIGN_OR_RETURN(const ShapeTable table, InferConcrete(executable.graph(), types));
+  std::vector<SlotType> result(executable.slots().size());
+  for (size_t s = 0; s < result.size(); ++s) {
+    const GraphValue* value = executable.slots()[s].value;
+    const ValueType& type = table.type(value);
+    if (type.kind != ValueKind::kTensor) continue;
+    result[s].dtype = type.dtype;
+    if (type.has_static_shape() && type.dtype != DType::kUndefined) result[s].shape = DimsToShape(*type.shape);
+    const std::optional<Dims>& data = table.data(value);
+    if (data && AllConstant(*data)) {
+      for (const Dim& d : *data) result[s].content.push_back(d.value());
+    }
+  }
+  return result;
+}
+
+SessionPlan::SessionPlan(const Executable& executable, PlanKey key) : executable_(executable), key_(std::move(key)) {}
+
+SessionPlan::~SessionPlan() {
+  idle_.clear();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (!steps_[i].plan) continue;
+    const quern_provider& abi = executable_.steps()[i].provider->abi();
+    abi.destroy_plan(abi.self, steps_[i].plan);
+  }
+}
+
+Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
+  QUERN_ASSIGN_OR_RETURN(std::vector<SlotType> types, InferSlots(executable_, inputs, dims));
+  const int64_t tensor_limit = executable_.env().limits.tensor_bytes;
+  const auto& slot_info = executable_.slots();
+  slots_.resize(slot_info.size());
+  steps_.resize(executable_.steps().size());
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    SlotPlan& slot = slots_[s];
+    if (slot_info[s].input_index >= 0) slot.place = SlotPlan::Place::kInput;
+    slot.known_content = std::move(types[s].content);
+    if (!types[s].shape) continue;
+    slot.known = true;
+    slot.dtype = types[s].dtype;
+    slot.shape = *types[s].shape;
+    Result<size_t> bytes = TensorBytes(slot.dtype, slot.shape);
+    if (!bytes.ok()) return bytes.status().WithContext("value '" + slot_info[s].value->name() + "'");
+    slot.bytes = *bytes;
+    if (static_cast<int64_t>(slot.bytes) > tensor_limit) {
+      return ResourceExhausted("value '" + slot_info[s].value->name() + "' of shape " + slot.shape.ToString() +
+                               " takes " + std::to_string(slot.bytes) + " bytes; the limit for one tensor is " +
+                               std::to_string(tensor_limit));
+    }
+  }
+
+  std::vector<ArenaBuffer> buffers;
+  const int count = static_cast<int>(steps_.size());
+  for (int i = 0; i < count; ++i) {
+    const CompiledStep& step = executable_.steps()[i];
+    const quern_provider& abi = step.provider->abi();
+    const bool plannable = std::all_of(step.inputs.begin(), step.inputs.end(), [&](int s) {
+      return slots_[s].known || !executable_.slots()[s].value->type().is_tensor() ||
+             executable_.slots()[s].value->type().kind == ValueKind::kStringTensor;
+    });
+    if (!plannable) continue;
+    std::vector<quern_tensor_view> in(step.inputs.size()), out(step.outputs.size());
+    std::vector<std::vector<int64_t>> contents(step.inputs.size());
+    for (size_t k = 0; k < in.size(); ++k) {
+      const SlotPlan& slot = slots_[step.inputs[k]];
+      const int input = slot_info[step.inputs[k]].input_index;
+      in[k] = quern_tensor_view{};
+      if (!slot.known) continue;
+      const Shape strides = input >= 0 && inputs[input].is_tensor() && !inputs[input].tensor().is_contiguous()
+                                ? inputs[input].tensor().strides()
+                                : slot.shape.ContiguousStrides();
+      in[k].dtype = static_cast<int32_t>(slot.dtype);
+      in[k].rank = slot.shape.rank();
+      for (int d = 0; d < in[k].rank; ++d) in[k].dims[d] = slot.shape[d], in[k].strides[d] = strides[d];
+      if (!slot.known_content.empty()) {
+        StoreContent(slot, contents[k]);
+        in[k].data = contents[k].data();
+      }
+    }
+    for (size_t k = 0; k < out.size(); ++k) {
+      const int output = slot_info[step.outputs[k]].output_index;
+      out[k].rank = -1;
+      if (output < 0 || !outputs[output].is_tensor() || outputs[output].tensor().is_contiguous()) continue;
+      const SlotPlan& slot = slots_[step.outputs[k]];
+      if (!slot.known || !(step.provider->abi().flags & QUERN_PROVIDER_STRIDED)) continue;
+      out[k].dtype = static_cast<int32_t>(slot.dtype);
+      out[k].rank = slot.shape.rank();
+      for (int d = 0; d < out[k].rank; ++d) {
+        out[k].dims[d] = slot.shape[d];
+        out[k].strides[d] = outputs[output].tensor().strides()[d];
+      }
+    }
+    quern_plan_sink sink;
+    sink.outputs.resize(out.size());
+    const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
+                               .num_inputs = static_cast<int32_t>(in.size()),
+                               .inputs = in.data(),
+                               .concurrency = executable_.env().concurrency,
+                               .num_outputs = static_cast<int32_t>(out.size()),
+                               .outputs = out.data()};
+    QUERN_RETURN_IF_ERROR(step.provider->ToStatus(abi.plan(abi.self, step.executable, &args, &sink, &steps_[i].plan),
+                                                  std::string("provider '") + step.provider->name() + "': plan"));
+    steps_[i].workspace_bytes = sink.workspace_bytes;
+    if (sink.workspace_bytes > 0) {
+      steps_[i].workspace_offset = buffers.size();  // index for now
+      buffers.push_back({sink.workspace_bytes, i, i});
+    }
+    for (size_t k = 0; k < out.size(); ++k) {
+      SlotPlan& slot = slots_[step.outputs[k]];
+      const quern_plan_sink::Output& o = sink.outputs[k];
+      if (!o.known) continue;  // placed when the step runs, even if inference knows the shape
+      slot.known = true;
+      slot.dtype = o.dtype;
+      slot.shape = o.shape;
+      QUERN_ASSIGN_OR_RETURN(slot.bytes, TensorBytes(slot.dtype, slot.shape));
+      if (slot_info[step.outputs[k]].output_index >= 0) {
+        slot.place = SlotPlan::Place::kOutput;
+      } else {
+        slot.place = SlotPlan::Place::kArena;
+        slot.arena_buffer = static_cast<int>(buffers.size());
+        buffers.push_back({slot.bytes, i, std::max(i, slot_info[step.outputs[k]].last_reader)});
+      }
+    }
+  }
+  arena_bytes_ = PlanArena(buffers);
+  if (static_cast<int64_t>(arena_bytes_) > executable_.env().limits.memory_bytes) {
+    return ResourceExhausted("a run for these shapes needs " + std::to_string(arena_bytes_) + " bytes; the limit is " +
+                             std::to_string(executable_.env().limits.memory_bytes));
+  }
+  for (SlotPlan& slot : slots_) {
+    if (slot.arena_buffer >= 0) slot.offset = buffers[slot.arena_buffer].offset;
+  }
+  for (StepPlan& step : steps_) {
+    if (step.workspace_bytes > 0) step.workspace_offset = buffers[step.workspace_offset].offset;
+  }
+  return OkStatus();
+}
+
+Result<std::unique_ptr<ExecutionContext>> SessionPlan::Acquire() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<ExecutionContext> context = std::move(idle_.back());
+      idle_.pop_back();
+      return context;
+    }
+  }
+  return ExecutionContext::Create(executable_, *this);
+}
+
+void SessionPlan::Release(std::unique_ptr<ExecutionContext> context) {
+  std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(context));
+}
+
+}  // namespace quern

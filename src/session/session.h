@@ -1,0 +1,98 @@
+// Session: a model compiled for its providers, run by any number of threads at once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/limits.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "kernels/select.h"
+#include "parallel/cancel.h"
+#include "parallel/executor.h"
+#include "tensor/value.h"
+
+namespace quern {
+
+struct SessionOptions {
+  int threads = 0;                               // 0: the usable cores; ignored when executor is set
+  std::shared_ptr<Executor> executor;            // shared with other sessions; null: a pool of its own
+  CpuInfo cpu;                                   // the CPU to select kernels for; must be one that the host can run
+  std::vector<std::string> providers = {"cpu"};  // in order of preference; "reference" is always the last resort;
+                                                 // a name with a '/' is a shared library over provider.h
+  std::string precision = "fp32";                // "fp32", "fp32-fast", "bf16"
+  std::set<std::string> skip_passes;
+  int plan_cache_size = 16;  // plans kept, one per set of input shapes
+  Limits limits;
+  std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
+};
+
+struct RunOptions {
+  const CancelToken* cancel = nullptr;
+  Executor* executor = nullptr;   // for this run only; null: the session's
+  std::span<const uint8_t> want;  // per output, 0: not wanted; empty: all
+};
+
+// A named input or output.
+struct Port {
+  std::string name;
+  ValueType type;
+};
+
+// Buffers that stand for an input and the output that continues it (KV cache, recurrent state).
+struct StateSpec {
+  std::string input, output;
+  int axis = -1;       // dimension that grows; -1: the state keeps its shape
+  Tensor buffer;       // its extent along axis is the capacity
+  int64_t length = 0;  // extent along axis that is filled
+};
+
+// Made by Session::CreateState; used by one run at a time.
+struct SessionState {
+  struct Binding {
+    StateSpec spec;
+    int input_index, output_index;
+  };
+  std::vector<Binding> bindings;
+};
+
+class Session {
+ public:
+  // Takes the graph over: neutral passes, partition, provider compile. Errors name the node.
+  static Result<std::unique_ptr<Session>> Create(std::unique_ptr<Graph> graph, SessionOptions options);
+  ~Session();
+
+  std::span<const Port> inputs() const;
+  std::span<const Port> outputs() const;
+
+  // inputs: one per input, kNone for an omitted one. outputs: one slot per output: kNone receives a new value, a tensor
+  // is written in place (type and shape must be the result's; any strides). Thread-safe. With all output slots given, a
+  // run whose shapes (and strides) were seen before allocates nothing.
+  Status Run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options = {});
+
+  Result<SessionState> CreateState(std::vector<StateSpec> specs) const;
+  // As Run; the slots of bound inputs and outputs are ignored. Advances each growing length by what the run appended;
+  // on an error no length changes.
+  Status RunWithState(SessionState& state, std::span<const Value> inputs, std::span<Value> outputs,
+                      const RunOptions& options = {});
+
+  // One versioned JSON document; stage: "neutral", "partition", "compiled", "plan" or "all".
+  Result<std::string> Facts(std::string_view stage) const;
+  // Text form of the graph after "neutral", "partition" or "compiled".
+  Result<std::string> Text(std::string_view stage) const;
+
+  // Counters for tests and facts: plans built since creation (of the whole session).
+  int64_t plans_built() const;
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quern

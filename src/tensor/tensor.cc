@@ -1,0 +1,164 @@
+#include "tensor/tensor.h"
+
+#include <cstdlib>
+
+namespace quern {
+namespace {
+
+constexpr size_t kAlignment = 64;  // a cache line, and the widest vector
+
+// Copies the elements of a strided tensor, innermost dimension in a row when both sides are dense there.
+void CopyStrided(const char* src, const Shape& ss, char* dst, const Shape& ds, const Shape& shape, size_t element) {
+  const int rank = shape.rank();
+  if (shape.num_elements() == 0) return;
+  if (rank == 0) {
+    std::memcpy(dst, src, element);
+    return;
+  }
+  Shape index = Shape::Filled(rank, 0);
+  const int last = rank - 1;
+  for (;;) {
+    int64_t so = 0, d = 0;
+    for (int i = 0; i < last; ++i) so += index[i] * ss[i], d += index[i] * ds[i];
+    const char* s = src + so * static_cast<int64_t>(element);
+    char* t = dst + d * static_cast<int64_t>(element);
+    if (ss[last] == 1 && ds[last] == 1) {
+      std::memcpy(t, s, element * static_cast<size_t>(shape[last]));
+    } else {
+      for (int64_t i = 0; i < shape[last]; ++i) {
+        std::memcpy(t + i * ds[last] * static_cast<int64_t>(element), s + i * ss[last] * static_cast<int64_t>(element),
+                    element);
+      }
+    }
+    int axis = last - 1;
+    while (axis >= 0 && ++index[axis] == shape[axis]) index[axis--] = 0;
+    if (axis < 0) return;
+  }
+}
+
+template <typename T>
+void Widen(const Tensor& t, std::vector<int64_t>& out) {
+  const T* p = t.data<T>();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(p[i]);
+}
+
+}  // namespace
+
+Result<size_t> TensorBytes(DType dtype, const Shape& shape) {
+  const DTypeInfo info = GetDTypeInfo(dtype);
+  if (info.block_bytes == 0) return InvalidArgument(std::string("type ") + info.name + " has no fixed size");
+  const std::optional<int64_t> n = CheckedProduct(shape.span());
+  if (!n) return InvalidArgument("shape " + shape.ToString() + " is negative or too large");
+  if (IsBlockType(dtype) && (shape.rank() == 0 || shape.back() % info.block_elements != 0)) {
+    return InvalidArgument(std::string("the last dimension of ") + shape.ToString() + " is not a multiple of the " +
+                           std::to_string(info.block_elements) + " elements in a block of " + info.name);
+  }
+  const int64_t blocks = *n / info.block_elements + (*n % info.block_elements != 0);
+  const std::optional<int64_t> bytes = CheckedMul<int64_t>(blocks, info.block_bytes);
+  if (!bytes || *bytes > (int64_t{1} << 62)) return InvalidArgument("shape " + shape.ToString() + " is too large");
+  return static_cast<size_t>(*bytes);
+}
+
+Result<Tensor> Tensor::Allocate(DType dtype, const Shape& shape) {
+  QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(dtype, shape));
+  const size_t padded = (bytes / kAlignment + 1) * kAlignment;
+  void* p = std::aligned_alloc(kAlignment, padded);
+  if (p == nullptr) {
+    return ResourceExhausted("no memory for a tensor of " + std::to_string(bytes) + " bytes, shape " +
+                             shape.ToString());
+  }
+  return Wrap(dtype, shape, p, std::shared_ptr<const void>(p, [](const void* q) { std::free(const_cast<void*>(q)); }));
+}
+
+Tensor Tensor::Wrap(DType dtype, const Shape& shape, void* data, std::shared_ptr<const void> owner) {
+  Tensor t;
+  t.dtype_ = dtype;
+  t.shape_ = shape;
+  t.strides_ = shape.ContiguousStrides();
+  t.bytes_ = TensorBytes(dtype, shape).value();
+  t.data_ = data;
+  t.owner_ = std::move(owner);
+  return t;
+}
+
+Tensor Tensor::WrapStrided(DType dtype, const Shape& shape, const Shape& strides, void* data,
+                           std::shared_ptr<const void> owner) {
+  QUERN_CHECK(DTypeBytes(dtype) != 0, "strided tensors need whole-byte elements");
+  QUERN_CHECK(strides.rank() == shape.rank(), "one stride per dimension");
+  Tensor t = Wrap(dtype, shape, data, std::move(owner));
+  const Shape dense = shape.ContiguousStrides();
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] > 1 && strides[i] != dense[i]) t.contiguous_ = false;
+  }
+  if (shape.num_elements() == 0) t.contiguous_ = true;
+  if (!t.contiguous_) t.strides_ = strides;
+  return t;
+}
+
+Tensor Tensor::Reshaped(const Shape& shape) const {
+  QUERN_CHECK(contiguous_ && shape.num_elements() == num_elements(), "Reshaped needs as many elements, contiguous");
+  Tensor t = *this;
+  t.shape_ = shape;
+  t.strides_ = shape.ContiguousStrides();
+  return t;
+}
+
+Result<Tensor> Tensor::Contiguous() const {
+  if (contiguous_) return *this;
+  return Clone();
+}
+
+Result<Tensor> Tensor::Clone() const {
+  QUERN_ASSIGN_OR_RETURN(Tensor t, Allocate(dtype_, shape_));
+  CopyTensor(*this, t);
+  return t;
+}
+
+void CopyTensor(const Tensor& src, const Tensor& dst) {
+  QUERN_CHECK(src.dtype() == dst.dtype() && src.shape() == dst.shape(), "CopyTensor needs equal types and shapes");
+  if (src.is_contiguous() && dst.is_contiguous()) {
+    if (src.bytes() > 0) std::memmove(dst.raw_data(), src.raw_data(), src.bytes());
+    return;
+  }
+  CopyStrided(static_cast<const char*>(src.raw_data()), src.strides(), static_cast<char*>(dst.raw_data()),
+              dst.strides(), src.shape(), DTypeBytes(src.dtype()));
+}
+
+Result<std::vector<int64_t>> ToInt64s(const Tensor& t) {
+  QUERN_ASSIGN_OR_RETURN(const Tensor c, t.Contiguous());
+  std::vector<int64_t> out(static_cast<size_t>(c.num_elements()));
+  switch (c.dtype()) {
+    case DType::kI64:
+      Widen<int64_t>(c, out);
+      break;
+    case DType::kI32:
+      Widen<int32_t>(c, out);
+      break;
+    case DType::kI16:
+      Widen<int16_t>(c, out);
+      break;
+    case DType::kI8:
+      Widen<int8_t>(c, out);
+      break;
+    case DType::kU64:
+      Widen<uint64_t>(c, out);
+      break;
+    case DType::kU32:
+      Widen<uint32_t>(c, out);
+      break;
+    case DType::kU16:
+      Widen<uint16_t>(c, out);
+      break;
+    case DType::kU8:
+      Widen<uint8_t>(c, out);
+      break;
+    case DType::kBool:
+      Widen<bool>(c, out);
+      break;
+    default:
+      return InvalidArgument(std::string("expected an integer tensor, found ") + DTypeName(t.dtype()));
+  }
+  return out;
+}
+
+}  // namespace quern

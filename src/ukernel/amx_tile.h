@@ -1,0 +1,158 @@
+// AMX tile instructions behind one name each: inline assembly (GCC 12's intrinsics do not take tile numbers from
+// templates), or plain C++ where QUERN_ISA_EMULATED, so that AMX rows run on any host. Kernel-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quern::ukernel {
+namespace {
+namespace amx {
+
+// The operand of LDTILECFG, palette 1.
+struct alignas(64) TileConfig {
+  uint8_t palette;
+  uint8_t start_row;
+  uint8_t reserved[14];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+};
+static_assert(sizeof(TileConfig) == 64);
+
+// All eight tiles at their full size: operands are padded, so that one configuration serves every call.
+[[maybe_unused]] constexpr TileConfig kFullTiles{
+    .palette = 1,
+    .start_row = 0,
+    .reserved = {},
+    .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+};
+
+#if QUERN_ISA_EMULATED
+
+struct State {
+  TileConfig config;
+  uint8_t tile[8][16][64];
+};
+static thread_local State g_state;
+
+// What the processor would fault on.
+inline void Require(bool ok) {
+  if (!ok) __builtin_trap();
+}
+
+inline void Clear(uint8_t (&tile)[16][64]) {
+  for (auto& row : tile) {
+    for (uint8_t& x : row) x = 0;
+  }
+}
+
+[[maybe_unused]] void LoadConfig(const TileConfig* config) {
+  Require(config->palette == 1);
+  for (int t = 0; t < 8; ++t) {
+    Require(config->rows[t] <= 16 && config->row_bytes[t] <= 64 &&
+            (config->rows[t] == 0) == (config->row_bytes[t] == 0));
+    Clear(g_state.tile[t]);
+  }
+  g_state.config = *config;
+}
+[[maybe_unused]] void Release() { g_state.config = TileConfig{}; }
+
+template <int T>
+void RequireTile() {
+  static_assert(T >= 0 && T < 8);
+  Require(g_state.config.palette == 1 && g_state.config.rows[T] != 0);
+}
+
+template <int T>
+void Load(const void* from, size_t stride) {
+  RequireTile<T>();
+  Clear(g_state.tile[T]);
+  const auto* p = static_cast<const uint8_t*>(from);
+  for (int r = 0; r < g_state.config.rows[T]; ++r, p += stride) {
+    for (int i = 0; i < g_state.config.row_bytes[T]; ++i) g_state.tile[T][r][i] = p[i];
+  }
+}
+
+template <int T>
+void Store(void* to, size_t stride) {
+  RequireTile<T>();
+  auto* p = static_cast<uint8_t*>(to);
+  for (int r = 0; r < g_state.config.rows[T]; ++r, p += stride) {
+    for (int i = 0; i < g_state.config.row_bytes[T]; ++i) p[i] = g_state.tile[T][r][i];
+  }
+}
+
+template <int T>
+void Zero() {
+  RequireTile<T>();
+  Clear(g_state.tile[T]);
+}
+
+template <class T>
+T Element(const uint8_t* p) {
+  T x;
+  __builtin_memcpy(&x, p, sizeof(T));
+  return x;
+}
+
+// A denormal counts as zero, of its sign.
+inline float Flush(float x) {
+  return (Element<uint32_t>(reinterpret_cast<const uint8_t*>(&x)) & 0x7f800000u) ? x : __builtin_copysignf(0.0f, x);
+}
+inline float Bf16(const uint8_t* p) {
+  const uint32_t bits = static_cast<uint32_t>(Element<uint16_t>(p)) << 16;
+  return Flush(Element<float>(reinterpret_cast<const uint8_t*>(&bits)));
+}
+
+// c += a * b in float32: even and odd k summed apart by fused multiply-adds, then added; denormals flushed throughout.
+template <int C, int A, int B>
+void DotBf16() {
+  static_assert(C != A && C != B && A != B);
+  RequireTile<C>();
+  RequireTile<A>();
+  RequireTile<B>();
+  const TileConfig& g = g_state.config;
+  Require(g.rows[C] == g.rows[A] && g.row_bytes[C] == g.row_bytes[B] && g.row_bytes[A] == 4 * g.rows[B]);
+  for (int m = 0; m < g.rows[C]; ++m) {
+    for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
+      float part[2] = {0, 0};
+      for (int k = 0; k < g.rows[B]; ++k) {
+        for (int i = 0; i < 2; ++i) {
+          const float x = Bf16(&g_state.tile[A][m][4 * k + 2 * i]), y = Bf16(&g_state.tile[B][k][4 * n + 2 * i]);
+          part[i] = Flush(__builtin_fmaf(x, y, part[i]));
+        }
+      }
+      const float c = Flush(Flush(Element<float>(&g_state.tile[C][m][4 * n])) + Flush(part[0] + part[1]));
+      __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
+    }
+  }
+}
+
+#else
+
+inline void LoadConfig(const TileConfig* config) { asm volatile("ldtilecfg %0" : : "m"(*config)); }
+inline void Release() { asm volatile("tilerelease"); }
+
+template <int T>
+inline void Load(const void* from, size_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(T) : "memory");
+}
+template <int T>
+inline void Store(void* to, size_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(T) : "memory");
+}
+template <int T>
+inline void Zero() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(T));
+}
+template <int C, int A, int B>
+inline void DotBf16() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+
+#endif
+
+}  // namespace amx
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,31 @@
+// float32 depthwise convolution on portable C++.
+#include "ukernel/dwconv/tile_dw.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/vector_f32_portable.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr DwConvRun kRun = RunDw<Vector, 2>;
+#else
+static constexpr DwConvRun kRun = nullptr;
+#endif
+
+static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
+                                          .lanes = 16,
+                                          .pixels = 2,
+                                          .fused = kFusedF32,
+                                          .engine = Engine::kScalar,
+                                          .cycles_per_tap = 6,
+                                          .cycles_per_pixel = 12,
+                                          .run = kRun}};
+
+}  // namespace
+
+extern const KernelList<DwConvKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<DwConvKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,218 @@
+// The contract of matrix-product micro-kernels: arguments, descriptor, cost and name. Kernel-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/cpu_features.h"
+#include "ukernel/epilogue.h"
+#include "ukernel/format.h"
+#include "ukernel/isa.h"
+#include "ukernel/layout.h"
+
+namespace quern::ukernel {
+
+// How the left side is addressed; descriptors hold a mask of these bits. In every form the k elements of a row are
+// contiguous (but for kLhsPacked), and kernels read nothing outside of them.
+enum LhsForm : uint8_t {
+  kLhsRows = 1,         // lhs + row*lhs_row_stride
+  kLhsTaps = 2,         // lhs + taps[t].lhs_offset + row*lhs_row_stride, against the K range at taps[t].rhs_offset
+  kLhsRowPointers = 4,  // row_pointers[t*row_pointer_pitch + row], plus row_pointer_offset unless it is zero_row
+  kLhsPacked = 8,       // panels of the descriptor's LhsLayout; m tiles start at multiples of its m_unit
+};
+
+// One segment of K: a kernel position of a convolution, or one product of a batch-reduce. Taps that a border drops
+// are left out of the list (their weights are skipped through rhs_offset).
+struct Tap {
+  ptrdiff_t lhs_offset = 0;  // bytes
+  size_t rhs_offset = 0;     // bytes from GemmArgs::rhs within each unit
+};
+
+enum class RhsForm : uint8_t {
+  kPacked,   // units of the consumed layout
+  kInPlace,  // a run-time matrix with contiguous columns: element (k, n) at rhs + k*rhs_k_stride + n*element size
+};
+
+// One call. It computes acc[m][n] (+)= sum over taps and k of lhs * rhs for an m x n tile; with last_k it then runs the
+// fused epilogue and writes dst. lhs is the stored number (for kI8d the int8 q, not x), rhs the number that the
+// resident layout stands for: block scales and offsets applied, channel scales not. Pointers have no alignment beyond
+// their element's, but for packed operands (kPackAlignment). Operands in a layout (packed right sides, left sides
+// prepared as `lhs_layout` says) may be read up to the next multiple of their k_multiple, where they hold zeros.
+// Nothing may alias dst or acc, except that acc may be dst when both have the accumulator's format.
+struct GemmArgs {
+  size_t m = 0;  // 1..mr (any number for rows with `whole_panel`)
+  size_t n = 0;  // 1..nr (any number for rows with `whole_panel`)
+  size_t k = 0;  // elements per tap; 0 is allowed (the result is the accumulator, or zero)
+
+  LhsForm lhs_form = kLhsRows;
+  const void* lhs = nullptr;     // first row (kLhsPacked: first panel) at the block's first k
+  ptrdiff_t lhs_row_stride = 0;  // bytes between rows; kLhsPacked: between panels
+  const Tap* taps = nullptr;     // kLhsTaps
+  size_t tap_count = 1;          // kLhsTaps and kLhsRowPointers; 1 otherwise
+  const void* const* row_pointers = nullptr;
+  size_t row_pointer_pitch = 0;      // pointers between taps
+  ptrdiff_t row_pointer_offset = 0;  // bytes, moves one indirection table from image to image
+  const void* zero_row = nullptr;    // the row of padding (zeros, or the zero point), never moved
+
+  RhsForm rhs_form = RhsForm::kPacked;
+  const void* rhs = nullptr;          // first unit's elements at the block's first k
+  size_t rhs_unit_stride = 0;         // bytes between units (kPacked)
+  size_t rhs_k_stride = 0;            // bytes between k (kInPlace)
+  size_t rhs_tap_stride = 0;          // bytes within a unit from tap to tap (kLhsRowPointers; kLhsTaps has its own)
+  const void* rhs_scales = nullptr;   // first unit's scales at the block's first k: [block][n_unit], same unit stride
+  const void* rhs_offsets = nullptr;  // likewise
+  Format rhs_scale = Format::kNone;   // of rhs_scales: rows take every format that their layouts have
+  Format rhs_offset = Format::kNone;  // likewise; kNone: 4-bit weights have the zero point 8
+  size_t block = 0;                   // elements along K per scale
+  const void* rhs_sums = nullptr;     // at the tile's first column: sums over the whole K (rows with `uses_sums`)
+
+  bool first_k = true;        // start from zero; else from acc
+  bool last_k = true;         // run ops and write dst; else write acc
+  void* acc = nullptr;        // [m][n] of the accumulator's format; unused when first_k and last_k
+  size_t acc_row_stride = 0;  // bytes
+  void* dst = nullptr;        // [m][n] of EpilogueFormat(acc format, ops, op_count)
+  size_t dst_row_stride = 0;  // bytes
+
+  const EpilogueOp* ops = nullptr;  // only ops that the row fuses
+  size_t op_count = 0;
+  size_t m0 = 0, n0 = 0;  // position of the tile for the ops' operands
+
+  size_t vector_bytes = 0;  // SVE or streaming vector length that the operands were packed for
+  void* scratch = nullptr;  // `scratch_bytes` of the descriptor, 64-byte aligned, contents undefined
+};
+
+// What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere.
+enum class Precision : uint8_t { kExact, kFp32, kFp32Fast, kBf16 };
+
+static constexpr const char* PrecisionName(Precision p) {
+  switch (p) {
+    case Precision::kExact:
+      return "exact";
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kFp32Fast:
+      return "fp32-fast";
+    case Precision::kBf16:
+      return "bf16";
+  }
+  return "?";
+}
+
+// The execution resource that bounds a row, by which cost terms follow the CPU.
+enum class Engine : uint8_t {
+  kScalar,  // compiled for the baseline
+  kVector,  // 256-bit (x86) or 128-bit (Arm) multiply-add ports
+  kVector512,
+  kMatrix,  // AMX, SME: one unit per core (or shared)
+};
+
+// Cycles of one call, for full-speed caches:  call + m*row + tile + steps * max(step_min, m * step_row), where a step
+// is kr elements of K and m is counted in whole units of m_grain; for a tile nr wide whatever n is. With a scaled mr, a
+// vector of rows counts as one in the steps and the grain; with a scaled nr alone, the steps are per lane.
+struct GemmCost {
+  Engine engine = Engine::kVector;
+  float step_row = 0;    // per row of the tile and K step
+  float step_min = 0;    // per K step: loads of the right side, latency of few accumulators
+  float row = 0;         // per row: first load, epilogue, store
+  float tile = 0;        // per tile
+  float call = 20;       // per call: entering, mode changes
+  uint16_t m_grain = 1;  // rows are computed in multiples of this
+};
+
+using GemmRun = void (*)(const GemmArgs&);
+
+constexpr size_t kMaxLayouts = 9;
+
+struct GemmKernel {
+  Isa isa{};
+  Format lhs = Format::kNone;         // as the kernel reads it
+  Format lhs_source = Format::kNone;  // as the operator has it; kNone: the same
+  Format rhs = Format::kNone;         // as it is resident
+  Format dst = Format::kF32;          // accumulator: kF32 or kI32
+  Precision precision = Precision::kFp32;
+
+  uint16_t mr = 1, nr = 16, kr = 1;  // tile, K step; mr and nr times the vector's lanes if scaled
+  VectorScale mr_scale = VectorScale::kFixed;
+  VectorScale nr_scale = VectorScale::kFixed;
+  bool whole_panel = false;  // takes any m and n in one call and loops inside (streaming mode)
+
+  uint8_t lhs_forms = kLhsRows;       // mask of LhsForm
+  LhsLayout lhs_layout{};             // for kLhsPacked, or how rows must be prepared when lhs != lhs_source
+  bool rhs_in_place = false;          // also takes RhsForm::kInPlace
+  PackLayout consumed{};              // the right side as the kernel reads it
+  PackLayout layouts[kMaxLayouts]{};  // resident layouts accepted; one whose elements differ from those of `consumed`
+                                      // (SameElements) needs a block transform from it. Ends at element kNone.
+  uint16_t k_divisor = 1;             // K (per tap) must be a multiple of this
+  uint16_t block_divisor = 1;         // the block length must be a multiple of this
+  bool uses_sums = false;             // reads rhs_sums: all taps must then be in the calls from first_k to last_k
+
+  bool only_forced = false;  // shows the numbers of rows for other CPUs; selection takes it by name alone
+
+  uint32_t fused = 0;  // mask of EpilogueBit that the kernel fuses
+  GemmCost cost{};
+  uint32_t scratch_bytes = 0;  // GemmArgs::scratch
+
+  // Modes: called by each worker once around all its calls of a parallel region, null where not needed.
+  const void* mode_config = nullptr;  // 64-byte AMX tile configuration
+  void (*enter_mode)(const void* mode_config) = nullptr;
+  void (*leave_mode)() = nullptr;
+
+  GemmRun run = nullptr;  // null where this build has no body
+};
+
+static constexpr Format LhsSourceFormat(const GemmKernel& r) {
+  return r.lhs_source == Format::kNone ? r.lhs : r.lhs_source;
+}
+static constexpr size_t TileM(const GemmKernel& r, const CpuFacts& c) {
+  return r.mr * ScaleLanes(r.mr_scale, r.mr_scale == VectorScale::kSme ? c.sme_vector_bytes : c.sve_vector_bytes);
+}
+static constexpr size_t TileN(const GemmKernel& r, const CpuFacts& c) {
+  return r.nr * ScaleLanes(r.nr_scale, r.nr_scale == VectorScale::kSme ? c.sme_vector_bytes : c.sve_vector_bytes);
+}
+// Vector length that the row's operands are packed for; 0 for rows of fixed size.
+static constexpr size_t RowVectorBytes(const GemmKernel& r, const CpuFacts& c) {
+  const VectorScale s = r.consumed.n_scale != VectorScale::kFixed ? r.consumed.n_scale : r.nr_scale;
+  return s == VectorScale::kFixed ? 0 : s == VectorScale::kSme ? c.sme_vector_bytes : c.sve_vector_bytes;
+}
+static constexpr bool AcceptsLayout(const GemmKernel& r, const PackLayout& l) {
+  for (const PackLayout& x : r.layouts) {
+    if (x.element != Format::kNone && x == l) return true;
+  }
+  return false;
+}
+
+// How much longer the row's engine takes on a CPU than on the one its terms were written for (two ports).
+static constexpr float EngineScale(Engine e, const CpuFacts& c) {
+  if (e == Engine::kVector) return 2.0f / (c.fma_ports ? c.fma_ports : 1);
+  if (e == Engine::kVector512) return 2.0f / (c.fma512_ports ? c.fma512_ports : 1);
+  return 1.0f;
+}
+
+// Cycles of one call on an m x (up to nr) tile over `k` elements, operands in cache.
+static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, size_t m, size_t k) {
+  const GemmCost& t = r.cost;
+  const size_t m_lanes = TileM(r, c) / r.mr;
+  const float width = r.mr_scale == VectorScale::kFixed ? static_cast<float>(TileN(r, c) / r.nr) : 1.0f;
+  const float rows = static_cast<float>(RoundUp(m, t.m_grain * (m_lanes ? m_lanes : 1)));
+  const float vectors = m_lanes > 1 ? rows / static_cast<float>(m_lanes) : rows;
+  const float steps = static_cast<float>(CeilDiv(k, r.kr)) * width;
+  const float by_row = vectors * t.step_row * EngineScale(t.engine, c);
+  return t.call + t.tile + rows * t.row + steps * (by_row > t.step_min ? by_row : t.step_min);
+}
+
+// A name, in place: no allocation.
+struct KernelName {
+  char text[96] = {};
+};
+
+// `gemm_<lhs>_<rhs>_<dst>_<mr>x<nr>x<kr>_<isa>`; scaled extents carry a `v`: `1vx4vx1`.
+KernelName Name(const GemmKernel& row);
+
+// All rows of this build, whatever the CPU, in the order of their files' names.
+std::span<const KernelList<GemmKernel>* const> AllGemmKernels();
+
+// The rows whose ISA has an emulation (`isa.emulated`), built with it; in the library ukernel_emulated, for tests only.
+std::span<const KernelList<GemmKernel>* const> EmulatedGemmKernels();
+
+}  // namespace quern::ukernel

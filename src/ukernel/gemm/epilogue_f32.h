@@ -1,0 +1,182 @@
+// Fused epilogues of register tiles that end in float32: one body for every vector ISA and tile. For kernel files only:
+// everything has internal linkage and is compiled with their flags.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ukernel/gemm.h"
+
+#if defined(__clang__)
+#define QUERN_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define QUERN_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+// For functions that take a tile's accumulators: called, they would keep them in memory, in the hot loop too.
+#define QUERN_INLINE __attribute__((always_inline)) inline
+
+namespace quern::ukernel {
+namespace {
+
+// V is the vector type's traits: kLanes, kUnit (lanes of the layout's unit), Reg, Mask, Zero, Set1, Load, Store,
+// LoadMask, StoreMask, MakeMask(lanes), Broadcast(p), Add, Mul, Div, Min, Max (the second argument where the first or
+// both are NaN, but on Arm, where NaN stays).
+
+[[maybe_unused]] constexpr uint32_t kFusedF32 =
+    EpilogueBit(EpilogueKind::kAddVectorN) | EpilogueBit(EpilogueKind::kMulVectorN) |
+    EpilogueBit(EpilogueKind::kAddVectorM) | EpilogueBit(EpilogueKind::kMulVectorM) |
+    EpilogueBit(EpilogueKind::kDivVectorM) | EpilogueBit(EpilogueKind::kAddOuter) |
+    EpilogueBit(EpilogueKind::kAddMatrix) | EpilogueBit(EpilogueKind::kMulMatrix) |
+    EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp) |
+    EpilogueBit(EpilogueKind::kHardSwish);
+
+// A tile of MR rows by NU units held in vectors, and what is done to it after the product.
+template <class V, int MR, int NU>
+struct TileEpilogue {
+  static constexpr int kPerUnit = V::kUnit / V::kLanes;
+  static constexpr int kVectors = NU * kPerUnit;
+
+  using Reg = typename V::Reg;
+  using Mask = typename V::Mask;
+  using Acc = Reg[MR][kVectors];
+
+  // Runs f(r, v) over the tile.
+  template <class F>
+  QUERN_INLINE static void Each(F f) {
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) { QUERN_UNROLL for (int v = 0; v < kVectors; ++v) f(r, v); }
+  }
+
+  static const float* Row(const void* base, size_t row, size_t stride, size_t column) {
+    return reinterpret_cast<const float*>(static_cast<const char*>(base) + row * stride) + column;
+  }
+
+  // The vectors that hold real columns: the last unit may be partly empty where a unit has several vectors.
+  struct Tail {
+    int vectors;  // number of vectors with at least one column
+    Mask mask;    // of the last of them
+  };
+
+  static Tail MakeTail(size_t n) {
+    Tail t;
+    t.vectors = kPerUnit == 1 ? kVectors : static_cast<int>((n + V::kLanes - 1) / V::kLanes);
+    t.mask = V::MakeMask(n - static_cast<size_t>(t.vectors - 1) * V::kLanes);
+    return t;
+  }
+
+  static bool In(const Tail& t, int v) { return kPerUnit == 1 || v < t.vectors; }
+  static Reg LoadN(const float* p, int v, const Tail& t) {
+    return v == t.vectors - 1 ? V::LoadMask(p + v * V::kLanes, t.mask)
+           : In(t, v)         ? V::Load(p + v * V::kLanes)
+                              : V::Zero();
+  }
+
+  // Runs ops [op, end) of the call's list, a reference of which is ApplyEpilogue: the same operations in its order.
+  QUERN_INLINE static void Apply(const GemmArgs& a, const EpilogueOp* op, const EpilogueOp* end, Acc& acc,
+                                 const Tail& t) {
+    for (; op != end; ++op) {
+      switch (op->kind) {
+        case EpilogueKind::kAddVectorN:
+        case EpilogueKind::kMulVectorN: {
+          const float* p = static_cast<const float*>(op->data) + a.n0;
+          const bool multiply = op->kind == EpilogueKind::kMulVectorN;
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            const Reg x = LoadN(p, v, t);
+            QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+              acc[r][v] = multiply ? V::Mul(acc[r][v], x) : V::Add(acc[r][v], x);
+            }
+          }
+          break;
+        }
+        case EpilogueKind::kAddVectorM: {
+          const float* p = static_cast<const float*>(op->data) + a.m0;
+          Each([&](int r, int v) { acc[r][v] = V::Add(acc[r][v], V::Broadcast(p + r)); });
+          break;
+        }
+        case EpilogueKind::kMulVectorM: {
+          const float* p = static_cast<const float*>(op->data) + a.m0;
+          Each([&](int r, int v) { acc[r][v] = V::Mul(acc[r][v], V::Broadcast(p + r)); });
+          break;
+        }
+        case EpilogueKind::kDivVectorM: {
+          const float* p = static_cast<const float*>(op->data) + a.m0;
+          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+            const Reg x = V::Broadcast(p + r);
+            QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Div(acc[r][v], x);
+          }
+          break;
+        }
+        case EpilogueKind::kAddOuter: {
+          const float* p = static_cast<const float*>(op->data) + a.m0;
+          const float* q = static_cast<const float*>(op->data2) + a.n0;
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            const Reg x = LoadN(q, v, t);
+            QUERN_UNROLL for (int r = 0; r < MR; ++r) { acc[r][v] = V::Add(acc[r][v], V::Mul(V::Broadcast(p + r), x)); }
+          }
+          break;
+        }
+        case EpilogueKind::kAddMatrix:
+        case EpilogueKind::kMulMatrix: {
+          const bool multiply = op->kind == EpilogueKind::kMulMatrix;
+          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+            const float* p = Row(op->data, a.m0 + r, op->row_stride, a.n0);
+            QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+              const Reg x = LoadN(p, v, t);
+              acc[r][v] = multiply ? V::Mul(acc[r][v], x) : V::Add(acc[r][v], x);
+            }
+          }
+          break;
+        }
+        case EpilogueKind::kAddScalar: {
+          const Reg x = V::Set1(op->a);
+          Each([&](int r, int v) { acc[r][v] = V::Add(acc[r][v], x); });
+          break;
+        }
+        case EpilogueKind::kMulScalar: {
+          const Reg x = V::Set1(op->a);
+          Each([&](int r, int v) { acc[r][v] = V::Mul(acc[r][v], x); });
+          break;
+        }
+        case EpilogueKind::kClamp: {
+          const Reg lo = V::Set1(op->a), hi = V::Set1(op->b);
+          Each([&](int r, int v) { acc[r][v] = V::Min(hi, V::Max(lo, acc[r][v])); });
+          break;
+        }
+        case EpilogueKind::kHardSwish: {
+          const Reg sixth = V::Set1(1.0f / 6.0f), half = V::Set1(0.5f), zero = V::Zero(), one = V::Set1(1.0f);
+          Each([&](int r, int v) {
+            const Reg y = V::Add(V::Mul(acc[r][v], sixth), half);
+            acc[r][v] = V::Mul(acc[r][v], V::Min(one, V::Max(zero, y)));
+          });
+          break;
+        }
+        default:
+          break;
+      }
+    }
+  }
+
+  // Reads the tile from [m][n] float32.
+  QUERN_INLINE static void Read(const void* base, size_t row_stride, Acc& acc, const Tail& t) {
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+      const float* p = Row(base, r, row_stride, 0);
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = LoadN(p, v, t);
+    }
+  }
+
+  QUERN_INLINE static void Write(void* base, size_t row_stride, const Acc& acc, const Tail& t) {
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+      float* p = reinterpret_cast<float*>(static_cast<char*>(base) + r * row_stride);
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        if (v == t.vectors - 1) {
+          V::StoreMask(p + v * V::kLanes, acc[r][v], t.mask);
+        } else if (In(t, v)) {
+          V::Store(p + v * V::kLanes, acc[r][v]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,488 @@
+// Every GEMM row of this build, native and emulated, against float64: tails, strides, K blocks, left-side forms, fused
+// epilogues. A new kernel file is tested without a change here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <limits>
+#include <set>
+
+#include "base/cpu.h"
+#include "ukernel/row_runner.h"
+
+namespace quern::ukernel {
+namespace {
+
+const CpuFacts& Host() {
+  static const CpuFacts facts = HostCpu().facts();
+  return facts;
+}
+
+std::vector<const GemmKernel*> Rows(bool runnable) {
+  std::vector<const GemmKernel*> rows;
+  for (auto lists : {AllGemmKernels(), EmulatedGemmKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        if (RowRunner::WhyNot(list->rows[i], Host()).empty() == runnable) rows.push_back(&list->rows[i]);
+      }
+    }
+  }
+  return rows;
+}
+
+size_t LayoutCount(const GemmKernel& row) {
+  size_t count = 0;
+  while (count < kMaxLayouts && row.layouts[count].element != Format::kNone) ++count;
+  return count;
+}
+
+bool IsExact(const GemmKernel& row) { return row.dst == Format::kI32; }
+
+class AllRows : public testing::TestWithParam<const GemmKernel*> {
+ protected:
+  const GemmKernel& row() const { return *GetParam(); }
+
+  void SetUp() override {
+    for (size_t i = 0; i < LayoutCount(row()); ++i) {
+      const PackLayout& l = row().layouts[i];
+      if (SameElements(l, row().consumed)) continue;
+      const TransformKernel* t = FindTransformKernel(l, row().consumed, Host());
+      ASSERT_TRUE(t && t->run) << Name(row()).text << ": no block transform for its layout " << i;
+    }
+  }
+
+  size_t m_tile() const { return TileM(row(), Host()); }
+  size_t n_tile() const { return TileN(row(), Host()); }
+
+  std::vector<size_t> Ks() const {
+    const size_t kr = row().kr;
+    std::set<size_t> set = {0, 1, 2, 3, kr - 1, kr, kr + 1, 2 * kr - 1, 4 * kr, 4 * kr + 3, 97};
+    if (row().k_divisor > 1) {
+      const size_t d = row().k_divisor;
+      set = {0, d, 2 * d, 3 * d, RoundUp(4 * kr, d), RoundUp(97, d)};
+    }
+    return {set.begin(), set.end()};
+  }
+
+  // Runs a problem and compares. Small integers: exactly; else within the row's precision.
+  void Check(const RowProblem& p) {
+    RowRunner runner(row(), Host(), p);
+    if (!runner.Accepts()) return;
+    runner.Prepare();
+    runner.Compute();
+    ++checked_;
+    std::vector<double> magnitude;
+    const std::vector<double> want = runner.Reference(&magnitude);
+    double error = 0, norm = 0;
+    for (size_t m = 0; m < p.m; ++m) {
+      for (size_t n = 0; n < p.n; ++n) {
+        const double x = runner.Result(m, n), y = want[m * p.n + n];
+        if (IsExact(row())) {
+          ASSERT_EQ(x, y) << runner.Describe() << " at " << m << "," << n;
+        } else if (p.fill == Fill::kSmallIntegers) {
+          // Sums below 2^24 of integers are exact in float32 in any order.
+          const double slack = magnitude[m * p.n + n] < 16777216.0 ? 0.0 : magnitude[m * p.n + n] * 1e-6;
+          ASSERT_NEAR(x, y, slack) << runner.Describe() << " at " << m << "," << n;
+        }
+        error += (x - y) * (x - y);
+        // A few elements may cancel: at least what a sum of that many terms of random sign comes to.
+        const double terms = static_cast<double>(std::max<size_t>(1, p.k * p.taps));
+        norm += std::max(y * y, magnitude[m * p.n + n] * magnitude[m * p.n + n] / terms);
+      }
+    }
+    ASSERT_TRUE(runner.GapsUntouched()) << runner.Describe();
+    double allowed = 1e-6;
+    if (row().precision == Precision::kFp32Fast) allowed = 1e-5;
+    if (row().precision == Precision::kBf16) allowed = 5e-3;
+    ASSERT_LE(std::sqrt(error), allowed * std::sqrt(norm)) << runner.Describe();
+  }
+
+  size_t checked_ = 0;
+};
+
+TEST_P(AllRows, TilesAndTails) {
+  const size_t mr = m_tile(), nr = n_tile();
+  const std::set<size_t> ms = {1, mr > 1 ? mr - 1 : 1, mr, mr + 1};
+  const std::set<size_t> ns = {1, nr > 1 ? nr - 1 : 1, nr, nr + 1, 2 * nr};
+  for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {
+    for (size_t k : Ks()) {
+      for (size_t m : ms) {
+        for (size_t n : ns) {
+          RowProblem p{.m = m,
+                       .n = n,
+                       .k = k,
+                       .block = row().block_divisor > 32u ? row().block_divisor : 32u,
+                       .form = kLhsRows,
+                       .layout = layout};
+          Check(p);
+          if (HasFatalFailure()) return;
+          p.k_block = 2 * row().kr;
+          Check(p);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+  EXPECT_GT(checked_, 0u);
+}
+
+TEST_P(AllRows, EveryTileOfARow) {
+  for (size_t m = 1; m <= std::min<size_t>(m_tile(), 16); ++m) {
+    for (size_t n = 1; n <= std::min<size_t>(n_tile(), 64); n += n < 20 ? 1 : 7) {
+      Check({.m = m, .n = n, .k = RoundUp(37, row().k_divisor), .fill = Fill::kNormal, .seed = 5});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(AllRows, ZeroSizes) {
+  Check({.m = 0, .n = n_tile(), .k = row().k_divisor});
+  Check({.m = m_tile(), .n = 0, .k = row().k_divisor});
+  Check({.m = m_tile(), .n = n_tile(), .k = 0});
+}
+
+TEST_P(AllRows, Taps) {
+  for (size_t taps : {1u, 2u, 9u}) {
+    for (size_t k : {size_t{1}, size_t{3}, size_t{row().kr}, size_t{row().kr} + 1}) {
+      for (size_t m : {size_t{1}, m_tile(), m_tile() + 1}) {
+        for (LhsForm form : {kLhsTaps, kLhsRowPointers}) {
+          Check({.m = m, .n = n_tile() + 3, .k = RoundUp(k, row().k_divisor), .taps = taps, .form = form});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AllRows, RandomWithinPrecision) {
+  const size_t k = RoundUp(1024, row().k_divisor);
+  for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {
+    for (size_t block : {32u, 16u, 64u, 96u, 128u, 512u}) {
+      for (size_t k_block : {size_t{0}, size_t{256}}) {
+        Check({.m = m_tile() + 1,
+               .n = n_tile() + 1,
+               .k = k,
+               .block = block,
+               .k_block = k_block,
+               .layout = layout,
+               .fill = Fill::kNormal,
+               .seed = 9});
+        if (HasFatalFailure()) return;
+      }
+      if (row().layouts[layout].scale == Format::kNone) break;
+    }
+  }
+}
+
+// Rows that sum integers give the same bits whatever the ISA and the tiles, in float32 results too: as the portable row
+// of the same formats does.
+TEST_P(AllRows, IntegerProductsAreTheSameEverywhere) {
+  if (row().lhs != Format::kI8 && row().lhs != Format::kU8 && row().lhs != Format::kI8d) return;
+  const GemmKernel* portable = nullptr;
+  for (const GemmKernel* other : Rows(true)) {
+    if (other->isa.any_arch && other->lhs == row().lhs && other->rhs == row().rhs && other->dst == row().dst) {
+      portable = other;
+    }
+  }
+  ASSERT_NE(portable, nullptr);
+  for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {
+    if (!AcceptsLayout(*portable, row().layouts[layout])) continue;
+    RowProblem p{.m = 13, .n = 70, .k = 480, .block = 96, .layout = layout, .fill = Fill::kNormal, .seed = 21};
+    RowRunner here(row(), Host(), p);
+    ASSERT_TRUE(here.Accepts());
+    p.layout = 0;
+    while (!(portable->layouts[p.layout] == row().layouts[layout])) ++p.layout;
+    p.k_block = 192;  // K blocks must not matter either
+    RowRunner there(*portable, Host(), p);
+    here.Prepare();
+    there.Prepare();
+    here.Compute();
+    there.Compute();
+    for (size_t m = 0; m < p.m; ++m) {
+      const size_t at = m * here.dst_stride();
+      ASSERT_EQ(std::memcmp(here.dst() + at, there.dst() + at, p.n * 4), 0) << here.Describe() << " row " << m;
+    }
+  }
+}
+
+// The emulation computes what the processor does.
+TEST_P(AllRows, EmulatedIsNative) {
+  if (!row().isa.emulated) return;
+  std::string name = Name(row()).text;
+  name.resize(name.rfind("_emulated"));
+  for (const GemmKernel* native : Rows(true)) {
+    if (Name(*native).text != name) continue;
+    for (size_t k : {64u, 250u}) {
+      const RowProblem p{.m = 45, .n = 37, .k = k, .k_block = 96, .fill = Fill::kNormal, .seed = 31};
+      RowRunner here(row(), Host(), p), there(*native, Host(), p);
+      here.Prepare();
+      there.Prepare();
+      here.Compute();
+      there.Compute();
+      for (size_t m = 0; m < p.m; ++m) {
+        const size_t at = m * here.dst_stride();
+        ASSERT_EQ(std::memcmp(here.dst() + at, there.dst() + at, p.n * 4), 0) << here.Describe() << " row " << m;
+      }
+    }
+    return;
+  }
+  GTEST_SKIP() << "this host has no " << row().isa.name;
+}
+
+TEST_P(AllRows, RightSideInPlace) {
+  if (!row().rhs_in_place) return;
+  for (size_t n : {size_t{1}, n_tile() - 1, n_tile(), n_tile() + 5}) {
+    for (size_t k : {1u, 7u, 64u}) {
+      Check({.m = m_tile(), .n = n, .k = k, .rhs_in_place = true});
+      Check({.m = 1, .n = n, .k = k, .rhs_in_place = true});
+    }
+  }
+  EXPECT_GT(checked_, 0u);
+}
+
+TEST_P(AllRows, SpecialValues) {
+  if (row().lhs != Format::kF32 || row().lhs_layout.element != Format::kNone) return;
+  RowRunner runner(row(), Host(), {.m = m_tile(), .n = n_tile(), .k = 5});
+  runner.Prepare();
+  const float infinity = std::numeric_limits<float>::infinity();
+  *runner.LhsSourceAt(0, 0, 2) = infinity;
+  if (m_tile() > 1) *runner.LhsSourceAt(1, 0, 3) = std::nanf("");
+  for (size_t k = 0; m_tile() > 2 && k < 5; ++k) *runner.LhsSourceAt(2, 0, k) = std::ldexp(1.0f, -140);
+  runner.Compute();
+  for (size_t n = 0; n < n_tile(); ++n) {
+    const double w = runner.RhsValue(0, 2, n);
+    const double x = runner.Result(0, n);
+    if (w == 0) {
+      EXPECT_TRUE(std::isnan(x)) << n;
+    } else {
+      EXPECT_EQ(x, w > 0 ? infinity : -infinity) << n;
+    }
+    if (m_tile() > 1) {
+      EXPECT_TRUE(std::isnan(runner.Result(1, n))) << n;
+    }
+    if (m_tile() > 2) {
+      double sum = 0;
+      for (size_t k = 0; k < 5; ++k) sum += runner.RhsValue(0, k, n) * std::ldexp(1.0, -140);
+      EXPECT_EQ(runner.Result(2, n), sum) << "denormals are kept, column " << n;
+    }
+  }
+}
+
+// The list of operations is run by the kernel and, on the accumulators that the kernel gives without it, by
+// ApplyEpilogue; the bits must agree.
+void CheckOps(const GemmKernel& row, const std::vector<EpilogueOp>& ops, size_t m, size_t n, const char* what) {
+  ASSERT_EQ(FusedPrefix(row.fused, ops.data(), ops.size()), ops.size()) << what;
+  RowProblem p{.m = m, .n = n, .k = RoundUp(9, row.k_divisor), .fill = Fill::kNormal, .seed = 3};
+  RowRunner plain(row, Host(), p), fused(row, Host(), p);
+  if (!plain.Accepts()) return;
+  plain.Prepare();
+  plain.Compute();
+  fused.Prepare();
+  fused.Compute(ops);
+  const Format out = EpilogueFormat(row.dst, ops.data(), ops.size());
+  const size_t bytes = FormatBytes(out);
+  std::vector<char> want(m * n * bytes);
+  ApplyEpilogue(ops.data(), ops.size(),
+                {.m = m,
+                 .n = n,
+                 .src = plain.dst(),
+                 .src_row_stride = plain.dst_stride(),
+                 .src_format = row.dst,
+                 .dst = want.data(),
+                 .dst_row_stride = n * bytes});
+  // The tiles of narrow outputs lie where those of 4 bytes would: compare the first tile only.
+  const size_t columns = bytes == 4 ? n : std::min(n, TileN(row, Host()));
+  for (size_t r = 0; r < m; ++r) {
+    ASSERT_EQ(std::memcmp(fused.dst() + r * fused.dst_stride(), want.data() + r * n * bytes, columns * bytes), 0)
+        << Name(row).text << " " << what << " row " << r << " m=" << m << " n=" << n;
+  }
+}
+
+TEST_P(AllRows, FusedEpilogue) {
+  const size_t ms[] = {1, m_tile(), m_tile() + 1};
+  const size_t ns[] = {1, n_tile() > 1 ? n_tile() - 1 : 1, n_tile(), n_tile() + 3};
+  for (size_t m : ms) {
+    for (size_t n : ns) {
+      std::mt19937 rng(11);
+      const bool integer = row().dst == Format::kI32;
+      auto vector = [&](size_t count, bool ints) {
+        auto buffer = std::make_unique<GuardedBuffer>(count * 4);
+        for (size_t i = 0; i < count; ++i) {
+          const int x = static_cast<int>(rng() % 200) - 100;
+          if (ints) {
+            StoreAs<int32_t>(buffer->data() + i * 4, x * 7);
+          } else {
+            StoreAs<float>(buffer->data() + i * 4, static_cast<float>(x) * 0.03125f + 0.01f);
+          }
+        }
+        return buffer;
+      };
+      const auto over_n = vector(n, false), over_m = vector(m, false), matrix = vector(m * n, false);
+      const auto int_n = vector(n, true), int_m = vector(m, true);
+      auto make = [&](EpilogueKind kind, bool ints) {
+        EpilogueOp op;
+        op.kind = kind;
+        op.a = -0.75f;
+        op.b = 1.5f;
+        op.integer = 3;
+        op.row_stride = n * 4;
+        switch (kind) {
+          case EpilogueKind::kAddVectorM:
+          case EpilogueKind::kMulVectorM:
+          case EpilogueKind::kDivVectorM:
+            op.data = (ints ? int_m : over_m)->data();
+            break;
+          case EpilogueKind::kAddMatrix:
+          case EpilogueKind::kMulMatrix:
+            op.data = matrix->data();
+            break;
+          case EpilogueKind::kAddOuter:
+            op.data = (ints ? int_m : over_m)->data();
+            op.data2 = (ints ? int_n : over_n)->data();
+            break;
+          case EpilogueKind::kAddOuterScalar:
+            op.data2 = (ints ? int_n : over_n)->data();
+            break;
+          default:
+            op.data = (ints ? int_n : over_n)->data();
+        }
+        if (kind == EpilogueKind::kRequantize) {
+          op.data = over_n->data();
+          op.format = Format::kI8;
+          op.a = op.b = 0;
+        }
+        if (kind == EpilogueKind::kConvert) op.format = Format::kF16;
+        return op;
+      };
+      std::vector<EpilogueOp> chain;
+      for (unsigned i = 0; i < static_cast<unsigned>(EpilogueKind::kCount); ++i) {
+        const EpilogueKind kind = static_cast<EpilogueKind>(i);
+        if (!(row().fused & EpilogueBit(kind))) continue;
+        if (kind == EpilogueKind::kRowMinMax || kind == EpilogueKind::kRowSumSquares) continue;  // below
+        const EpilogueOp op = make(kind, integer && IsIntegerOp(kind));
+        const std::string what = "op kind " + std::to_string(i);
+        CheckOps(row(), {op}, m, n, what.c_str());
+        if (HasFatalFailure()) return;
+        const bool stays = !integer || IsIntegerOp(kind);
+        if (stays && kind != EpilogueKind::kConvert && kind != EpilogueKind::kRequantize && chain.size() < 4) {
+          chain.push_back(op);
+        }
+      }
+      if (integer && (row().fused & EpilogueBit(EpilogueKind::kRequantize))) {
+        chain.push_back(make(EpilogueKind::kRequantize, false));
+        CheckOps(row(), chain, m, n, "chain ending in requantize");
+        chain.back().format = Format::kU8;
+        chain.back().data = nullptr;
+        chain.back().scale = 0.007f;
+        chain.back().a = 5;
+        chain.back().b = 77;
+      }
+      CheckOps(row(), chain, m, n, "chain");
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(AllRows, FusedReductions) {
+  const bool min_max = row().fused & EpilogueBit(EpilogueKind::kRowMinMax);
+  const bool squares = row().fused & EpilogueBit(EpilogueKind::kRowSumSquares);
+  if (!min_max && !squares) return;
+  const size_t m = m_tile() + 1, n = n_tile() + 3;
+  RowRunner runner(row(), Host(), {.m = m, .n = n, .k = row().k_divisor, .fill = Fill::kNormal});
+  runner.Prepare();
+  std::vector<float> range(2 * m, 0.0f), sums(m, 0.0f);
+  std::vector<EpilogueOp> ops;
+  if (min_max) ops.push_back({.kind = EpilogueKind::kRowMinMax, .out = range.data()});
+  if (squares) ops.push_back({.kind = EpilogueKind::kRowSumSquares, .out = sums.data()});
+  runner.Compute(ops);
+  for (size_t r = 0; r < m; ++r) {
+    double lo = 0, hi = 0, sum = 0;
+    for (size_t c = 0; c < n; ++c) {
+      const double x = runner.Result(r, c);
+      lo = std::min(lo, x);
+      hi = std::max(hi, x);
+      sum += x * x;
+    }
+    if (min_max) {
+      EXPECT_EQ(range[2 * r], lo) << r;
+      EXPECT_EQ(range[2 * r + 1], hi) << r;
+    }
+    if (squares) {
+      EXPECT_NEAR(sums[r], sum, 1e-5 * sum) << r;
+    }
+  }
+}
+
+std::string ParamName(const testing::TestParamInfo<const GemmKernel*>& info) {
+  std::string s = Name(*info.param).text;
+  for (char& c : s) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return s;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemm, AllRows, testing::ValuesIn(Rows(true)), ParamName);
+
+// One line for each row that this host cannot run, with the reason.
+class RowsNotRun : public testing::TestWithParam<const GemmKernel*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowsNotRun);
+TEST_P(RowsNotRun, Reason) { GTEST_SKIP() << Name(*GetParam()).text << ": " << RowRunner::WhyNot(*GetParam(), Host()); }
+INSTANTIATE_TEST_SUITE_P(Gemm, RowsNotRun, testing::ValuesIn(Rows(false)), ParamName);
+
+TEST(GemmTable, NamesAreUniqueAndBeginWithTheirFiles) {
+  std::set<std::string> names;
+  for (const auto* list : AllGemmKernels()) {
+    EXPECT_GT(list->count, 0u) << list->stem;
+    for (size_t i = 0; i < list->count; ++i) {
+      const std::string name = Name(list->rows[i]).text;
+      EXPECT_TRUE(names.insert(name).second) << name << " twice";
+      const std::string stem = list->stem;
+      const std::string types = stem.substr(0, stem.rfind('_'));
+      EXPECT_EQ(name.compare(0, types.size() + 1, types + "_"), 0) << name << " in " << stem;
+      const std::string isa = stem.substr(stem.rfind('_'));
+      EXPECT_THAT(name, testing::EndsWith(isa));
+    }
+  }
+}
+
+TEST(GemmTable, HasBodiesForThisArchitecture) {
+  size_t bodies = 0;
+  for (const auto* list : AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& row = list->rows[i];
+      if (row.isa.any_arch) {
+        EXPECT_NE(row.run, nullptr) << Name(row).text;
+      }
+      if (!row.isa.any_arch && row.isa.arch != HostArch()) {
+        EXPECT_EQ(row.run, nullptr) << Name(row).text;
+      }
+      bodies += row.run != nullptr;
+    }
+  }
+  EXPECT_GT(bodies, 0u);
+}
+
+TEST(GemmTable, DescriptorsAreSound) {
+  for (const auto* list : AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& row = list->rows[i];
+      SCOPED_TRACE(Name(row).text);
+      EXPECT_NE(row.consumed.element, Format::kNone);
+      EXPECT_NE(row.layouts[0].element, Format::kNone);
+      EXPECT_NE(row.lhs_forms, 0);
+      EXPECT_TRUE(row.dst == Format::kF32 || row.dst == Format::kI32);
+      EXPECT_GT(row.cost.step_row, 0);
+      if (row.consumed.n_scale == VectorScale::kFixed) {
+        EXPECT_EQ(row.nr % row.consumed.n_unit, 0);
+      }
+      if (LhsSourceFormat(row) != row.lhs) {
+        EXPECT_NE(row.lhs_layout.element, Format::kNone);
+      }
+      EXPECT_EQ((row.lhs_forms & kLhsPacked) != 0 && row.lhs_layout.element == Format::kNone, false);
+      EXPECT_EQ(row.enter_mode == nullptr, row.leave_mode == nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,49 @@
+// float32 products on AVX2 with FMA: 6x16 tiles, the left side is read in place.
+#include "ukernel/gemm/tile_f32.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/vector_f32_avx2.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr GemmRun kRun6x16 = DispatchTileF32<Vector, 6, 1>;
+static constexpr GemmRun kRun2x32 = DispatchTileF32<Vector, 2, 2>;
+#else
+static constexpr GemmRun kRun6x16 = nullptr, kRun2x32 = nullptr;
+#endif
+
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float vectors = nr / 8.0f;
+  return {.isa = kIsa,
+          .lhs = Format::kF32,
+          .rhs = Format::kF32,
+          .dst = Format::kF32,
+          .precision = Precision::kFp32,
+          .mr = mr,
+          .nr = nr,
+          .kr = 1,
+          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+          .consumed = kF32x16,
+          .layouts = {kF32x16},
+          .fused = kFusedF32,
+          .cost = {.engine = Engine::kVector,
+                   .step_row = vectors / 2,
+                   .step_min = vectors * 0.7f,
+                   .row = vectors * 2 + 2,
+                   .tile = 30},
+          .run = run};
+}
+
+static constexpr GemmKernel kRows[] = {
+    Tile(6, 16, kRun6x16), Tile(2, 32, kRun2x32),  // few rows: four streams of weights
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,38 @@
+// float32 products in portable C++: 4-lane vectors that every target has, multiply and add apart.
+#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/vector_f32_portable.h"
+
+namespace quern::ukernel {
+namespace {
+
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float vectors = nr / 4.0f;
+  return {.isa = kIsa,
+          .lhs = Format::kF32,
+          .rhs = Format::kF32,
+          .dst = Format::kF32,
+          .precision = Precision::kFp32,
+          .mr = mr,
+          .nr = nr,
+          .kr = 1,
+          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+          .consumed = kF32x16,
+          .layouts = {kF32x16},
+          .fused = kFusedF32,
+          .cost = {.engine = Engine::kScalar,
+                   .step_row = vectors * 1.5f,
+                   .step_min = vectors,
+                   .row = vectors * 2,
+                   .tile = 30},
+          .run = run};
+}
+
+// Three rows: 12 accumulators and the broadcast value fit the 16 registers of baseline x86-64.
+static constexpr GemmKernel kRows[] = {Tile(3, 16, DispatchTileF32<Vector, 3, 1>)};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,84 @@
+// Fast packers of float32 units from row-major matrices. For kernel files only: internal linkage, their flags.
+#pragma once
+
+#include "ukernel/pack.h"
+
+namespace quern::ukernel {
+namespace {
+
+// Zeroes what follows the elements of a unit.
+inline void ClearRest(char* unit, size_t used, size_t stride) {
+  for (size_t i = used; i < stride; i += 4) __builtin_memset(unit + i, 0, 4);
+}
+
+// Source with contiguous columns (K x N): rows are walked once, eight units at a time, so that reads are long.
+template <size_t kUnit>
+uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                       size_t unit_end, void* packed) {
+  const RhsGeometry g = DescribeRhs(layout, shape);
+  char* base = static_cast<char*>(packed);
+  constexpr size_t kTogether = 8;
+  for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
+    const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
+    for (size_t segment = 0; segment < shape.segments; ++segment) {
+      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
+      for (size_t k = 0; k < shape.k; ++k, from += s.k_stride) {
+        const size_t at = (segment * g.segment_k + k) * kUnit * sizeof(float);
+        for (size_t u = u0; u < u1; ++u) {
+          const char* in = from + u * kUnit * sizeof(float);
+          char* out = base + g.UnitOffset(u) + at;
+          if ((u + 1) * kUnit <= shape.n) {
+            __builtin_memcpy(out, in, kUnit * sizeof(float));
+          } else {
+            const size_t real = (shape.n - u * kUnit) * sizeof(float);
+            __builtin_memset(out, 0, kUnit * sizeof(float));
+            for (size_t i = 0; i < real; i += sizeof(float)) __builtin_memcpy(out + i, in + i, sizeof(float));
+          }
+        }
+      }
+    }
+    for (size_t u = u0; u < u1; ++u) {
+      ClearRest(base + g.UnitOffset(u), g.padded_k * kUnit * sizeof(float), g.unit_stride);
+    }
+  }
+  return kPackFine;
+}
+
+// Source with contiguous K (N x K): transposed in squares of T::kSide by T::Run(in, in stride, out, out stride).
+template <size_t kUnit, class T>
+uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                       size_t unit_end, void* packed) {
+  const RhsGeometry g = DescribeRhs(layout, shape);
+  char* base = static_cast<char*>(packed);
+  for (size_t u = unit_begin; u < unit_end; ++u) {
+    char* unit = base + g.UnitOffset(u);
+    const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
+    for (size_t segment = 0; segment < shape.segments; ++segment) {
+      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
+                         static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
+      char* out = unit + segment * g.segment_k * kUnit * sizeof(float);
+      const size_t whole = columns == kUnit ? shape.k / T::kSide * T::kSide : 0;
+      for (size_t k = 0; k < whole; k += T::kSide) {
+        for (size_t c = 0; c < kUnit; c += T::kSide) {
+          T::Run(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), s.n_stride,
+                 out + (k * kUnit + c) * sizeof(float), kUnit * sizeof(float));
+        }
+      }
+      for (size_t k = whole; k < shape.k; ++k) {
+        for (size_t c = 0; c < kUnit; ++c) {
+          char* to = out + (k * kUnit + c) * sizeof(float);
+          if (c < columns) {
+            __builtin_memcpy(to, from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), sizeof(float));
+          } else {
+            __builtin_memset(to, 0, sizeof(float));
+          }
+        }
+      }
+    }
+    ClearRest(unit, g.padded_k * kUnit * sizeof(float), g.unit_stride);
+  }
+  return kPackFine;
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,351 @@
+// Every row of the vector family against double-precision loops of the standard library.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "base/cpu.h"
+#include "ukernel/vector.h"
+
+namespace quern::ukernel {
+namespace {
+
+std::vector<const VectorKernel*> Rows() {
+  std::vector<const VectorKernel*> rows;
+  const CpuFacts cpu = HostCpu().facts();
+  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      if (list->rows[i].unary && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
+    }
+  }
+  return rows;
+}
+
+// Distance in units in the last place of the expected value (of the smallest normal number below it).
+double UlpsOff(float actual, double expected) {
+  if (std::isnan(expected)) return std::isnan(actual) ? 0 : 1e9;
+  const float rounded = static_cast<float>(expected);
+  if (std::isinf(rounded)) return actual == rounded || std::fabs(actual) >= 3.3e38f ? 0 : 1e9;
+  const double ulp = std::ldexp(1.0, std::max(std::ilogb(expected == 0 ? 1e-38 : expected), -126) - 23);
+  return std::fabs(actual - expected) / ulp;
+}
+
+struct UnaryCase {
+  UnaryKind kind;
+  const char* name;
+  std::function<double(double)> f;
+  double ulps;
+  float low, high;
+  float a = 0, b = 0;
+};
+
+std::vector<UnaryCase> UnaryCases() {
+  auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  auto softplus = [](double x) { return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
+  return {
+      {UnaryKind::kRelu, "relu", [](double x) { return x < 0 ? 0 : x; }, 0, -5, 5},
+      {UnaryKind::kLeakyRelu, "leaky", [](double x) { return x < 0 ? 0.125 * x : x; }, 0.51, -5, 5, 0.125f},
+      {UnaryKind::kThresholdedRelu, "thresholded", [](double x) { return x > 1 ? x : 0; }, 0, -5, 5, 1},
+      {UnaryKind::kClip, "clip", [](double x) { return std::fmin(std::fmax(x, -1), 6); }, 0, -9, 9, -1, 6},
+      {UnaryKind::kSigmoid, "sigmoid", sigmoid, 3, -86, 110},
+      {UnaryKind::kSilu, "silu", [&](double x) { return x * sigmoid(x); }, 4, -80, 80, 1},
+      {UnaryKind::kTanh, "tanh", [](double x) { return std::tanh(x); }, 3, -12, 12},
+      {UnaryKind::kTanh, "tanh near 0", [](double x) { return std::tanh(x); }, 3, -1e-3f, 1e-3f},
+      {UnaryKind::kExp, "exp", [](double x) { return std::exp(x); }, 1.5, -110, 92},
+      {UnaryKind::kLog, "log", [](double x) { return std::log(x); }, 2, 1e-30f, 4},
+      {UnaryKind::kLog, "log of tiny numbers", [](double x) { return std::log(x); }, 2, 0, 1e-38f},
+      {UnaryKind::kLog, "log of large numbers", [](double x) { return std::log(x); }, 2, 0, 3e38f},
+      {UnaryKind::kSqrt, "sqrt", [](double x) { return std::sqrt(x); }, 0.51, -1, 100},
+      {UnaryKind::kNeg, "neg", [](double x) { return -x; }, 0, -5, 5},
+      {UnaryKind::kAbs, "abs", [](double x) { return std::fabs(x); }, 0, -5, 5},
+      {UnaryKind::kReciprocal, "reciprocal", [](double x) { return 1 / x; }, 0.51, -5, 5},
+      {UnaryKind::kFloor, "floor", [](double x) { return std::floor(x); }, 0, -5, 5},
+      {UnaryKind::kCeil, "ceil", [](double x) { return std::ceil(x); }, 0, -5, 5},
+      {UnaryKind::kRound, "round", [](double x) { return std::nearbyint(x); }, 0, -5, 5},
+      {UnaryKind::kSign, "sign", [](double x) { return x > 0   ? 1
+                                                       : x < 0 ? -1
+                                                               : x; }, 0, -5, 5},
+      {UnaryKind::kErf, "erf", [](double x) { return std::erf(x); }, 3, -5, 5},
+      {UnaryKind::kErf, "erf near 0", [](double x) { return std::erf(x); }, 3, -1e-3f, 1e-3f},
+      {UnaryKind::kElu, "elu", [](double x) { return x < 0 ? 0.5 * std::expm1(x) : x; }, 3, -40, 5, 0.5f},
+      {UnaryKind::kElu, "elu near 0", [](double x) { return x < 0 ? std::expm1(x) : x; }, 3, -0.5f, 0, 1},
+      {UnaryKind::kCelu, "celu", [](double x) { return x < 0 ? 2 * std::expm1(x / 2) : x; }, 3, -40, 5, 2},
+      {UnaryKind::kSelu, "selu", [](double x) { return 1.25 * (x > 0 ? x : 1.5 * std::expm1(x)); }, 4, -40, 5, 1.5f,
+       1.25f},
+      {UnaryKind::kSoftplus, "softplus", softplus, 4, -80, 80},
+      {UnaryKind::kSoftsign, "softsign", [](double x) { return x / (1 + std::fabs(x)); }, 1.5, -80, 80},
+      {UnaryKind::kMish, "mish", [=](double x) { return x * std::tanh(softplus(x)); }, 6, -80, 80},
+      {UnaryKind::kGelu, "gelu", [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 40, -5, 10},
+      {UnaryKind::kSquare, "square", [](double x) { return x * x; }, 0.51, -80, 80},
+      {UnaryKind::kCube, "cube", [](double x) { return x * x * x; }, 1.6, -80, 80},
+      {UnaryKind::kCopy, "copy", [](double x) { return x; }, 0, -80, 80},
+  };
+}
+
+TEST(VectorRows, UnaryFunctionsAreAccurate) {
+  for (const VectorKernel* row : Rows()) {
+    for (const UnaryCase& c : UnaryCases()) {
+      std::mt19937 random(7);
+      std::uniform_real_distribution<float> uniform(c.low, c.high);
+      std::vector<float> x(4099);
+      for (float& v : x) v = uniform(random);
+      x[0] = 0, x[1] = NAN;
+      std::vector<float> y(x.size()), in_place = x;
+      row->unary({.kind = c.kind, .n = x.size(), .x = x.data(), .y = y.data(), .a = c.a, .b = c.b});
+      row->unary({.kind = c.kind, .n = x.size(), .x = in_place.data(), .y = in_place.data(), .a = c.a, .b = c.b});
+      for (size_t i = 0; i < x.size(); ++i) {
+        if (i == 1) {
+          if (c.kind != UnaryKind::kThresholdedRelu && c.kind != UnaryKind::kClip) {
+            EXPECT_TRUE(std::isnan(y[i])) << c.name;
+          }
+          continue;
+        }
+        ASSERT_LE(UlpsOff(y[i], c.f(x[i])), c.ulps)
+            << Name(*row).text << " " << c.name << "(" << x[i] << ") = " << y[i] << ", expected " << c.f(x[i]);
+        ASSERT_EQ(std::isnan(y[i]), std::isnan(in_place[i]));
+        if (!std::isnan(y[i])) ASSERT_LE(UlpsOff(in_place[i], y[i]), c.ulps) << c.name;
+      }
+    }
+  }
+}
+
+TEST(VectorRows, HardFunctionsAndGeluTanhAreClose) {
+  struct {
+    UnaryKind kind;
+    double (*f)(double);
+    float a, b;
+  } cases[] = {
+      {UnaryKind::kHardSigmoid, [](double x) { return std::fmin(std::fmax(0.2f * x + 0.5, 0), 1); }, 0.2f, 0.5f},
+      {UnaryKind::kHardSwish, [](double x) { return x * std::fmin(std::fmax(x / 6 + 0.5, 0), 1); }, 0, 0},
+      {UnaryKind::kGeluTanh,
+       [](double x) { return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }, 0, 0},
+  };
+  for (const VectorKernel* row : Rows()) {
+    for (const auto& c : cases) {
+      for (float x = -8; x < 8; x += 0.01f) {
+        float y = 0;
+        row->unary({.kind = c.kind, .n = 1, .x = &x, .y = &y, .a = c.a, .b = c.b});
+        ASSERT_NEAR(y, c.f(x), 1e-6 + 5e-7 * std::fabs(c.f(x))) << Name(*row).text << " " << x;
+      }
+    }
+  }
+}
+
+TEST(VectorRows, InfinitiesAndEndsOfTheRange) {
+  for (const VectorKernel* row : Rows()) {
+    auto at = [&](UnaryKind kind, float x) {
+      float y = 0;
+      row->unary({.kind = kind, .n = 1, .x = &x, .y = &y, .a = 1, .b = 1});
+      return y;
+    };
+    EXPECT_EQ(at(UnaryKind::kExp, INFINITY), INFINITY);
+    EXPECT_EQ(at(UnaryKind::kExp, -INFINITY), 0.0f);
+    EXPECT_EQ(at(UnaryKind::kExp, 0), 1.0f);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, INFINITY), 1.0f);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, -INFINITY), 0.0f);
+    EXPECT_EQ(at(UnaryKind::kTanh, INFINITY), 1.0f);
+    EXPECT_EQ(at(UnaryKind::kTanh, -INFINITY), -1.0f);
+    EXPECT_EQ(at(UnaryKind::kErf, INFINITY), 1.0f);
+    EXPECT_EQ(at(UnaryKind::kErf, -INFINITY), -1.0f);
+    EXPECT_EQ(at(UnaryKind::kLog, 0), -INFINITY);
+    EXPECT_EQ(at(UnaryKind::kLog, INFINITY), INFINITY);
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kLog, -1)));
+    EXPECT_EQ(at(UnaryKind::kLog, 1), 0.0f);
+    EXPECT_EQ(at(UnaryKind::kElu, -INFINITY), -1.0f);
+    EXPECT_EQ(at(UnaryKind::kSoftplus, INFINITY), INFINITY);
+    EXPECT_EQ(at(UnaryKind::kSoftplus, -INFINITY), 0.0f);
+  }
+}
+
+TEST(VectorRows, BinaryOperatorsWithRepeatedOperands) {
+  struct {
+    BinaryKind kind;
+    float (*f)(float, float);
+  } cases[] = {
+      {BinaryKind::kAdd, [](float a, float b) { return a + b; }},
+      {BinaryKind::kSub, [](float a, float b) { return a - b; }},
+      {BinaryKind::kMul, [](float a, float b) { return a * b; }},
+      {BinaryKind::kDiv, [](float a, float b) { return a / b; }},
+      {BinaryKind::kMin, [](float a, float b) { return a != a   ? a
+                                                       : b != b ? b
+                                                       : a < b  ? a
+                                                                : b; }},
+      {BinaryKind::kMax, [](float a, float b) { return a != a   ? a
+                                                       : b != b ? b
+                                                       : a > b  ? a
+                                                                : b; }},
+      {BinaryKind::kPrelu, [](float a, float b) { return a < 0 ? b * a : a; }},
+  };
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (const VectorKernel* row : Rows()) {
+    for (const auto& c : cases) {
+      for (int steps = 0; steps < 4; ++steps) {
+        std::vector<float> x(133), z(133), y(133);
+        for (float& v : x) v = normal(random);
+        for (float& v : z) v = normal(random);
+        x[5] = NAN, z[9] = NAN;
+        const size_t x_step = steps & 1, z_step = steps >> 1;
+        row->binary({.kind = c.kind,
+                     .n = y.size(),
+                     .x = x.data(),
+                     .z = z.data(),
+                     .y = y.data(),
+                     .x_step = x_step,
+                     .z_step = z_step});
+        for (size_t i = 0; i < y.size(); ++i) {
+          const float expected = c.f(x[i * x_step], z[i * z_step]);
+          ASSERT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected))) << Name(*row).text << " " << i;
+        }
+      }
+    }
+  }
+}
+
+double FoldOf(FoldKind kind, double acc, double x, double shift) {
+  switch (kind) {
+    case FoldKind::kSum:
+      return acc + x;
+    case FoldKind::kSumAbs:
+      return acc + std::fabs(x);
+    case FoldKind::kSumSquares:
+      return acc + (x - shift) * (x - shift);
+    case FoldKind::kProd:
+      return acc * x;
+    case FoldKind::kMax:
+      return std::isnan(acc) || acc > x ? acc : x;
+    default:
+      return std::isnan(acc) || acc < x ? acc : x;
+  }
+}
+
+TEST(VectorRows, FoldsOfLinesAndRows) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(0.5f, 1.5f);
+  for (const VectorKernel* row : Rows()) {
+    for (int k = 0; k < static_cast<int>(FoldKind::kCount); ++k) {
+      const FoldKind kind = static_cast<FoldKind>(k);
+      for (size_t n : {0, 1, 15, 64, 200, 10001}) {
+        std::vector<float> x(n);
+        for (float& v : x) v = kind == FoldKind::kProd ? 1 + (uniform(random) - 1) * 1e-3f : uniform(random);
+        const float shift = kind == FoldKind::kSumSquares ? 0.75f : 0.0f;
+        double expected = FoldStart(kind);
+        for (float v : x) expected = FoldOf(kind, expected, v, shift);
+        const float y = row->fold({.kind = kind, .n = n, .x = x.data(), .shift = shift});
+        if (std::isinf(expected)) {
+          EXPECT_EQ(y, expected);
+        } else {
+          EXPECT_NEAR(y, expected, (kind == FoldKind::kProd ? 4e-5 : 4e-6) * std::fabs(expected))
+              << Name(*row).text << " " << k << " " << n;
+        }
+      }
+      for (size_t n : {1, 15, 16, 33, 100}) {
+        for (size_t rows : {0, 1, 9, 200}) {
+          std::vector<float> x(rows * 128), y(n);
+          for (float& v : x) v = 1 + (uniform(random) - 1) * 0.01f;
+          std::vector<ptrdiff_t> offsets;
+          for (size_t r = 0; r < rows; ++r) offsets.push_back(static_cast<ptrdiff_t>(r * 128));
+          for (bool listed : {false, true}) {
+            row->fold_rows({.kind = kind,
+                            .rows = rows,
+                            .n = n,
+                            .x = x.data(),
+                            .offsets = listed ? offsets.data() : nullptr,
+                            .row_stride = 128,
+                            .scale = 1,
+                            .y = y.data()});
+            for (size_t c = 0; c < n; ++c) {
+              double expected = FoldStart(kind);
+              for (size_t r = 0; r < rows; ++r) expected = FoldOf(kind, expected, x[r * 128 + c], 0);
+              if (std::isinf(expected)) {
+                ASSERT_EQ(y[c], expected);
+              } else {
+                ASSERT_NEAR(y[c], expected, 1e-5 * std::fabs(expected)) << Name(*row).text << " " << k;
+              }
+            }
+          }
+        }
+      }
+    }
+    const float with_nan[] = {1, NAN, 3};
+    EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMax, .n = 3, .x = with_nan})));
+    EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMin, .n = 3, .x = with_nan})));
+  }
+}
+
+TEST(VectorRows, SoftmaxNormalizeBlend) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal(0, 4);
+  for (const VectorKernel* row : Rows()) {
+    for (bool log : {false, true}) {
+      for (size_t width : {1, 5, 70}) {
+        for (size_t count : {1, 3, 300}) {
+          for (bool in_place : {false, true}) {
+            std::vector<float> x(width * count), y(width * count);
+            for (float& v : x) v = normal(random);
+            if (in_place) y = x;
+            row->softmax({.count = count,
+                          .stride = static_cast<ptrdiff_t>(width),
+                          .width = width,
+                          .x = in_place ? y.data() : x.data(),
+                          .y = y.data(),
+                          .log = log});
+            for (size_t w = 0; w < width; ++w) {
+              double largest = -1e30, sum = 0;
+              for (size_t k = 0; k < count; ++k) largest = std::max(largest, static_cast<double>(x[k * width + w]));
+              for (size_t k = 0; k < count; ++k) sum += std::exp(x[k * width + w] - largest);
+              for (size_t k = 0; k < count; ++k) {
+                const double d = x[k * width + w] - largest;
+                const double expected = log ? d - std::log(sum) : std::exp(d) / sum;
+                ASSERT_NEAR(y[k * width + w], expected, 2e-6 * std::fabs(expected) + (log ? 2e-6 : 1e-12))
+                    << Name(*row).text;
+              }
+            }
+          }
+        }
+      }
+    }
+    const size_t n = 77;
+    std::vector<float> x(n * 6), g(n), b(n), y(n);
+    for (float& v : x) v = normal(random);
+    for (float& v : g) v = normal(random);
+    for (float& v : b) v = normal(random);
+    for (int mask = 0; mask < 4; ++mask) {
+      row->normalize({.n = n,
+                      .x = x.data(),
+                      .y = y.data(),
+                      .shift = 0.5f,
+                      .scale = 1.5f,
+                      .gamma = mask & 1 ? g.data() : nullptr,
+                      .beta = mask & 2 ? b.data() : nullptr});
+      for (size_t i = 0; i < n; ++i) {
+        const double e = (x[i] - 0.5) * 1.5 * (mask & 1 ? g[i] : 1.0) + (mask & 2 ? b[i] : 0.0);
+        ASSERT_NEAR(y[i], e, 1e-5);
+      }
+    }
+    const float weights[] = {0.25f, -1, 2, 0.5f, 3, 1};
+    std::vector<ptrdiff_t> offsets;
+    for (int t = 0; t < 6; ++t) offsets.push_back(static_cast<ptrdiff_t>(t) * static_cast<ptrdiff_t>(n));
+    for (size_t taps : {1, 2, 4, 6}) {
+      row->blend({.taps = taps, .n = n, .x = x.data(), .offsets = offsets.data(), .weights = weights, .y = y.data()});
+      for (size_t i = 0; i < n; ++i) {
+        double e = 0;
+        for (size_t t = 0; t < taps; ++t) e += static_cast<double>(weights[t]) * x[t * n + i];
+        ASSERT_NEAR(y[i], e, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(VectorRows, EachCpuGetsItsWidestRow) {
+  EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
+  const CpuFacts cpu = HostCpu().facts();
+  const VectorKernel* chosen = SelectVectorRow(cpu);
+  for (const VectorKernel* row : Rows()) EXPECT_GE(chosen->lanes, row->lanes);
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,169 @@
+// Elementary functions of float32 without branches, calls or tables, so that loops over them vectorize on every ISA.
+// Within about 2 ulp over the whole range, denormals, infinities and NaN included, unless said otherwise. Kernel-safe.
+#pragma once
+
+#include <cstdint>
+
+namespace quern::ukernel {
+
+// a * b + c, rounded once where the ISA of the file can.
+static inline float MulAdd(float a, float b, float c) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+static inline uint32_t BitsOf(float x) { return __builtin_bit_cast(uint32_t, x); }
+static inline float FloatOf(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+// x = n ln2 + r with |r| <= ln2 / 2; `shifted` holds n in its low bits, above those of kRoundToInt.
+struct ExpReduction {
+  float n, r;
+  uint32_t power;  // n as two's complement
+};
+// 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
+[[maybe_unused]] static constexpr float kRoundToInt = 12582912.0f;
+
+static inline ExpReduction ReduceExp(float x) {
+  const float shifted = MulAdd(x, 1.44269504088896341f, kRoundToInt);
+  const float n = shifted - kRoundToInt;
+  // ln2 in two parts, so that n times the first is exact.
+  float r = MulAdd(n, -0.693359375f, x);
+  r = MulAdd(n, 2.12194440e-4f, r);
+  return {n, r, BitsOf(shifted) - BitsOf(kRoundToInt)};
+}
+
+// e^r - 1 for |r| <= ln2 / 2: r + r^2 times a minimax polynomial of (e^r - 1 - r) / r^2.
+static inline float Expm1Reduced(float r) {
+  float p = 1.991819881e-4f;
+  p = MulAdd(p, r, 1.394580584e-3f);
+  p = MulAdd(p, r, 8.333264850e-3f);
+  p = MulAdd(p, r, 4.166627303e-2f);
+  p = MulAdd(p, r, 1.666666716e-1f);
+  p = MulAdd(p, r, 0.5f);
+  return MulAdd(p, r * r, r);
+}
+
+// e^x.
+static inline float Exp(float x) {
+  // Beyond these the result is 0 or infinity; a NaN stays.
+  const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
+  const ExpReduction e = ReduceExp(bounded);
+  // 2^n as two factors: n may lie outside the exponents of float.
+  const uint32_t half = static_cast<uint32_t>(static_cast<int32_t>(e.power) >> 1);
+  const uint32_t rest = e.power - half;
+  return (Expm1Reduced(e.r) + 1.0f) * FloatOf((half + 127u) << 23) * FloatOf((rest + 127u) << 23);
+}
+
+// e^x - 1 for x <= 0, accurate near 0.
+static inline float Expm1OfNegative(float x) {
+  const float bounded = x < -30.0f ? -30.0f : x;
+  const ExpReduction e = ReduceExp(bounded);
+  const float power = FloatOf((e.power + 127u) << 23);
+  return MulAdd(power, Expm1Reduced(e.r), power - 1.0f);
+}
+
+// ln x.
+static inline float Log(float x) {
+  const bool tiny = x < 1.17549435e-38f;
+  const float scaled = tiny ? x * 8388608.0f : x;  // 2^23
+  // x = m 2^e with m in [sqrt 1/2, sqrt 2).
+  const uint32_t offset = BitsOf(scaled) - 0x3f3504f3u;
+  const float exponent = static_cast<float>(static_cast<int32_t>(offset) >> 23) - (tiny ? 23.0f : 0.0f);
+  const float f = FloatOf((offset & 0x7fffffu) + 0x3f3504f3u) - 1.0f;
+  // ln(1 + f) = f - f^2 / 2 + f^3 times a minimax polynomial.
+  float p = 6.915631145e-2f;
+  p = MulAdd(p, f, -1.178880855e-1f);
+  p = MulAdd(p, f, 1.187229007e-1f);
+  p = MulAdd(p, f, -1.238449141e-1f);
+  p = MulAdd(p, f, 1.421878338e-1f);
+  p = MulAdd(p, f, -1.666924506e-1f);
+  p = MulAdd(p, f, 2.000221908e-1f);
+  p = MulAdd(p, f, -2.499998659e-1f);
+  p = MulAdd(p, f, 3.333331048e-1f);
+  const float square = f * f;
+  float y = p * f * square;
+  y = MulAdd(exponent, -2.12194440e-4f, y);
+  y = MulAdd(square, -0.5f, y);
+  y = MulAdd(exponent, 0.693359375f, y + f);
+  y = x == __builtin_inff() || x != x ? x : y;
+  y = x == 0.0f ? -__builtin_inff() : y;
+  return x < 0.0f ? __builtin_nanf("") : y;
+}
+
+// ln(1 + x) for x in [0, 1], accurate near 0.
+static inline float Log1pOfUnit(float x) {
+  const float u = 1.0f + x;
+  return Log(u) + (x - (u - 1.0f)) / u;  // what 1 + x lost, to first order
+}
+
+static inline float Abs(float x) { return __builtin_fabsf(x); }
+
+// 1 / (1 + e^-x).
+static inline float Sigmoid(float x) {
+  const float e = Exp(-Abs(x));
+  const float s = 1.0f / (1.0f + e);
+  return x >= 0.0f ? s : e * s;
+}
+
+static inline float Tanh(float x) {
+  const float e = Expm1OfNegative(-2.0f * Abs(x));
+  return __builtin_copysignf(-e / (e + 2.0f), x);
+}
+
+// 1 - erf(t) for t >= 0: u e^(P(u) - t^2) with u = 2 / (2 + t). The relative error grows with t^2, as that is rounded.
+static inline float Erfc(float t) {
+  const float u = 2.0f / (2.0f + t);
+  float p = -2.207776755e-1f;
+  p = MulAdd(p, u, 5.820758343e-1f);
+  p = MulAdd(p, u, -3.661839962e-1f);
+  p = MulAdd(p, u, -1.283822954e-1f);
+  p = MulAdd(p, u, -4.480632022e-2f);
+  p = MulAdd(p, u, 6.390555948e-2f);
+  p = MulAdd(p, u, 3.791052699e-1f);
+  p = MulAdd(p, u, 9.995683432e-1f);
+  p = MulAdd(p, u, -1.265493870f);
+  return u * Exp(MulAdd(-t, t, p));
+}
+
+// erf(x) for |x| <= 1.
+static inline float ErfOfSmall(float x) {
+  const float s = x * x;
+  float p = 7.853860734e-5f;
+  p = MulAdd(p, s, -8.010193706e-4f);
+  p = MulAdd(p, s, 5.188327748e-3f);
+  p = MulAdd(p, s, -2.685381286e-2f);
+  p = MulAdd(p, s, 1.128358543e-1f);
+  p = MulAdd(p, s, -3.761262596e-1f);
+  p = MulAdd(p, s, 0.128379107f);
+  return MulAdd(p, x, x);
+}
+
+static inline float Erf(float x) {
+  const float t = Abs(x);
+  const float large = __builtin_copysignf(1.0f - Erfc(t), x);
+  return t < 1.0f ? ErfOfSmall(x) : large;
+}
+
+// x (1 + erf(x / sqrt 2)) / 2, without cancellation where x is negative.
+static inline float Gelu(float x) {
+  const float z = x * 0.70710678118654752440f, t = Abs(z);
+  const float tail = 0.5f * Erfc(t);
+  const float large = z > 0.0f ? 1.0f - tail : tail;
+  const float small = MulAdd(0.5f, ErfOfSmall(z), 0.5f);
+  return x * (t < 1.0f ? small : large);
+}
+
+// ln(1 + e^x).
+static inline float Softplus(float x) { return (x < 0.0f ? 0.0f : x) + Log1pOfUnit(Exp(-Abs(x))); }
+
+// x tanh(softplus(x)) = x (w - 1) / (w + 1) with w = (1 + e^x)^2.
+static inline float Mish(float x) {
+  const float e = Exp(x > 20.0f ? 20.0f : x);  // beyond, the factor is 1
+  const float w = e * (e + 2.0f);
+  return x * (w / (w + 2.0f));
+}
+
+}  // namespace quern::ukernel

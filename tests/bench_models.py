@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Builds backend-test folders of larger models, with onnxruntime's results, for `quern verify`.
+
+    bench_models.py OUT [NAME...] [--shared FOLDER]
+
+NAME is `digits` and `digits_qdq` (shipped in models/) or a skeleton of FOLDER/bench/skeletons, which the
+materialize.py beside it fills with seeded weights; without a FOLDER only the shipped ones are made. A folder that is
+there already is kept. OUT/tolerance.json has the allowed differences, relative to the largest expected value.
+"""
+
+import argparse
+import importlib.util
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/conformance"))
+from graph_builder import write_folder  # noqa: E402
+
+TOLERANCE = {"digits_qdq": 0.02}  # a quantized value may round the other way; the rest is float32
+DEFAULT_TOLERANCE = 1e-4
+
+
+def shipped(name):
+    """A model of models/ and one small and one large batch of held-out digits."""
+    images = np.load(ROOT / "models/heldout_images.npy")
+    return onnx.load(ROOT / "models" / f"{name}.onnx"), [{"image": images[:1]}, {"image": images[5:42]}]
+
+
+def materialized(name, shared):
+    """A skeleton filled with seeded weights, and one seeded input."""
+    spec = importlib.util.spec_from_file_location("materialize", shared / "bench/materialize.py")
+    materialize = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(materialize)
+    model = materialize.fill(onnx.load(shared / "bench/skeletons" / f"{name}.onnx"))
+    return model, [materialize.random_inputs(model)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", default=["digits", "digits_qdq"])
+    parser.add_argument("--shared", type=pathlib.Path)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name in args.names:
+        folder = args.out / name
+        if (folder / "complete").exists():
+            continue
+        if (ROOT / "models" / f"{name}.onnx").exists():
+            model, feeds = shipped(name)
+        elif args.shared:
+            model, feeds = materialized(name, args.shared)
+        else:
+            parser.error(f"{name} is not shipped, and there is no --shared folder")
+        write_folder(folder, model, feeds)
+        (folder / "complete").touch()
+        print(f"wrote {folder}")
+    tolerances = {p.name: TOLERANCE.get(p.name, DEFAULT_TOLERANCE) for p in sorted(args.out.iterdir()) if p.is_dir()}
+    (args.out / "tolerance.json").write_text(json.dumps(tolerances, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

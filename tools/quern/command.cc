@@ -1,0 +1,112 @@
+#include "command.h"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace quern_tool {
+
+void AddCpuOption(CLI::App& app, CommonOptions& options) {
+  app.add_option("--cpu", options.cpu,
+                 "CPU to choose for: native, generic, haswell, icelake, sapphirerapids, graviton3, apple-m4, each with "
+                 "-FEATURE... to take features away (default: QUERN_CPU, or native)")
+      ->type_name("NAME[,-FEATURE...]");
+  app.add_flag("-v,--verbose", options.verbose, "say more");
+}
+
+void AddCommonOptions(CLI::App& app, CommonOptions& options) {
+  AddCpuOption(app, options);
+  app.add_option("--provider", options.providers,
+                 "provider in order of preference: cpu, reference, or the path of a shared library (default: cpu)")
+      ->type_name("NAME")
+      ->delimiter(',');
+  app.add_option("--threads", options.threads, "threads (default: the cores that the process may use)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--precision", options.precision, "fp32, fp32-fast or bf16 (default: fp32)")->type_name("MODE");
+}
+
+quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
+  quern::SessionOptions session;
+  session.cpu = options.cpu;
+  session.providers = options.providers;
+  session.threads = options.threads;
+  session.precision = options.precision;
+  return session;
+}
+
+void Progress(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw Failure(path + ": " + std::strerror(errno));
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  if (in.bad() || (!bytes && in.peek() != EOF)) throw Failure(path + ": cannot be read");
+  return std::move(bytes).str();
+}
+
+void WriteFile(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  if (!out) throw Failure(path + ": cannot be written");
+}
+
+std::vector<std::int64_t> ParseShape(const std::string& text, const std::string& what) {
+  std::vector<std::int64_t> dims;
+  if (text.empty() || text == "scalar") return dims;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, 'x');) {
+    char* end = nullptr;
+    errno = 0;
+    const long long d = std::strtoll(part.c_str(), &end, 10);
+    if (part.empty() || *end != '\0' || errno != 0 || d < 0) {
+      throw Failure(what + ": '" + text + "' is no shape such as 1x3x224x224", true);
+    }
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+std::pair<std::string, std::string> SplitAssignment(const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::string FormatNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string FormatBytes(double bytes) {
+  const char* units[] = {"bytes", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 1000 && unit < 4) bytes /= 1000, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof text, bytes < 100 && unit > 0 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+  return text;
+}
+
+std::string FormatSeconds(double seconds) {
+  char text[32];
+  if (seconds < 1e-3) {
+    std::snprintf(text, sizeof text, "%.1f us", seconds * 1e6);
+  } else if (seconds < 1) {
+    std::snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
+  } else {
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  }
+  return text;
+}
+
+}  // namespace quern_tool

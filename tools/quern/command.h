@@ -1,0 +1,63 @@
+// What the subcommands share: options, failures, sessions. Each subcommand is a file with one Add function.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "quern/quern.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace quern_tool {
+
+// A failure of the command itself, shown as "error: ..."; `usage`: the arguments are wrong (exit status 2, else 1).
+struct Failure : std::runtime_error {
+  explicit Failure(const std::string& message, bool wrong_usage = false)
+      : std::runtime_error(message), usage(wrong_usage) {}
+  bool usage;
+};
+
+struct CommonOptions {
+  std::string cpu;
+  std::vector<std::string> providers;
+  int threads = 0;
+  std::string precision;
+  bool verbose = false;
+};
+
+// --cpu, --provider, --threads, --precision, -v.
+void AddCommonOptions(CLI::App& app, CommonOptions& options);
+// --cpu and -v only, for commands without a session.
+void AddCpuOption(CLI::App& app, CommonOptions& options);
+quern::SessionOptions ToSessionOptions(const CommonOptions& options);
+
+// The exit status of the subcommand that ran.
+void AddRun(CLI::App& app, int& status);
+void AddInspect(CLI::App& app, int& status);
+void AddVerify(CLI::App& app, int& status);
+void AddCpu(CLI::App& app, int& status);
+void AddKernels(CLI::App& app, int& status);
+
+// A line on standard error, which does not mix with results.
+void Progress(const std::string& text);
+double Now();  // seconds, monotonic
+
+std::string ReadFile(const std::string& path);
+void WriteFile(const std::string& path, const std::string& bytes);
+
+// "1x3x224x224" as numbers; a Failure that names `what` otherwise.
+std::vector<std::int64_t> ParseShape(const std::string& text, const std::string& what);
+// "name=value" split at the first '='; without one the name is empty.
+std::pair<std::string, std::string> SplitAssignment(const std::string& text);
+// "12.3 MB", "820 bytes".
+std::string FormatBytes(double bytes);
+// "0.42 ms", "1.3 s".
+std::string FormatSeconds(double seconds);
+std::string FormatNumber(double value);  // up to 6 significant digits
+
+}  // namespace quern_tool

@@ -518,6 +518,10 @@ class Tests:
         ]
         self.check("compare.py on the shipped models", compare, cwd=BUILD)
 
+    def stage_row(self):
+        """a micro-kernel added as one file to a copy of the tree is found, tested, benchmarked and selected"""
+        self.check("throw-away row", [ROOT / "tests/throwaway_row.sh"])
+
     def stage_gcc(self):
         """the same build with GCC 12 (--full)"""
         folder = BUILD / "gcc"
@@ -575,7 +579,7 @@ class Tests:
         return target.name, status, log
 
 
-STAGES = ["lint", "release", "compare", "models", "x86", "install", "python", "asan", "tsan", "arm", "gcc", "fuzz"]
+STAGES = ["lint", "release", "row", "compare", "models", "x86", "install", "python", "asan", "tsan", "arm", "gcc", "fuzz"]
 NOT_BY_DEFAULT = {"gcc", "fuzz"}
 
 

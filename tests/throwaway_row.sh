@@ -15,13 +15,16 @@ sed -e 's/Tile(3, 16, DispatchTileF32<Vector, 3, 1>)/Tile(2, 16, DispatchTileF32
     "$work/tree/src/ukernel/gemm/gemm_f32_f32_f32_portable.cc" \
     > "$work/tree/src/ukernel/gemm/gemm_f32_f32_f32_throwaway_portable.cc"
 
-cmake -S "$work/tree" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="${CC:-clang-19}" \
+# Laid out as the checkout is, so that ccache finds what its build compiled.
+build="$work/tree/build/release"
+export CCACHE_BASEDIR="$work/tree" CCACHE_NOHASHDIR=1
+cmake -S "$work/tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="${CC:-clang-19}" \
       -DCMAKE_CXX_COMPILER="${CXX:-clang++-19}" -DQUERN_BUILD_PYTHON=OFF > "$work/configure.log"
-cmake --build "$work/build" -j "$(nproc)" --target ukernel_test ukernel_bench quern_command > "$work/build.log" 2>&1 ||
+cmake --build "$build" -j "$(nproc)" --target ukernel_test ukernel_bench quern_command > "$work/build.log" 2>&1 ||
   { tail -30 "$work/build.log"; exit 1; }
 
 fail() { echo "throwaway row: $1"; exit 1; }
-find_binary() { find "$work/build" -type f -perm -u+x -name "$1" | head -1; }
+find_binary() { find "$build" -type f -perm -u+x -name "$1" | head -1; }
 tests=$("$(find_binary ukernel_test)" --gtest_filter="*2x16x1_portable*" 2>&1) || fail "its tests fail: $tests"
 grep -qE '\[  PASSED  \] [1-9]' <<< "$tests" || fail "no test ran it"
 "$(find_binary ukernel_bench)" --benchmark_list_tests=true | grep -q "$row" || fail "no benchmark has it"

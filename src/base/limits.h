@@ -15,7 +15,7 @@ struct Limits {
   int64_t loop_iterations = int64_t{1} << 40;     // of one Loop or Scan
   int subgraph_depth = 32;                        // graphs within graphs; readers recurse once per level
   int type_depth = 16;                            // sequence of optional of ...
-  int rank = 32;                                  // dimensions of a tensor
+  int rank = 16;                                  // dimensions of a tensor; 16 at most (tensor/shape.h)
 };
 
 }  // namespace quern

@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <tuple>
 
 #include "base/cpu.h"
 #include "kernels/row_table.h"
@@ -585,6 +586,122 @@ TEST_P(DynamicRows, BlocksOfFourBits) {
     }
   }
   CheckBlocks(GetParam(), 50, BlockWeights(300, 4096, 32, GetParam()->layouts[0].scale, false), &pool, 4e-6f);
+}
+
+// A product of dynamic rows by `rhs` through the forced row, plus bias; empty when the row does not take the problem.
+std::vector<float> RunDynamic(const GemmKernel& row, const GemmProblem& problem, const RhsSource& source,
+                              const std::vector<float>& x, const std::vector<float>& bias, Executor* executor) {
+  const SelectOptions options = Options(ukernel::Name(row).text);
+  const Result<LayoutChoice> layout = SelectLayout(problem, options);
+  if (!layout.ok()) return {};
+  const MatMul matmul = MatMul::Create(problem, options, *layout).value();
+  InlineExecutor inline_executor;
+  const PackedRhs packed = PackedRhs::Pack(problem, *layout, source, inline_executor, options.cpu).value();
+  MatMulArgs args;
+  args.m = x.size() / problem.k;
+  std::vector<float> dst(args.m * problem.n);
+  args.lhs = x.data();
+  args.lhs_row_stride = static_cast<ptrdiff_t>(problem.k * 4);
+  args.packed_rhs = &packed;
+  args.dst = dst.data();
+  args.dst_row_stride = static_cast<ptrdiff_t>(problem.n * 4);
+  const EpilogueOp op{.kind = EpilogueKind::kAddVectorN, .data = bias.data()};
+  args.ops = &op;
+  args.op_count = 1;
+  const MatMulPlan plan = matmul.Plan(args, executor ? executor->concurrency() : 1);
+  GuardedBuffer workspace(plan.workspace_bytes);
+  const Status status = matmul.Run(
+      plan, args, {.executor = executor, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return dst;
+}
+
+std::vector<float> Normal(size_t count, uint32_t seed, float shift) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(count);
+  for (float& x : v) x = normal(rng) + shift;
+  return v;
+}
+
+// qp8_f32_qc8w of numerics.md: the same bits on every ISA.
+TEST_P(DynamicRows, Int8PerChannelIsExact) {
+  ThreadPool pool({.threads = 2});
+  for (const auto& [m, n, k] : {std::tuple<size_t, size_t, size_t>{1, 40, 100}, {23, 70, 333}, {130, 129, 2048}}) {
+    std::mt19937 rng(3);
+    std::vector<int8_t> w(k * n);
+    for (int8_t& v : w) v = static_cast<int8_t>(rng());
+    const std::vector<float> scales = Normal(n, 4, 0), bias = Normal(n, 5, 0), x = Normal(m * k, 6, 0.4f);
+    const GemmProblem problem{.lhs = Format::kI8d, .rhs = Format::kI8, .n = n, .k = k, .channel_scales = true};
+    RhsSource source{.format = Format::kI8, .data = w.data(), .k_stride = static_cast<ptrdiff_t>(n), .n_stride = 1};
+    source.channel_scales = scales.data();
+    const std::vector<float> got = RunDynamic(*GetParam(), problem, source, x, bias, &pool);
+    if (got.empty()) GTEST_SKIP() << "no weights per channel";
+    for (size_t i = 0; i < m; ++i) {
+      std::vector<int> q;
+      float scale;
+      int zero;
+      QuantizeRow(x.data() + i * k, k, &q, &scale, &zero);
+      for (size_t j = 0; j < n; ++j) {
+        int32_t acc = 0;
+        for (size_t c = 0; c < k; ++c) acc += (q[c] - zero) * w[c * n + j];
+        const float real = static_cast<float>(acc) / scale;
+        const float scaled = real * scales[j];
+        ASSERT_EQ(got[i * n + j], scaled + bias[j]) << i << "," << j;
+      }
+    }
+  }
+}
+
+// GGUF's blocks, whose scales (and minima) are inside.
+TEST_P(DynamicRows, GgufBlocks) {
+  ThreadPool pool({.threads = 2});
+  size_t seen = 0;
+  for (const Format format : {Format::kQ4_0, Format::kQ4_1, Format::kQ8_0}) {
+    const size_t m = 9, n = 50, k = 256, blocks = k / 32;
+    const size_t bytes = format == Format::kQ4_0 ? 18 : format == Format::kQ4_1 ? 20 : 34;
+    std::mt19937 rng(8);
+    std::vector<uint8_t> w(n * blocks * bytes);
+    for (uint8_t& v : w) v = static_cast<uint8_t>(rng());
+    for (size_t b = 0; b < n * blocks; ++b) {
+      ukernel::StoreFloat(Format::kF16, w.data() + b * bytes, 0.01f + 0.001f * static_cast<float>(rng() % 40));
+      if (format == Format::kQ4_1) ukernel::StoreFloat(Format::kF16, w.data() + b * bytes + 2, -0.1f);
+    }
+    const auto weight = [&](size_t j, size_t c) {
+      const uint8_t* b = w.data() + (j * blocks + c / 32) * bytes;
+      const double d = ukernel::LoadFloat(Format::kF16, b);
+      if (format == Format::kQ8_0) return d * static_cast<int8_t>(b[2 + c % 32]);
+      const uint8_t byte = b[bytes - 16 + c % 16];
+      const int q = c % 32 < 16 ? byte & 15 : byte >> 4;
+      return format == Format::kQ4_0 ? d * (q - 8) : d * q + ukernel::LoadFloat(Format::kF16, b + 2);
+    };
+    const std::vector<float> bias = Normal(n, 5, 0), x = Normal(m * k, 6, 0.4f);
+    GemmProblem problem{.lhs = Format::kI8d, .rhs = format, .n = n, .k = k, .scale = Format::kF16};
+    if (format == Format::kQ4_1) problem.zero_point = Format::kF32;
+    const RhsSource source{.format = format,
+                           .data = w.data(),
+                           .n_stride = static_cast<ptrdiff_t>(blocks * bytes),
+                           .block_stride = static_cast<ptrdiff_t>(bytes)};
+    const std::vector<float> got = RunDynamic(*GetParam(), problem, source, x, bias, &pool);
+    if (got.empty()) continue;
+    ++seen;
+    for (size_t i = 0; i < m; ++i) {
+      std::vector<int> q;
+      float scale;
+      int zero;
+      QuantizeRow(x.data() + i * k, k, &q, &scale, &zero);
+      for (size_t j = 0; j < n; ++j) {
+        double sum = 0, magnitude = 1;
+        for (size_t c = 0; c < k; ++c) {
+          sum += (q[c] - zero) * weight(j, c) / static_cast<double>(scale);
+          magnitude += std::fabs((q[c] - zero) * weight(j, c) / static_cast<double>(scale));
+        }
+        ASSERT_NEAR(got[i * n + j], sum + static_cast<double>(bias[j]), 1e-6 * magnitude)
+            << FormatName(format) << " " << i << "," << j;
+      }
+    }
+  }
+  if (!seen) GTEST_SKIP() << "no blocks of GGUF";
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, DynamicRows, testing::ValuesIn(RunnableRows(IsDynamicRow)), RowTestName);

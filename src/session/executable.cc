@@ -22,12 +22,22 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   std::unique_ptr<Executable> exe(new Executable());
   exe->env_ = env;
   exe->graph_ = std::move(graph);
+  const NeutralPassContext context{env.limits};
   PassOptions options;
   options.skip = env.skip_passes;
-  QUERN_RETURN_IF_ERROR(Verify(*exe->graph_));
-  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, {}));
+  options.context = &context;
+  std::vector<std::string> warnings;
+  InferOptions infer;
+  infer.limits = env.limits;
+  infer.warnings = &warnings;
+  QUERN_RETURN_IF_ERROR(Verify(*exe->graph_, env.limits));
+  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, infer));
+  if (!env.is_subgraph) {  // else the whole graph's inference has told it
+    for (const std::string& w : warnings) ProcessLogger().Log(LogLevel::kWarning, w);
+  }
+  infer.warnings = nullptr;
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, NeutralPasses(), options));
-  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, {}));
+  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, infer));
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
   return exe;
@@ -45,9 +55,11 @@ Executable::~Executable() {
 
 Status Executable::CompileSteps() {
   // Subgraphs first: a provider's compile may ask nothing of them, but a run does.
+  CompileEnv inner = env_;
+  inner.is_subgraph = true;
   for (Node* n = graph_->first_node(); n; n = n->next()) {
     for (const auto& [attribute, subgraph] : n->subgraphs()) {
-      Result<std::unique_ptr<Executable>> sub = Compile(subgraph->Clone(), env_);
+      Result<std::unique_ptr<Executable>> sub = Compile(subgraph->Clone(), inner);
       if (!sub.ok()) return sub.status().WithContext(n->Describe() + ": subgraph '" + attribute + "'");
       subgraphs_[subgraph.get()] = std::move(sub).value();
     }

@@ -28,6 +28,7 @@ struct CompileEnv {
   Limits limits;
   int concurrency = 1;
   int plan_cache_size = 16;
+  bool is_subgraph = false;  // of a graph that is being compiled
 };
 
 struct RunEnv {

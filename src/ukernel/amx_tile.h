@@ -129,6 +129,29 @@ void DotBf16() {
   }
 }
 
+// c += a * b in 32-bit integers, four products of signed bytes in each.
+template <int C, int A, int B>
+void DotI8() {
+  static_assert(C != A && C != B && A != B);
+  RequireTile<C>();
+  RequireTile<A>();
+  RequireTile<B>();
+  const TileConfig& g = g_state.config;
+  Require(g.rows[C] == g.rows[A] && g.row_bytes[C] == g.row_bytes[B] && g.row_bytes[A] == 4 * g.rows[B]);
+  for (int m = 0; m < g.rows[C]; ++m) {
+    for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
+      uint32_t c = Element<uint32_t>(&g_state.tile[C][m][4 * n]);  // wraps around
+      for (int k = 0; k < g.rows[B]; ++k) {
+        for (int i = 0; i < 4; ++i) {
+          c += static_cast<uint32_t>(static_cast<int8_t>(g_state.tile[A][m][4 * k + i]) *
+                                     static_cast<int8_t>(g_state.tile[B][k][4 * n + i]));
+        }
+      }
+      __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
+    }
+  }
+}
+
 #else
 
 inline void LoadConfig(const TileConfig* config) { asm volatile("ldtilecfg %0" : : "m"(*config)); }
@@ -149,6 +172,10 @@ inline void Zero() {
 template <int C, int A, int B>
 inline void DotBf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+inline void DotI8() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
 }
 
 #endif

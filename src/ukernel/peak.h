@@ -24,5 +24,7 @@ struct PeakKernel {
 };
 
 std::span<const KernelList<PeakKernel>* const> AllPeakKernels();
+// Those of instructions that hosts may lack, in plain C++: for tests, which alone link them.
+std::span<const KernelList<PeakKernel>* const> EmulatedPeakKernels();
 
 }  // namespace quern::ukernel

@@ -16,9 +16,16 @@ namespace quern::cpu {
 namespace {
 
 std::mt19937& Random() {
-  static std::mt19937 random(20240607);
+  static std::mt19937 random;
   return random;
 }
+
+// Each test draws from the same start, whichever tests ran before it in this process.
+class CpuOps : public testing::Test {
+ protected:
+  void SetUp() override { Random().seed(20240607); }
+};
+
 int64_t Draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(Random()); }
 template <typename T>
 T Pick(std::initializer_list<T> list) {
@@ -199,6 +206,7 @@ Result<std::vector<Tensor>> RunOnCpu(const Built& b, const CpuConfig& config) {
   return outputs;
 }
 
+// The host's own rows, or the portable ones.
 const CpuConfig& Config(bool portable) {
   static const CpuConfig native = [] {
     CpuConfig c;
@@ -228,32 +236,35 @@ void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
   }
 }
 
+void CheckOnce(const Case& c, bool portable, bool chained) {
+  SCOPED_TRACE(std::string(portable ? "portable rows" : "the host's rows") +
+               (chained ? ", between other nodes" : ", alone"));
+  Built b;
+  ASSERT_NO_FATAL_FAILURE(Build(c, chained, b));
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  const CpuConfig& config = Config(portable);
+  const CpuOp* op = FindCpuOp("", c.op);
+  ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
+  ASSERT_EQ(op->reject(*b.node, config), "");
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b, config);
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[i], (*expected)[i].tensor(), c));
+  }
+}
+
 void Check(const Case& c) {
   SCOPED_TRACE(c.ToString());
-  static int number = 0;
-  ++number;
-  for (bool chained : {false, true}) {
-    Built b;
-    ASSERT_NO_FATAL_FAILURE(Build(c, chained, b));
-    const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
-    ASSERT_TRUE(expected.ok()) << expected.status().message();
-    const CpuConfig& config = Config(number % 3 == 0);
-    const CpuOp* op = FindCpuOp("", c.op);
-    ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
-    ASSERT_EQ(op->reject(*b.node, config), "");
-    ASSERT_TRUE(InferShapes(b.graph).ok());
-    const Result<std::vector<Tensor>> actual = RunOnCpu(b, config);
-    ASSERT_TRUE(actual.ok()) << actual.status().message();
-    for (size_t i = 0; i < expected->size(); ++i) {
-      SCOPED_TRACE(chained ? "between other nodes" : "alone");
-      ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[i], (*expected)[i].tensor(), c));
-    }
+  for (const bool portable : {false, true}) {
+    for (const bool chained : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, chained));
   }
 }
 
 constexpr int kRounds = 12;
 
-TEST(CpuOps, UnaryFloat) {
+TEST_F(CpuOps, UnaryFloat) {
   for (const char* op :
        {"Relu", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "HardSwish", "Sigmoid", "Tanh", "Exp", "Log",  "Sqrt",
         "Neg",  "Abs",       "Reciprocal",      "Floor",       "Ceil",      "Round",   "Sign", "Erf", "Elu",  "Celu",
@@ -272,7 +283,7 @@ TEST(CpuOps, UnaryFloat) {
   }
 }
 
-TEST(CpuOps, UnaryOfIntegersAndBools) {
+TEST_F(CpuOps, UnaryOfIntegersAndBools) {
   for (int i = 0; i < kRounds; ++i) {
     for (const char* op : {"Neg", "Abs", "Sign", "Relu"}) {
       Case c{.op = op};
@@ -283,7 +294,7 @@ TEST(CpuOps, UnaryOfIntegersAndBools) {
   }
 }
 
-TEST(CpuOps, Clip) {
+TEST_F(CpuOps, Clip) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     Case old{.op = "Clip", .opset = 6};
     old.In(DrawTensor(DType::kF32, DrawShapeOrLarge(0, 4), 3, true)).Attr("min", -1.0f).Attr("max", 2.5f);
@@ -302,7 +313,7 @@ TEST(CpuOps, Clip) {
   }
 }
 
-TEST(CpuOps, BinaryWithBroadcasting) {
+TEST_F(CpuOps, BinaryWithBroadcasting) {
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "PRelu", "Pow", "Mod"}) {
     for (int i = 0; i < 2 * kRounds; ++i) {
       const std::string name = op;
@@ -325,7 +336,7 @@ TEST(CpuOps, BinaryWithBroadcasting) {
   ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, Shape{3, 4})).In(DrawTensor(DType::kI64, Shape{4}))));
 }
 
-TEST(CpuOps, BinaryOfIntegers) {
+TEST_F(CpuOps, BinaryOfIntegers) {
   for (const char* op : {"Add", "Sub", "Mul", "Min", "Max", "Div", "Mod"}) {
     for (int i = 0; i < kRounds; ++i) {
       const DType t = Pick({DType::kI8, DType::kU8, DType::kI32, DType::kI64});
@@ -347,7 +358,7 @@ TEST(CpuOps, BinaryOfIntegers) {
   }
 }
 
-TEST(CpuOps, DivisionOfIntegersByZeroIsAnError) {
+TEST_F(CpuOps, DivisionOfIntegersByZeroIsAnError) {
   Case c{.op = "Div"};
   c.In(DrawTensor(DType::kI32, Shape{3})).In(Tensor::FromValues<int32_t>(Shape{3}, std::vector<int32_t>{1, 0, 2}));
   Built b;
@@ -357,7 +368,7 @@ TEST(CpuOps, DivisionOfIntegersByZeroIsAnError) {
   EXPECT_NE(result.status().message().find("division by zero"), std::string::npos) << result.status().message();
 }
 
-TEST(CpuOps, Variadic) {
+TEST_F(CpuOps, Variadic) {
   for (const char* op : {"Sum", "Mean", "Min", "Max"}) {
     for (int i = 0; i < kRounds; ++i) {
       const Shape shape = DrawShapeOrLarge(0, 5);
@@ -369,7 +380,7 @@ TEST(CpuOps, Variadic) {
   }
 }
 
-TEST(CpuOps, ComparisonsLogicAndWhere) {
+TEST_F(CpuOps, ComparisonsLogicAndWhere) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const Shape shape = DrawShapeOrLarge(0, 5);
     for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
@@ -393,7 +404,7 @@ TEST(CpuOps, ComparisonsLogicAndWhere) {
   }
 }
 
-TEST(CpuOps, Cast) {
+TEST_F(CpuOps, Cast) {
   const std::vector<DType> types = {DType::kF32, DType::kI64, DType::kI32, DType::kBool,
                                     DType::kU8,  DType::kI8,  DType::kF64, DType::kF16};
   for (DType from : types) {
@@ -413,7 +424,7 @@ TEST(CpuOps, Cast) {
   }
 }
 
-TEST(CpuOps, Pools) {
+TEST_F(CpuOps, Pools) {
   for (const char* op : {"MaxPool", "AveragePool"}) {
     for (int i = 0; i < 5 * kRounds; ++i) {
       const int spatial = static_cast<int>(Draw(1, 2));
@@ -447,7 +458,7 @@ TEST(CpuOps, Pools) {
   }
 }
 
-TEST(CpuOps, Softmax) {
+TEST_F(CpuOps, Softmax) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {
       const Shape shape = Draw(0, 4) == 0 ? Shape{3, Draw(100, 300), 90} : DrawShapeOrLarge(1, 5);
@@ -462,7 +473,7 @@ TEST(CpuOps, Softmax) {
   }
 }
 
-TEST(CpuOps, Normalizations) {
+TEST_F(CpuOps, Normalizations) {
   for (int i = 0; i < 3 * kRounds; ++i) {
     const Shape shape = DrawShape(1, 4, 20);
     const int64_t axis = Draw(-shape.rank(), shape.rank() - 1);
@@ -472,6 +483,8 @@ TEST(CpuOps, Normalizations) {
     layer.relative = layer.absolute = 2e-5;
     layer.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kF32, tail)).Attr("axis", axis);
     if (Draw(0, 1)) layer.In(DrawTensor(DType::kF32, tail));
+    // Two elements may be all but equal: the rounded mean then shows, divided by the root of epsilon.
+    if (tail.num_elements() < 8) layer.Attr("epsilon", 0.1f);
     ASSERT_NO_FATAL_FAILURE(Check(layer));
     Case rms{.op = "RMSNormalization", .opset = 23};
     rms.relative = rms.absolute = 1e-5;
@@ -485,7 +498,8 @@ TEST(CpuOps, Normalizations) {
     instance.relative = instance.absolute = 2e-5;
     instance.In(DrawTensor(DType::kF32, image))
         .In(DrawTensor(DType::kF32, channels))
-        .In(DrawTensor(DType::kF32, channels));
+        .In(DrawTensor(DType::kF32, channels))
+        .Attr("epsilon", 0.1f);
     ASSERT_NO_FATAL_FAILURE(Check(instance));
     Case batch{.op = "BatchNormalization", .opset = Pick({9, 15})};
     batch.relative = batch.absolute = 1e-5;
@@ -497,7 +511,7 @@ TEST(CpuOps, Normalizations) {
   }
 }
 
-TEST(CpuOps, Reductions) {
+TEST_F(CpuOps, Reductions) {
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare",
                          "ReduceL1", "ReduceL2", "ReduceLogSum"}) {
     const std::string name = op;
@@ -533,7 +547,7 @@ TEST(CpuOps, Reductions) {
   }
 }
 
-TEST(CpuOps, ArgMaxAndArgMin) {
+TEST_F(CpuOps, ArgMaxAndArgMin) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {
       const Shape shape = DrawShape(1, 4, 8, false);
@@ -549,7 +563,7 @@ TEST(CpuOps, ArgMaxAndArgMin) {
 
 DType AnyWidth() { return Pick({DType::kF32, DType::kI64, DType::kU8, DType::kF16, DType::kBool}); }
 
-TEST(CpuOps, Pad) {
+TEST_F(CpuOps, Pad) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     const Shape shape = DrawShape(1, 5, 7, false);
     const std::string mode = Pick<std::string>({"constant", "edge", "reflect", "wrap"});
@@ -576,7 +590,7 @@ TEST(CpuOps, Pad) {
   ASSERT_NO_FATAL_FAILURE(Check(axes));
 }
 
-TEST(CpuOps, Tile) {
+TEST_F(CpuOps, Tile) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const Shape shape = DrawShape(1, 5, 5);
     std::vector<int64_t> repeats;
@@ -586,7 +600,7 @@ TEST(CpuOps, Tile) {
   }
 }
 
-TEST(CpuOps, Resize) {
+TEST_F(CpuOps, Resize) {
   for (int i = 0; i < 8 * kRounds; ++i) {
     const std::string mode = Pick<std::string>({"nearest", "linear", "cubic"});
     const bool last = Draw(0, 1) != 0;
@@ -640,7 +654,7 @@ Tensor DrawIndices(const Shape& shape, int64_t extent) {
   return t;
 }
 
-TEST(CpuOps, Gathers) {
+TEST_F(CpuOps, Gathers) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     const Shape shape = DrawShape(1, 4, 7, false);
     const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
@@ -670,7 +684,7 @@ TEST(CpuOps, Gathers) {
   }
 }
 
-TEST(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
+TEST_F(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
   for (const char* op : {"Gather", "GatherElements", "GatherND"}) {
     Case c{.op = op};
     c.In(DrawTensor(DType::kF32, Shape{3, 2})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}));
@@ -683,7 +697,7 @@ TEST(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
   }
 }
 
-TEST(CpuOps, Rearrangements) {
+TEST_F(CpuOps, Rearrangements) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const int64_t b = Draw(1, 3);
     Case to_space{.op = "DepthToSpace"};
@@ -712,7 +726,7 @@ TEST(CpuOps, Rearrangements) {
   ASSERT_NO_FATAL_FAILURE(Check(zeros.In(Ints({2, 0, 3}), true)));
 }
 
-TEST(CpuOps, Quantization) {
+TEST_F(CpuOps, Quantization) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     const Shape shape = DrawShapeOrLarge(1, 4);
     const int64_t axis = Draw(-shape.rank(), shape.rank() - 1);
@@ -741,7 +755,7 @@ TEST(CpuOps, Quantization) {
   ASSERT_NO_FATAL_FAILURE(Check(halves));
 }
 
-TEST(CpuOps, RecurrentLayers) {
+TEST_F(CpuOps, RecurrentLayers) {
   for (const char* op : {"LSTM", "GRU"}) {
     const bool lstm = op == std::string("LSTM");
     for (int i = 0; i < 2 * kRounds; ++i) {

@@ -1,0 +1,177 @@
+// Selection: that it follows M, N, the CPU and the precision, that it says why, and that no row is out of its reach.
+#include "kernels/select.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/cpu.h"
+#include "ukernel/transform.h"
+
+namespace quern::kernels {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+SelectOptions On(const char* cpu) {
+  SelectOptions o;
+  o.cpu = CpuFromSpec(cpu).value().facts();
+  o.ignore_missing_bodies = true;
+  return o;
+}
+
+// The row that both stages come to.
+std::string Choose(const char* cpu, GemmProblem p, size_t m) {
+  const SelectOptions options = On(cpu);
+  const Result<LayoutChoice> layout = SelectLayout(p, options);
+  if (!layout.ok()) return layout.status().message();
+  const std::vector<const GemmKernel*> rows = EligibleRows(p, options, *layout);
+  return ukernel::Name(*SelectRow(rows, p, options.cpu, layout->layout, m)).text;
+}
+
+TEST(Select, FollowsTheCpu) {
+  const GemmProblem p{.n = 512, .k = 512};
+  EXPECT_THAT(Choose("sapphirerapids", p, 128), HasSubstr("avx512"));
+  EXPECT_THAT(Choose("haswell", p, 128), HasSubstr("avx2"));
+  EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("neon"));
+  GemmProblem many = p;
+  many.expected_m = 1024;
+  EXPECT_THAT(Choose("apple-m4", many, 1024), HasSubstr("sme2"));
+  GemmProblem one = p;
+  one.expected_m = 1;
+  EXPECT_THAT(Choose("apple-m4", one, 1), HasSubstr("neon"));
+  EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
+}
+
+TEST(Select, FollowsMAndN) {
+  const GemmProblem wide{.n = 4096, .k = 1024};
+  EXPECT_NE(Choose("haswell", wide, 1), Choose("haswell", wide, 1024));
+  GemmProblem narrow = wide;
+  narrow.n = 16;
+  EXPECT_NE(Choose("sapphirerapids", wide, 1024), Choose("sapphirerapids", narrow, 1024));
+}
+
+TEST(Select, FollowsThePrecision) {
+  GemmProblem p{.n = 1024, .k = 1024, .expected_m = 1024};
+  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("f32_f32_f32"));
+  p.precision = Precision::kFp32Fast;
+  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("amx"));
+  EXPECT_THAT(Choose("haswell", p, 1024), HasSubstr("f32_f32_f32"));
+}
+
+TEST(Select, SaysWhyNot) {
+  SelectOptions options = On("sapphirerapids");
+  const GemmProblem p{.n = 512, .k = 512};
+  SelectionReport report;
+  ASSERT_TRUE(SelectLayout(p, options, &report).ok());
+  ASSERT_FALSE(report.layouts.empty());
+  ASSERT_FALSE(report.rows.empty());
+  EXPECT_EQ(report.layouts[0].reason, "");
+  EXPECT_EQ(report.layouts[0].name, "f32 [N/16][K][16]");
+  EXPECT_EQ(report.rows[0].reason, "");
+  for (size_t i = 1; i < report.rows.size(); ++i) EXPECT_NE(report.rows[i].reason, "") << report.rows[i].name;
+  const auto row = [](const char* name, const char* reason) {
+    return Contains(
+        AllOf(Field(&RowCandidate::name, HasSubstr(name)), Field(&RowCandidate::reason, StartsWith(reason))));
+  };
+  EXPECT_THAT(report.rows, row("f32_f32_f32", "cost "));
+  EXPECT_THAT(report.rows, row("neon", "for aarch64"));
+  EXPECT_THAT(report.rows, row("amx", "precision fp32-fast not allowed"));
+  EXPECT_THAT(report.rows, row("i8_i8_i32", "left side i8"));
+
+  options = On("graviton3");
+  ASSERT_TRUE(SelectLayout(p, options, &report).ok());
+  EXPECT_THAT(report.rows, row("sme2", "needs sme"));
+  EXPECT_THAT(report.rows, row("portable", "layout f32 [N/8][K][8]"));
+
+  options.ignore_missing_bodies = false;
+  if (HostArch() != Arch::kAArch64) {
+    EXPECT_THAT(RejectionReason(*options.rows[0]->rows, p, options, nullptr), testing::Not(testing::IsEmpty()));
+    SelectionReport empty;
+    const Result<LayoutChoice> host = SelectLayout(p, options, &empty);
+    ASSERT_TRUE(host.ok());  // the portable row
+    EXPECT_THAT(empty.rows, row("neon", "no body in this build"));
+  }
+
+  const std::string_view off[] = {"avx512"};
+  options = On("sapphirerapids");
+  options.disabled = off;
+  ASSERT_TRUE(SelectLayout(p, options, &report).ok());
+  EXPECT_THAT(report.rows, row("avx512", "avx512 is switched off"));
+  EXPECT_THAT(report.rows[0].name, HasSubstr("avx2"));
+}
+
+TEST(Select, BlocksStayBlocksUnlessAllowed) {
+  GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 32, .scale = Format::kBf16};
+  const Result<LayoutChoice> refused = SelectLayout(p, On("haswell"));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(refused.status().message(), HasSubstr("would expand the blocks"));
+  p.allow_expansion = true;
+  EXPECT_TRUE(SelectLayout(p, On("haswell")).ok());
+  p.allow_expansion = false;
+  p.lhs = Format::kI8d;
+  const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
+  ASSERT_TRUE(layout.ok()) << layout.status().message();
+  EXPECT_EQ(layout->layout.element, Format::kU4);
+}
+
+// Every row that selection may take by itself is taken for some shape, CPU, type and precision.
+TEST(Select, ReachesEveryRow) {
+  std::vector<GemmProblem> kinds;
+  for (Precision precision : {Precision::kFp32, Precision::kFp32Fast, Precision::kBf16}) {
+    kinds.push_back({.precision = precision});
+  }
+  kinds.push_back({.lhs = Format::kI8, .rhs = Format::kI8});
+  kinds.push_back({.lhs = Format::kU8, .rhs = Format::kI8});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI8});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI8, .channel_scales = true});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kU4, .block = 32, .scale = Format::kBf16});
+  kinds.push_back(
+      {.lhs = Format::kI8d, .rhs = Format::kU4, .block = 64, .scale = Format::kF32, .zero_point = Format::kU8});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_0, .scale = Format::kF16});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
+  std::set<const GemmKernel*> reached;
+  for (const char* cpu : {"generic", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+    const SelectOptions options = On(cpu);
+    for (GemmProblem p : kinds) {
+      for (size_t n : {16, 32, 48, 64, 256, 4096}) {
+        for (size_t k : {64, 1024}) {
+          p.n = n;
+          p.k = k;
+          for (size_t expected : {0, 1, 1024}) {
+            p.expected_m = expected;
+            const Result<LayoutChoice> layout = SelectLayout(p, options);
+            if (!layout.ok()) continue;
+            const std::vector<const GemmKernel*> rows = EligibleRows(p, options, *layout);
+            for (size_t m : {1, 2, 4, 8, 16, 128, 1024}) {
+              reached.insert(SelectRow(rows, p, options.cpu, layout->layout, m));
+            }
+          }
+        }
+      }
+    }
+  }
+  for (const auto* list : ukernel::AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& row = list->rows[i];
+      EXPECT_TRUE(row.only_forced || reached.count(&row)) << ukernel::Name(row).text << " is never selected";
+    }
+  }
+}
+
+TEST(Select, NamesLayouts) {
+  EXPECT_EQ(LayoutName(ukernel::kF32x16), "f32 [N/16][K][16]");
+  EXPECT_EQ(LayoutName(ukernel::kI8x16), "i8 [N/16][K/4][16][4], sums");
+  EXPECT_EQ(LayoutName(ukernel::Blocks4x16(Format::kBf16)), "qb4w [N/16][K/8][16][8] bf16 scales, sums");
+  EXPECT_EQ(LayoutName(ukernel::kF32Sme), "f32 [N/2v][K][2v]");
+}
+
+}  // namespace
+}  // namespace quern::kernels

@@ -1,0 +1,80 @@
+// Every peak loop that this host can run, or emulate, computes what it says: the sums depend on data and steps.
+#include "ukernel/peak.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "base/cpu.h"
+
+namespace quern::ukernel {
+namespace {
+
+struct Data {
+  alignas(64) uint8_t bytes[kPeakDataBytes];
+  explicit Data(uint32_t seed) {
+    std::mt19937 random(seed);
+    for (uint8_t& x : bytes) x = static_cast<uint8_t>(random());
+  }
+};
+
+TEST(PeakRows, DependOnDataAndSteps) {
+  const Data first(1), second(2);
+  int run = 0;
+  for (auto lists : {AllPeakKernels(), EmulatedPeakKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        const PeakKernel& row = list->rows[i];
+        if (!row.run || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+        SCOPED_TRACE(std::string(row.engine) + " " + row.isa.name);
+        ++run;
+        EXPECT_GT(row.operations, 0);
+        EXPECT_EQ(row.run(3, first.bytes), row.run(3, first.bytes));
+        EXPECT_NE(row.run(3, first.bytes), row.run(3, second.bytes));
+        EXPECT_NE(row.run(3, first.bytes), row.run(4, first.bytes));
+      }
+    }
+  }
+  EXPECT_GE(run, 2);  // the portable loop and one of the host's own
+}
+
+// Six tiles hold the same sums: word (m, n) is the product of row m of the first operand, 64 bytes, with column n of
+// the second, whose rows hold 4 bytes of each column.
+TEST(PeakRows, AmxMultipliesTiles) {
+  const Data data(3);
+  const size_t steps = 5;
+  int run = 0;
+  for (auto lists : {AllPeakKernels(), EmulatedPeakKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        const PeakKernel& row = list->rows[i];
+        if (!row.run || row.engine != std::string("amx") || row.unit != std::string("GOP/s")) continue;
+        if (!IsaRunsOn(row.isa, HostCpu().facts())) continue;
+        ++run;
+        EXPECT_EQ(row.operations, 6 * 2.0 * 16 * 16 * 64);
+        uint64_t expected = 0;
+        for (int m = 0; m < 16; ++m) {
+          for (int n = 0; n < 16; ++n) {
+            int32_t sum = 0;
+            for (int k = 0; k < 64; ++k) {
+              sum += static_cast<int8_t>(data.bytes[64 * m + k]) *
+                     static_cast<int8_t>(data.bytes[1024 + 64 * (k / 4) + 4 * n + k % 4]);
+            }
+            expected += 6 * uint64_t{static_cast<uint32_t>(sum * static_cast<int32_t>(steps))};
+          }
+        }
+        EXPECT_EQ(row.run(steps, data.bytes), expected);
+      }
+    }
+  }
+#if defined(__x86_64__)
+  EXPECT_GE(run, 1);
+#else
+  if (!run) GTEST_SKIP() << "AMX is x86-64 only";
+#endif
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -579,7 +579,7 @@ class Tests:
         return target.name, status, log
 
 
-STAGES = ["lint", "release", "row", "compare", "models", "x86", "install", "python", "asan", "tsan", "arm", "gcc", "fuzz"]
+STAGES = "lint release row compare models x86 install python asan tsan arm gcc fuzz".split()
 NOT_BY_DEFAULT = {"gcc", "fuzz"}
 
 

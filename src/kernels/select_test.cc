@@ -141,7 +141,7 @@ TEST(Select, ReachesEveryRow) {
   for (const char* cpu : {"generic", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
-      for (size_t n : {16, 32, 48, 64, 256, 4096}) {
+      for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {
         for (size_t k : {64, 1024}) {
           p.n = n;
           p.k = k;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -20,10 +21,13 @@ std::mt19937& Random() {
   return random;
 }
 
-// Each test draws from the same start, whichever tests ran before it in this process.
+// Each test draws from the same start, whichever tests ran before it in this process; QUERN_TEST_SEED names another one.
 class CpuOps : public testing::Test {
  protected:
-  void SetUp() override { Random().seed(20240607); }
+  void SetUp() override {
+    const char* seed = std::getenv("QUERN_TEST_SEED");
+    Random().seed(seed ? static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)) : 20240607);
+  }
 };
 
 int64_t Draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(Random()); }

@@ -79,9 +79,9 @@ class LayerNormKernel final : public CpuKernel {
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
-    if (shape.num_elements() == 0) return NothingToDo();
     const int axis = NormalizedAxis(axis_, shape.rank());
     const int64_t rows = shape.num_elements(0, axis), count = shape.num_elements(axis, shape.rank());
+    if (rows == 0) return NothingToDo();  // rows without elements still have a mean: NaN
     const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
     const auto wanted = [&](size_t i) { return i < context.outputs.size() && context.outputs[i].present(); };
     return MakeStep([=, row = row_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = given(1),

@@ -6,8 +6,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "${1:-$here/../.tools/arm64-root}")
 packages=(libc6 libc6-dev linux-libc-dev libcrypt1 libgcc-s1 libgcc-12-dev libstdc++6 libstdc++-12-dev
-  libclang-rt-19-dev libhwy1 libhwy-dev libspdlog1.10 libspdlog-dev libfmt9 libfmt-dev
-  libgtest-dev libgmock-dev libbenchmark1debian libbenchmark-dev libstb0 libstb-dev libprotozero-dev)
+  libclang-rt-19-dev libgtest-dev libgmock-dev libbenchmark1debian libbenchmark-dev libstb0 libstb-dev libprotozero-dev)
 all=(nlohmann-json3-dev libcli11-dev googletest)  # Architecture: all
 want="${packages[*]} ${all[*]}"
 if [ "$(cat "$out/.packages" 2>/dev/null)" = "$want" ]; then

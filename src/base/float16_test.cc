@@ -52,6 +52,25 @@ TEST(Float16, NanStaysNan) {
   }
 }
 
+TEST(BFloat16, EveryPatternIsItsValue) {
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    const unsigned exponent = (bits >> 7) & 255, mantissa = bits & 127;
+    const double sign = bits & 0x8000 ? -1 : 1;
+    const float got = Bf16BitsToF32(static_cast<uint16_t>(bits));
+    if (exponent == 255) {
+      EXPECT_EQ(std::isnan(got), mantissa != 0) << bits;
+      if (!mantissa) {
+        EXPECT_EQ(got, sign * std::numeric_limits<double>::infinity());
+      }
+    } else {
+      const double want =
+          exponent ? std::ldexp(128.0 + mantissa, static_cast<int>(exponent) - 134) : std::ldexp(mantissa, -133);
+      EXPECT_EQ(got, sign * want) << bits;
+      EXPECT_EQ(F32ToBf16Bits(got), bits) << bits;
+    }
+  }
+}
+
 TEST(BFloat16, RoundsToNearestEven) {
   for (unsigned bits = 0; bits < 0x7f7f; ++bits) {
     const double low = Bf16BitsToF32(static_cast<uint16_t>(bits));

@@ -1,15 +1,21 @@
 #include "tensor/arena_plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <vector>
 
 namespace quern {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kPage = 4096;
+constexpr size_t kPage = 64 * kAlignment;  // one bit per line of a page below
 
 size_t RoundUp(size_t x, size_t to) { return (x + to - 1) / to * to; }
+// What a buffer takes; an empty one has an address of its own too.
+size_t TakenBytes(const ArenaBuffer& b) { return RoundUp(std::max<size_t>(b.bytes, 1), kAlignment); }
+bool Meet(const ArenaBuffer& a, const ArenaBuffer& b) { return a.first <= b.last && b.first <= a.last; }
+int PageLine(size_t offset) { return static_cast<int>(offset / kAlignment % 64); }
 
 }  // namespace
 
@@ -21,22 +27,28 @@ size_t PlanArena(std::span<ArenaBuffer> buffers) {
   });
   std::vector<size_t> placed;  // by offset
   size_t total = 0;
-  size_t stagger = 0;
   for (size_t i : order) {
     ArenaBuffer& b = buffers[i];
-    const size_t bytes = RoundUp(std::max<size_t>(b.bytes, 1), kAlignment);
-    // Eight distinct cache lines within a page are enough to keep neighbours apart.
-    const size_t skew = b.bytes >= kPage ? kAlignment * (1 + stagger++ % 8) : 0;
+    const size_t bytes = TakenBytes(b);
+    // Lines of a page where this buffer must not start: the first, and those where its large neighbours in time do.
+    uint64_t lines = 0;
+    if (b.bytes >= kPage) {
+      lines = 1;
+      for (size_t j : placed) {
+        if (buffers[j].bytes >= kPage && Meet(buffers[j], b)) lines |= uint64_t{1} << PageLine(buffers[j].offset);
+      }
+      if (lines == ~uint64_t{0}) lines = 1;
+    }
     auto start_at = [&](size_t from) {
       const size_t at = RoundUp(from, kAlignment);
-      return skew != 0 && at % kPage == 0 ? at + skew : at;
+      return at + kAlignment * static_cast<size_t>(std::countr_one(std::rotr(lines, PageLine(at))));
     };
     size_t at = start_at(0);
     for (size_t j : placed) {
       const ArenaBuffer& o = buffers[j];
-      if (o.last < b.first || b.last < o.first) continue;
+      if (!Meet(o, b)) continue;
       if (at + bytes <= o.offset) break;
-      at = std::max(at, start_at(o.offset + RoundUp(std::max<size_t>(o.bytes, 1), kAlignment)));
+      at = std::max(at, start_at(o.offset + TakenBytes(o)));
     }
     b.offset = at;
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,

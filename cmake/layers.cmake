@@ -12,9 +12,11 @@ foreach(_row IN LISTS _rows)
   endif()
 endforeach()
 
-# Makes roots/<folder>: a link to the folder and to each folder of a lower layer.
+# Makes roots/<folder> anew (a permission taken from layers.txt must not stay): a link to the folder and to each folder
+# of a lower layer.
 function(quern_include_root folder)
   set(root ${QUERN_ROOTS}/${folder})
+  file(REMOVE_RECURSE ${root})
   file(MAKE_DIRECTORY ${root})
   foreach(other IN LISTS QUERN_FOLDERS)
     if(folder STREQUAL "ukernel" AND NOT other STREQUAL "ukernel")
@@ -53,7 +55,13 @@ function(quern_folder folder)
     set(sources ${all})
     list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
   endif()
-  add_library(quern_${folder} STATIC ${sources})
+  # A path that climbs out of the folder would pass by the include root.
+  set(checked ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${dir}/*.h ${dir}/*.inc)
+  add_custom_command(OUTPUT ${checked} DEPENDS ${all} ${headers} ${PROJECT_SOURCE_DIR}/cmake/check_includes.cmake
+                     COMMAND ${CMAKE_COMMAND} -D FOLDER=${dir} -D STAMP=${checked}
+                             -P ${PROJECT_SOURCE_DIR}/cmake/check_includes.cmake VERBATIM)
+  add_library(quern_${folder} STATIC ${sources} ${checked})
   target_include_directories(quern_${folder} BEFORE PRIVATE ${QUERN_ROOT})
   target_include_directories(quern_${folder} PRIVATE ${PROJECT_SOURCE_DIR}/include)
   foreach(other IN LISTS QUERN_FOLDERS)
@@ -67,6 +75,7 @@ function(quern_folder folder)
     target_include_directories(${folder}_test BEFORE PRIVATE ${QUERN_ROOTS}/tests-${folder} ${QUERN_ROOT})
     target_include_directories(${folder}_test PRIVATE ${PROJECT_SOURCE_DIR}/include)
     if(folder STREQUAL "ukernel")  # tests of micro-kernels may use all of base
+      file(REMOVE_RECURSE ${QUERN_ROOTS}/tests-${folder})
       file(MAKE_DIRECTORY ${QUERN_ROOTS}/tests-${folder})
       file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/base ${QUERN_ROOTS}/tests-${folder}/base SYMBOLIC)
     endif()

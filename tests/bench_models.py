@@ -4,11 +4,12 @@
     bench_models.py OUT [NAME...] [--shared FOLDER]
 
 NAME is `digits` and `digits_qdq` (shipped in models/) or a skeleton of FOLDER/bench/skeletons, which the
-materialize.py beside it fills with seeded weights; without a FOLDER only the shipped ones are made. A folder that is
-there already is kept. OUT/tolerance.json has the allowed differences, relative to the largest expected value.
+materialize.py beside it fills with seeded weights; without a FOLDER only the shipped ones are made. A folder that was
+made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences, relative to the largest expected value.
 """
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import pathlib
@@ -23,6 +24,14 @@ from graph_builder import write_folder  # noqa: E402
 
 TOLERANCE = {"digits_qdq": 0.02}  # a quantized value may round the other way; the rest is float32
 DEFAULT_TOLERANCE = 1e-4
+
+
+def stamp_of(*files):
+    """Changes with the content of the files, of the scripts here, and with what computes the expected results."""
+    digest = hashlib.sha256()
+    for path in (*files, ROOT / "scripts/requirements.txt", ROOT / "tests/conformance/graph_builder.py", __file__):
+        digest.update(hashlib.sha256(pathlib.Path(path).read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def shipped(name):
@@ -48,17 +57,19 @@ def main():
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     for name in args.names:
-        folder = args.out / name
-        if (folder / "complete").exists():
-            continue
-        if (ROOT / "models" / f"{name}.onnx").exists():
-            model, feeds = shipped(name)
+        folder, stamp = args.out / name, args.out / name / "complete"
+        model = ROOT / "models" / f"{name}.onnx"
+        if model.exists():
+            made_of = [model, ROOT / "models/heldout_images.npy"]
         elif args.shared:
-            model, feeds = materialized(name, args.shared)
+            made_of = [args.shared / "bench/skeletons" / f"{name}.onnx", args.shared / "bench/materialize.py"]
         else:
             parser.error(f"{name} is not shipped, and there is no --shared folder")
-        write_folder(folder, model, feeds)
-        (folder / "complete").touch()
+        content = stamp_of(*made_of)
+        if stamp.exists() and stamp.read_text() == content:
+            continue
+        write_folder(folder, *(shipped(name) if model.exists() else materialized(name, args.shared)))
+        stamp.write_text(content)
         print(f"wrote {folder}")
     tolerances = {p.name: TOLERANCE.get(p.name, DEFAULT_TOLERANCE) for p in sorted(args.out.iterdir()) if p.is_dir()}
     (args.out / "tolerance.json").write_text(json.dumps(tolerances, indent=1) + "\n")

@@ -20,11 +20,11 @@ from onnx import TensorProto, helper, numpy_helper
 KINDS = {}
 
 
-def kind(tolerance=1e-4, default=True):
+def kind(tolerance=1e-4):
     """Registers a function Builder -> list of feeds; `tolerance` is relative to the largest expected value."""
 
     def add(function):
-        KINDS[function.__name__] = (function, tolerance, default)
+        KINDS[function.__name__] = (function, tolerance)
         return function
 
     return add
@@ -462,37 +462,49 @@ def qdq_matmul(b):
     return [{"x": b.normal(m, k)} for m in (1, 6)]
 
 
-@kind(tolerance=1e-3, default=False)
-def matmul_nbits(b):
-    """4-bit weights in blocks along K (com.microsoft), with and without zero points."""
-    k, n, block = 32 * int(b.rng.integers(1, 9)), int(b.rng.integers(5, 60)), b.pick(16, 32, 64)
-    blocks = -(-k // block)
+def weights_in_blocks(b, accuracy, *block_sizes):
+    """MatMulNBits of com.microsoft: 4-bit weights in blocks along K, one with zero points and a bias, one without."""
+    k = 64 * int(b.rng.integers(1, 5))
     b.input("x", ["m", k])
-    weight = b.const(b.rng.integers(0, 256, (n, blocks, block // 2)).astype(np.uint8))
-    scale = b.const((b.rng.random(n * blocks) / (8 * np.sqrt(k)) + 0.001).astype(np.float32))
-    zero = [b.const(b.rng.integers(0, 256, n * -(-blocks // 2)).astype(np.uint8))] if b.rng.random() < 0.5 else []
-    b.output(
-        b.op("MatMulNBits", "x", weight, scale, *zero, domain="com.microsoft", K=k, N=n, bits=4, block_size=block),
-        rank=2,
-    )
-    return [{"x": b.normal(m, k)} for m in (1, 5)]
+    for has_zeros in (True, False):
+        n, block = int(b.rng.integers(5, 60)), b.pick(*block_sizes)
+        blocks = k // block
+        weight = b.const(b.rng.integers(0, 256, (n, blocks, block // 2)).astype(np.uint8))
+        scale = b.const((b.rng.random(n * blocks) / (8 * np.sqrt(k)) + 0.001).astype(np.float32))
+        rest = [b.const(b.rng.integers(0, 256, n * -(-blocks // 2)).astype(np.uint8)), "", b.bias(n)]
+        attributes = {"K": k, "N": n, "bits": 4, "block_size": block, "accuracy_level": accuracy}
+        inputs = ["x", weight, scale, *(rest if has_zeros else [])]
+        b.output(b.op("MatMulNBits", *inputs, domain="com.microsoft", **attributes), rank=2)
+    return [{"x": b.normal(m, k)} for m in (1, 5, 33)]
+
+
+@kind()
+def matmul_nbits(b):
+    """4-bit weights in blocks along K (com.microsoft), rows in float32."""
+    return weights_in_blocks(b, b.pick(0, 1), 16, 32, 64)
+
+
+@kind(tolerance=0.03)
+def matmul_nbits_int8(b):
+    """4-bit weights in blocks along K (com.microsoft), rows quantized to int8: each engine's own rounding."""
+    return weights_in_blocks(b, 4, 32, 64)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=pathlib.Path("generated"))
     parser.add_argument("--seeds", type=int, default=3, help="graphs per kind")
-    parser.add_argument("--kinds", help="comma-separated; default: all but those that need more than ai.onnx")
+    parser.add_argument("--kinds", help="comma-separated; default: all")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
     if args.list:
-        for name, (function, _, default) in KINDS.items():
-            print(f"{name:18}{'' if default else '(not by default) '}{function.__doc__}")
+        for name, (function, _) in KINDS.items():
+            print(f"{name:18}{function.__doc__}")
         return
-    names = args.kinds.split(",") if args.kinds else [k for k, v in KINDS.items() if v[2]]
+    names = args.kinds.split(",") if args.kinds else list(KINDS)
     tolerances = {}
     for name in names:
-        function, tolerance, _ = KINDS[name]
+        function, tolerance = KINDS[name]
         for seed in range(args.seeds):
             builder = Builder(zlib.crc32(f"{name}/{seed}".encode()))
             feeds = function(builder)

@@ -386,7 +386,7 @@ Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileC
   if (const GraphValue* z = node.input(3)) {
     c.problem.zero_point = Format::kU8;
     source.zero_points = z->constant()->tensor().raw_data();
-    source.zero_point_format = Format::kU8;
+    source.zero_point_format = Format::kU4;
     source.zero_point_n_stride = (blocks + 1) / 2;
   }
   if (const GraphValue* bias = node.input(5)) {

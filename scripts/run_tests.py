@@ -8,23 +8,13 @@ line is `N passed, N failed, N skipped`, summed over GoogleTest cases, Python te
 import argparse
 import concurrent.futures
 import json
-import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
-LOGS = BUILD / "test-logs"
-TOOLS = ROOT / ".tools"
-PYTHON = TOOLS / "venv/bin/python"
-QEMU = TOOLS / "qemu/usr/bin/qemu-aarch64"
-ARM64_ROOT = TOOLS / "arm64-root"
-CORES = len(os.sched_getaffinity(0))
+from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, Runner
 
 # Models of ../shared/models that must agree with the expected results.
 MODELS = """mnist_8 mnist_burn mnist_mlir super_resolution_10 nhwc_conv_clip_relu residual_block mobilenet_v2_0.35_128
@@ -37,225 +27,22 @@ SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobi
 BENCH_MODELS = ["mobilenet_v2"]
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
 CPUS = ["native", "haswell", "generic"]
-# Streaming vector lengths in bits; without FA64, and once without SVE, as some cores are.
-SME_CPUS = [
-    "max,sve=off,sme_fa64=off,sme512=on",
-    "max,sme_fa64=off,sme128=on",
-    "max,sme_fa64=off,sme512=on",
-]
+# Emulated CPU -> its streaming vector length in bits; without FA64, and once without SVE, as some cores are.
+SME_CPUS = {
+    "max,sme_fa64=off,sme128=on": 128,
+    "max,sme_fa64=off,sme256=on": 256,
+    "max,sme_fa64=off,sme512=on": 512,
+    "max,sve=off,sme_fa64=off,sme512=on": 512,
+}
+PRODUCTS = {"MatMul", "Gemm", "Conv"}
 
 
-class Report:
-    """Counts of the whole run; `lines` of what was left out or failed, for the end."""
-
-    def __init__(self):
-        self.passed = self.failed = self.skipped = 0
-        self.notes, self.failures = [], []
-
-    def add(self, suite, passed=0, failed=0, skipped=0, log=None):
-        passed, failed = int(passed), int(failed)  # a single check is a bool
-        self.passed += passed
-        self.failed += failed
-        self.skipped += skipped
-        counts = [f"{passed} passed"] + [f"{n} {what}" for n, what in ((failed, "failed"), (skipped, "skipped")) if n]
-        print(f"  {suite}: {', '.join(counts)}", flush=True)
-        if failed:
-            self.failures.append(suite)
-            if log and pathlib.Path(log).exists():
-                tail = pathlib.Path(log).read_text(errors="replace").splitlines()
-                marked = [line for line in tail if re.search(r"FAIL|error|Error|^fail|^unsupported|SUMMARY", line)][:15]
-                for line in marked + ["..."] + tail[-25:]:
-                    print("    |", line[:240])
-                print(f"    | (all of it: {pathlib.Path(log).relative_to(ROOT)})", flush=True)
-
-    def skip(self, suite, reason, count=1):
-        self.skipped += count
-        self.notes.append(f"{suite}: {reason}")
-        print(f"  {suite}: left out, {reason}", flush=True)
-
-
-class Tests:
-    def __init__(self, args):
-        self.args = args
-        self.report = Report()
-        self.built = {}
-        shared = pathlib.Path(os.environ.get("QUERN_SHARED") or ROOT.parent / "shared").resolve()
-        self.shared = shared if (shared / "models").is_dir() else None
-        if os.environ.get("QUERN_SHARED") and not self.shared:
-            sys.exit(f"error: QUERN_SHARED={os.environ['QUERN_SHARED']} has no folder models")
-        self.environment = dict(os.environ)
-        self.environment.pop("QUERN_CPU", None)
-        # With ccache, a clone in another folder finds what an earlier one compiled.
-        self.environment |= {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
-        if self.shared:
-            self.environment["QUERN_SHARED"] = str(self.shared)
-        if args.full:
-            self.environment["QUERN_TEST_FULL"] = "1"
-
-    # ---- running things
-
-    def run(self, name, command, env=None, cwd=ROOT, timeout=None):
-        """Runs a command with its output in a log; returns (exit status, log)."""
-        log = LOGS / (re.sub(r"[^\w.,=-]+", "_", name) + ".log")
-        with open(log, "w") as file:
-            print("$", " ".join(map(str, command)), file=file, flush=True)
-            try:
-                result = subprocess.run(
-                    [str(c) for c in command],
-                    cwd=cwd,
-                    env=self.environment | (env or {}),
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    timeout=timeout,
-                )
-                return result.returncode, log
-            except (OSError, subprocess.TimeoutExpired) as error:
-                print(error, file=file)
-                return 127, log
-
-    def check(self, name, command, **more):
-        """One check: the command succeeds."""
-        status, log = self.run(name, command, **more)
-        self.report.add(name, passed=status == 0, failed=status != 0, log=log)
-        return status == 0
-
-    def build(self, preset, targets=()):
-        """Configures and builds a preset; a failure is one failed check. Returns its folder, or None."""
-        key = (preset, tuple(targets))
-        if key not in self.built:
-            start = time.time()
-            folder = BUILD / preset
-            status, log = self.run(f"configure-{preset}", ["cmake", "--preset", preset])
-            if status == 0:
-                wanted = [t for t in targets if t in self.target_names(folder)]
-                goal = ["--target", *wanted] if targets else []
-                status, log = self.run(f"build-{preset}", ["cmake", "--build", folder, "-j", CORES, *goal])
-            self.report.add(
-                f"build {preset} ({time.time() - start:.0f} s)", passed=status == 0, failed=status != 0, log=log
-            )
-            self.built[key] = folder if status == 0 else None
-        return self.built[key]
-
-    @staticmethod
-    def target_names(folder):
-        listed = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], capture_output=True, text=True)
-        return {line.partition(":")[0] for line in listed.stdout.splitlines()}
-
-    def ctest(
-        self, preset, folder, pick=lambda name: True, env=None, shards=1, gtest_filter=None, emulator=None, suffix=""
-    ):
-        """Runs the tests that ctest knows in `folder`, as many at once as there are cores, and counts their cases."""
-        listed = subprocess.run(["ctest", "--show-only=json-v1"], cwd=folder, capture_output=True, text=True)
-        jobs = []
-        for test in json.loads(listed.stdout)["tests"]:
-            if not pick(test["name"]) or "command" not in test:
-                continue
-            command = list(test["command"])
-            properties = {p["name"]: p["value"] for p in test.get("properties", [])}
-            if emulator and command[0] == str(QEMU):
-                command[command.index("-cpu") + 1] = emulator
-            if not pathlib.Path(command[0]).exists():
-                continue
-            extra = dict(e.partition("=")[::2] for e in properties.get("ENVIRONMENT", []))
-            parts = shards if test["name"].endswith("_test") else 1  # only GoogleTest programs can be split
-            for shard in range(parts):
-                more = extra | (env or {})
-                if parts > 1:
-                    more |= {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(shard)}
-                if gtest_filter:
-                    more["GTEST_FILTER"] = gtest_filter
-                jobs.append((test["name"], shard, command, more, properties))
-        if not jobs:
-            self.report.add(f"{preset} unit tests{suffix}", failed=1)
-            return
-        alone = [j for j in jobs if j[4].get("RUN_SERIAL")]
-        with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-            results = list(pool.map(lambda j: self.run_unit(preset, suffix, *j), [j for j in jobs if j not in alone]))
-        results += [self.run_unit(preset, suffix, *j) for j in alone]
-        merged = {}
-        for name, counts, log in results:
-            entry = merged.setdefault(name, [0, 0, 0, log])
-            for i in range(3):
-                entry[i] += counts[i]
-            if counts[1]:
-                entry[3] = log
-        for name, (passed, failed, skipped, log) in merged.items():
-            if passed + failed + skipped or not gtest_filter:
-                self.report.add(f"{preset} {name}{suffix}", passed, failed, skipped, log)
-        if gtest_filter and not any(sum(m[:3]) for m in merged.values()):
-            self.report.add(f"{preset} {gtest_filter}{suffix}: no test matches", failed=1)
-
-    def run_unit(self, preset, suffix, name, shard, command, env, properties):
-        """Runs one test program (or one shard); returns (name, (passed, failed, skipped), log)."""
-        tag = re.sub(r"[^\w.,=-]+", "_", f"{preset}-{name}{suffix}-{shard}")
-        document = LOGS / f"{tag}.json"
-        document.unlink(missing_ok=True)
-        status, log = self.run(
-            tag, command, env={"GTEST_OUTPUT": f"json:{document}"} | env, cwd=properties.get("WORKING_DIRECTORY", BUILD)
-        )
-        if not document.exists():  # no GoogleTest, or it died
-            skipped = status != 0 and status == properties.get("SKIP_RETURN_CODE")
-            return name, (int(status == 0), int(status != 0 and not skipped), int(skipped)), log
-        passed = failed = skipped = 0
-        for suite in json.loads(document.read_text())["testsuites"]:
-            for case in suite["testsuite"]:
-                if case.get("status") != "RUN":
-                    continue
-                if case.get("failures"):
-                    failed += 1
-                elif case.get("result") == "SKIPPED":
-                    skipped += 1
-                else:
-                    passed += 1
-        if status != 0 and not failed:  # a sanitizer's report at exit
-            failed = 1
-        return name, (passed, failed, skipped), log
-
-    def pytest(self, suite, python, arguments, **more):
-        document = LOGS / f"{suite}.xml"
-        document.unlink(missing_ok=True)
-        status, log = self.run(suite, [python, "-m", "pytest", "-q", f"--junitxml={document}", *arguments], **more)
-        if not document.exists():
-            self.report.add(suite, failed=1, log=log)
-            return
-        counts = xml.etree.ElementTree.parse(document).getroot().find("testsuite").attrib
-        failed = int(counts["failures"]) + int(counts["errors"])
-        skipped = int(counts["skipped"])
-        failed = failed or int(status != 0)
-        self.report.add(suite, int(counts["tests"]) - failed - skipped, failed, skipped, log)
-
-    @staticmethod
-    def command(folder):
-        """The quern command in a build folder, or None."""
-        for place in ("tools/quern", "bin/quern", "quern", "tools/quern/quern"):
-            if (folder / place).is_file():
-                return folder / place
-        return None
-
-    def verify(self, suite, quern, folders, tolerance, options=(), emulator=(), env=None, expected=None):
-        """`quern verify` over folders; `expected`: how many folders must be counted."""
-        if not quern:
-            self.report.add(f"{suite}: the command quern is not there", failed=1)
-            return
-        command = [*emulator, quern, "verify", *folders, "--rtol", "0", "--tolerance", tolerance, *options]
-        status, log = self.run(suite, command, env=env)
-        match = re.findall(r"^(\d+) passed, (\d+) failed(.*)$", log.read_text(errors="replace"), re.M)
-        if not match:
-            self.report.add(suite, failed=1, log=log)
-            return
-        passed, failed = int(match[-1][0]), int(match[-1][1])
-        failed += sum(int(n) for n in re.findall(r"(\d+) (?:unsupported|errors?)\b", match[-1][2]))
-        skipped = sum(int(n) for n in re.findall(r"(\d+) (?:known|skipped)", match[-1][2]))
-        failed = failed or int(status != 0 or (expected is not None and passed < expected))
-        self.report.add(suite, passed, failed, skipped, log)
-
-    # ---- material
-
+class Tests(Runner):
     def generated(self, seeds=3):
         """Seeded graphs with onnxruntime's results, and the shipped models; returns the folder, or None."""
         out = BUILD / "generated"
         if not (out / "tolerance.json").exists() or "generated" not in self.built:
+            shutil.rmtree(out / "graphs", ignore_errors=True)  # those of other seeds
             script = ROOT / "tests/conformance/generate_graphs.py"
             seeds = 20 if self.args.full else seeds
             done = self.check("generate graphs", [PYTHON, script, out / "graphs", "--seeds", seeds])
@@ -282,9 +69,19 @@ class Tests:
         self.report.add("lint", counts[0], counts[1] or int(status != 0 and not counts[1]), log=log)
 
     def stage_release(self):
-        """release build of everything, unit tests, symbols of the kernel objects"""
-        if folder := self.build("release"):
-            self.ctest("release", folder)
+        """release build of everything, unit tests, symbols of the kernel objects, the benchmarks start"""
+        folder = self.build("release")
+        if not folder:
+            return
+        self.ctest("release", folder)
+        for program, one in (
+            ("parallel/parallel_bench", "EmptyRegion/"),
+            ("ukernel/ukernel_bench", "gemm_f32_f32_f32_.*_portable/tile"),
+        ):
+            options = ["--benchmark_min_time=0.01", f"--benchmark_filter={one}"]
+            self.check_output(program, [folder / "src" / program, *options], r"^\S+/\S+ +[\d.]+ ns")
+        shape = ["--rounds", 1, "--seconds", 0.01, "64x64x64"]
+        self.check_output("quern_gemm_bench", [folder / "src/kernels/quern_gemm_bench", *shape], r"GFLOP/s of")
 
     def stage_arm(self):
         """aarch64 build: kernel tests and small models under the emulator"""
@@ -293,12 +90,13 @@ class Tests:
             return
         pick = (lambda name: True) if self.args.full else (lambda name: re.match(r"(base|ukernel|kernels)_test", name))
         self.ctest("aarch64", folder, pick, shards=CORES)
-        for cpu in SME_CPUS:
+        for cpu, bits in SME_CPUS.items():
             self.ctest(
                 "aarch64",
                 folder,
                 lambda name: re.match(r"(ukernel|kernels)_test", name),
-                gtest_filter="*Sme*:*sme*",
+                env={"QUERN_EXPECT_SVL": str(bits)},  # the tests of rows fail where the length is another one
+                gtest_filter="*sme*:*Sme*:*2vx*",  # 2vx: rows beside SME's that share its tile of two vectors
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
             )
@@ -355,6 +153,8 @@ class Tests:
                     self.shared / "models/tolerance.json",
                     emulator=emulator,
                 )
+            else:
+                self.report.skip(f"mnist_8 on {cpu}", "no ../shared (or QUERN_SHARED)")
 
     def stage_compare(self):
         """seeded generated graphs and the shipped models against onnxruntime's results, on several CPUs"""
@@ -409,6 +209,36 @@ class Tests:
                     ["--threads", threads],
                     expected=len(names),
                 )
+            for name in names:
+                self.check_claims(name, self.command(folder), out / name / "model.onnx")
+            self.check_plan("mobilenet_v2", self.command(folder), out / "mobilenet_v2/model.onnx")
+
+    def inspect(self, quern, model, stage):
+        """The document of `quern inspect --stage`; raises where there is none."""
+        command = [quern, "inspect", model, "--stage", stage, "--json", "--threads", "1"]
+        listed = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=True)
+        return json.loads(listed.stdout)[stage]
+
+    def check_claims(self, name, quern, model):
+        """No product of the model runs on the reference provider."""
+        products = [n for n in self.inspect(quern, model, "partition")["nodes"] if n["op"] in PRODUCTS]
+        left = [f"{n['name']} ({n['op']}): {n['rejections']}" for n in products if n["provider"] == "reference"]
+        self.finding(f"{name}: {len(products)} products, none on reference", products and not left, left)
+
+    def check_plan(self, name, quern, model):
+        """At most two transposes at run time; no convolution has room for a matrix of its patches."""
+        steps = [step for cluster in self.inspect(quern, model, "plan")["steps"] for step in cluster["steps"]]
+        transposes = [s["output"] for s in steps if s["op"] == "Transpose"]
+        self.finding(f"{name}: at most two run-time transposes", len(transposes) <= 2, transposes)
+        # A depthwise kernel makes no product. The others say theirs, "for MxNxK": im2col would hold M x K floats.
+        found, wide = 0, []
+        for s in steps:
+            if s["op"] == "Conv" and not s["kernel"].startswith("dwconv"):
+                m, _, k = map(int, re.search(r"for (\d+)x(\d+)x(\d+)", s["why"]).groups())
+                found += 1
+                if s["scratch_bytes"] >= 4 * m * k:
+                    wide.append(f"{s['node']}: {s['scratch_bytes']} bytes of scratch, product of {m} rows, depth {k}")
+        self.finding(f"{name}: {found} products of convolutions without im2col", found > 0 and not wide, wide)
 
     def stage_asan(self):
         """AddressSanitizer and UndefinedBehaviorSanitizer: unit tests and five models"""
@@ -440,13 +270,13 @@ class Tests:
             self.report.skip("asan models", "no ../shared (or QUERN_SHARED)", len(SANITIZED_MODELS))
 
     def stage_tsan(self):
-        """ThreadSanitizer: executor and sessions"""
-        folder = self.build("tsan", ["parallel_test", "session_test", "api_test"])
+        """ThreadSanitizer: executor, sessions, an external provider"""
+        folder = self.build("tsan", ["parallel_test", "session_test", "api_test", "external_provider_test"])
         if folder:
             self.ctest(
                 "tsan",
                 folder,
-                lambda name: re.match(r"(parallel|session|api)_test", name),
+                lambda name: re.match(r"(parallel|session|api|external_provider)_test", name),
                 env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
             )
 
@@ -542,6 +372,23 @@ class Tests:
         ):
             self.ctest("gcc", folder)
 
+    def stage_gemm(self):
+        """speed of float32 products, one core: at least 80 % of the FMA peak (--full)"""
+        if folder := self.build("release"):
+            for cpu in ("native", "haswell"):
+                bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--min-share", 0.8]
+                self.check(f"512, 1024, 2048 squared, {cpu}", bench)
+
+    def stage_isas(self):
+        """a build that leaves instruction sets out: library and kernel tests (--full)"""
+        folder = BUILD / "few-isas"
+        configure = ["cmake", "--preset", "release", "-B", folder, "-DQUERN_DISABLED_ISAS=avx512;amxbf16"]
+        targets = ["--target", "quern_shared", "kernels_test"]
+        if self.check("configure without avx512 and amxbf16", configure) and self.check(
+            "build without avx512 and amxbf16", ["cmake", "--build", folder, "-j", CORES, *targets]
+        ):
+            self.ctest("few-isas", folder, lambda name: name == "kernels_test")
+
     def stage_fuzz(self):
         """every libFuzzer target for --fuzz SECONDS (--full: 600)"""
         folder = self.build("fuzz")
@@ -579,8 +426,8 @@ class Tests:
         return target.name, status, log
 
 
-STAGES = "lint release row compare models x86 install python asan tsan arm gcc fuzz".split()
-NOT_BY_DEFAULT = {"gcc", "fuzz"}
+STAGES = "lint release row compare models x86 install python asan tsan arm gcc isas gemm fuzz".split()
+NOT_BY_DEFAULT = {"gcc", "isas", "gemm", "fuzz"}
 
 
 def main():
@@ -596,7 +443,9 @@ def main():
     parser.add_argument(
         "--stage", action="append", choices=STAGES, metavar="NAME", help="run this stage only (repeatable)"
     )
-    parser.add_argument("--full", action="store_true", help="everything: exhaustive tests, all models, gcc, fuzzing")
+    parser.add_argument(
+        "--full", action="store_true", help="everything: exhaustive tests, all models, gcc, speed, fuzzing"
+    )
     parser.add_argument(
         "--fuzz", type=int, metavar="SECONDS", help="run every libFuzzer target that long, nothing else"
     )
@@ -621,6 +470,8 @@ def main():
         + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in times)
         + f", together {time.time() - begin:.0f} s"
     )
+    if not args.stage:
+        tests.report.notes += [f"stage {s} (--full)" for s in STAGES if s not in stages]
     for note in tests.report.notes:
         print("left out:", note)
     for failure in tests.report.failures:

@@ -5,7 +5,8 @@
 
 NAME is `digits` and `digits_qdq` (shipped in models/) or a skeleton of FOLDER/bench/skeletons, which the
 materialize.py beside it fills with seeded weights; without a FOLDER only the shipped ones are made. A folder that was
-made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences, relative to the largest expected value.
+made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences, relative to the
+largest expected value.
 """
 
 import argparse

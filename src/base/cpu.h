@@ -48,6 +48,9 @@ struct CpuInfo {
 // Asks the kernel for permission to use AMX tiles, for the whole process, on the first call.
 const CpuInfo& HostCpu();
 
+// The kernel's numbers of the CPUs in the calling thread's affinity mask, ascending; at least one.
+std::vector<int> UsableCpus();
+
 // Why `cpu` lacks a feature: its entry in absent, or "the CPU lacks it", or "a feature of x86-64". Empty if it has it.
 std::string AbsentReason(const CpuInfo& cpu, CpuFeature feature);
 

@@ -1,9 +1,12 @@
-// What this machine's CPU has and the kernel permits: HostCpu() and ReadSysfsCaches().
+// What this machine's CPU has and the kernel permits: HostCpu(), UsableCpus() and ReadSysfsCaches().
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "base/cpu.h"
 
@@ -311,12 +314,35 @@ CacheSet ReadSysfsCaches(const std::string& folder) {
   return set;
 }
 
+std::vector<int> UsableCpus() {
+  std::vector<int> ids;
+  // The set must be at least as large as the kernel's; it says EINVAL when not.
+  for (size_t count = 1024; count <= (size_t{1} << 18); count *= 2) {
+    cpu_set_t* set = CPU_ALLOC(count);
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(count);
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    for (size_t i = 0; known && i < count; ++i) {
+      if (CPU_ISSET_S(i, bytes, set)) ids.push_back(static_cast<int>(i));
+    }
+    CPU_FREE(set);
+    if (known) break;
+  }
+  if (ids.empty()) {
+    const int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    for (int i = 0; i < count; ++i) ids.push_back(i);
+  }
+  return ids;
+}
+
 const CpuInfo& HostCpu() {
   static const CpuInfo host = [] {
     CpuInfo cpu = Detect();
     cpu.name = "native";
     cpu.features = CloseFeatures(cpu.features, &cpu.absent);
-    const CacheSet sysfs = ReadSysfsCaches("/sys/devices/system/cpu/cpu0/cache");
+    // Of a CPU that this process may use: the kinds of cores differ, and CPU 0 may be one of another kind.
+    const std::string first = "cpu" + std::to_string(UsableCpus().front());
+    const CacheSet sysfs = ReadSysfsCaches("/sys/devices/system/cpu/" + first + "/cache");
     // CPUID rounds the number of sharers up to what the numbering allows; sysfs counts CPUs that are there.
     const auto merge = [](CacheInfo* into, const CacheInfo& from) {
       if (into->bytes == 0) *into = from;

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "parallel/region.h"
-#include "parallel/topology.h"
 
 namespace quern {
 namespace {
@@ -101,11 +100,10 @@ struct ThreadPool::Region {
   }
 };
 
-ThreadPool::ThreadPool(const ThreadPoolOptions& options)
+ThreadPool::ThreadPool(const ThreadPoolOptions& options, const Topology& topology)
     : spin_ns_(options.spin_ns < 0 ? kDefaultSpinNs : options.spin_ns) {
-  const int cores = static_cast<int>(UsableCpus().size());
-  const int threads = std::clamp(options.threads > 0 ? options.threads : DefaultThreadCount(), 1, kMaxThreads);
-  if (threads > cores) spin_ns_.store(0, std::memory_order_relaxed);
+  const int threads = std::clamp(options.threads > 0 ? options.threads : topology.default_threads, 1, kMaxThreads);
+  if (threads > topology.running_cpus) spin_ns_.store(0, std::memory_order_relaxed);
   regions_.reserve(kMaxRegions);
   for (int i = 0; i < kMaxRegions && threads > 1; ++i) {
     auto region = std::make_unique<Region>();

@@ -7,22 +7,25 @@
 #include <vector>
 
 #include "parallel/executor.h"
+#include "parallel/topology.h"
 
 namespace quern {
 
 struct ThreadPoolOptions {
-  int threads = 0;           // slots, the caller's included; 0: DefaultThreadCount() of topology.h
+  int threads = 0;           // slots, the caller's included; 0: the topology's default_threads
   int64_t spin_ns = 50'000;  // how long an idle worker looks for work before it sleeps; < 0 means this default
 };
 
 // threads - 1 workers; the calling thread of a region is its first participant. Each region is split statically over
 // its slots; who has finished helps the others. An idle worker spins for spin_ns and then sleeps; with more threads
-// than usable cores nobody spins, because a spinning thread would keep a working one from its core. Regions of several
-// callers run at once and share the workers. The destructor joins the workers; no region may be running then.
+// than CPUs that can run at once (affinity, cgroup quota) nobody spins, because a spinning thread would keep a working
+// one from its core. Regions of several callers run at once and share the workers. The destructor joins the workers; no
+// region may be running then.
 class ThreadPool final : public Executor {
  public:
   // Starts the workers. Where the system refuses some, the pool has fewer: concurrency() tells.
-  explicit ThreadPool(const ThreadPoolOptions& options = {});
+  explicit ThreadPool(const ThreadPoolOptions& options = {}) : ThreadPool(options, HostTopology()) {}
+  ThreadPool(const ThreadPoolOptions& options, const Topology& topology);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

@@ -1,16 +1,11 @@
 #include "parallel/topology.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <set>
-#include <thread>
 #include <utility>
-
-#include "base/cpu.h"
 
 namespace quern {
 namespace {
@@ -172,27 +167,6 @@ std::optional<double> ReadCgroupQuota(const std::string& root) {
   return smallest;
 }
 
-std::vector<int> UsableCpus() {
-  std::vector<int> ids;
-  // The set must be at least as large as the kernel's; it says EINVAL when not.
-  for (size_t count = 1024; count <= (size_t{1} << 18); count *= 2) {
-    cpu_set_t* set = CPU_ALLOC(count);
-    if (!set) break;
-    const size_t bytes = CPU_ALLOC_SIZE(count);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
-    for (size_t i = 0; known && i < count; ++i) {
-      if (CPU_ISSET_S(i, bytes, set)) ids.push_back(static_cast<int>(i));
-    }
-    CPU_FREE(set);
-    if (known) break;
-  }
-  if (ids.empty()) {
-    const int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    for (int i = 0; i < count; ++i) ids.push_back(i);
-  }
-  return ids;
-}
-
 Topology ReadTopology(const TopologySource& source) {
   const std::string devices = source.root + "/sys/devices/";
   Topology t;
@@ -228,10 +202,9 @@ Topology ReadTopology(const TopologySource& source) {
   t.fast_cores = static_cast<int>(fast.size());
   t.sme_units = source.has_sme ? static_cast<int>(clusters.size()) : 0;
   t.quota_cpus = ReadCgroupQuota(source.root).value_or(0);
-  t.default_threads = std::max(1, t.fast_cores);
-  if (t.quota_cpus > 0 && t.quota_cpus < t.default_threads) {
-    t.default_threads = std::max(1, static_cast<int>(std::ceil(t.quota_cpus)));
-  }
+  const int quota = t.quota_cpus > 0 ? static_cast<int>(std::min(std::ceil(t.quota_cpus), 1e6)) : INT32_MAX;
+  t.running_cpus = std::min(static_cast<int>(t.cpus.size()), quota);
+  t.default_threads = std::clamp(t.fast_cores, 1, quota);
   return t;
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpu.h"
+
 namespace quern {
 
 struct LogicalCpu {
@@ -24,6 +26,7 @@ struct Topology {
   int physical_cores = 1;        // distinct cores among cpus
   int fast_cores = 1;            // physical cores with at least half of the fastest one's capacity
   int sme_units = 0;             // a guess: one per cluster of fast cores; 0 without SME
+  int running_cpus = 1;          // how many of cpus can run at once: all, or the quota rounded up if that is less
   int default_threads = 1;       // fast_cores, or the quota rounded up if that is less
 };
 
@@ -39,8 +42,6 @@ Topology ReadTopology(const TopologySource& source);
 // Of this machine, as the calling thread sees it.
 Topology HostTopology();
 
-// Ids in the calling thread's affinity mask; at least one.
-std::vector<int> UsableCpus();
 // default_threads of HostTopology().
 int DefaultThreadCount();
 

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "parallel/thread_pool.h"
+
 namespace quern {
 namespace {
 
@@ -119,25 +121,33 @@ TEST(ReadTopology, SiblingsShareACore) {
   EXPECT_EQ(t.cpus.size(), 8u);
   EXPECT_EQ(t.physical_cores, 4);
   EXPECT_EQ(t.default_threads, 4);
+  EXPECT_EQ(t.running_cpus, 8);
   EXPECT_EQ(t.sme_units, 0);
   t = ReadTopology({.root = root.path(), .affinity = {2, 0, 5}});  // 0 and 2 are siblings
   EXPECT_EQ(t.physical_cores, 2);
   EXPECT_EQ(t.cpus[1].id, 2);
 }
 
-TEST(ReadTopology, QuotaCapsTheThreads) {
+TEST(ReadTopology, QuotaCapsTheThreads) {  // and beyond it nobody spins
   const FakeRoot root;
   root.Write("/proc/self/cgroup", "0::/\n");
   root.Write("/proc/self/mountinfo", "30 22 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
   const auto threads = [&](const char* quota) {
     root.Write("/sys/fs/cgroup/cpu.max", quota);
-    return ReadTopology({.root = root.path(), .affinity = {0, 1, 2, 3}}).default_threads;
+    const Topology t = ReadTopology({.root = root.path(), .affinity = {0, 1, 2, 3}});
+    EXPECT_EQ(t.running_cpus, t.default_threads);
+    const int64_t within = ThreadPool({.threads = t.running_cpus, .spin_ns = 77}, t).spin_ns();
+    const int64_t beyond = ThreadPool({.threads = t.running_cpus + 1, .spin_ns = 77}, t).spin_ns();
+    EXPECT_EQ(within, 77);
+    EXPECT_EQ(beyond, 0);
+    return t.default_threads;
   };
   EXPECT_EQ(threads("max 100000"), 4);
   EXPECT_EQ(threads("800000 100000"), 4);
   EXPECT_EQ(threads("200000 100000"), 2);
   EXPECT_EQ(threads("150000 100000"), 2);
   EXPECT_EQ(threads("20000 100000"), 1);
+  EXPECT_EQ(threads("900000000000000000 1"), 4);
 }
 
 TEST(ReadTopology, HybridCores) {

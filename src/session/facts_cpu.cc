@@ -2,8 +2,8 @@
 //   name, model, arch, is_host, can_run (absent reason "cannot_run"), features [name], absent [{feature, reason}],
 //   caches {l1d, l2, l3: {bytes, line_bytes, ways, shared_by}}, sve_vector_bytes, sme_vector_bytes, fma_ports,
 //   fma512_ports, known [name of a CPU that can be asked for]
-//   cores {usable, physical, fast, quota, default_threads}       of the host
-//   peaks [{name, unit, value, best}]                            measured, one core
+//   cores {usable, physical, fast, quota, sme_units, default_threads}       of the host; quota and sme_units where
+//   known peaks [{name, unit, value, best}]                            measured, one core
 #include "kernels/peak.h"
 #include "parallel/topology.h"
 #include "session/facts.h"
@@ -53,6 +53,7 @@ Result<std::string> CpuReport(const CpuInfo& cpu, bool measure) {
                 {"fast", topology.fast_cores},
                 {"default_threads", topology.default_threads}};
   if (topology.quota_cpus > 0) cores["quota"] = topology.quota_cpus;
+  if (topology.sme_units > 0) cores["sme_units"] = topology.sme_units;
   doc["cores"] = std::move(cores);
   if (measure) {
     doc["peaks"] = Json::array();

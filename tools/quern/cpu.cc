@@ -73,6 +73,7 @@ int ShowCpu(const CpuArguments& args) {
     const Json& cores = doc["cores"];
     std::string text = Text(cores, "usable") + " usable logical, " + Text(cores, "physical") + " physical";
     if (cores.contains("quota")) text += ", quota " + FormatNumber(cores["quota"].get<double>());
+    if (cores.contains("sme_units")) text += ", SME units " + Text(cores, "sme_units") + " (a guess)";
     std::printf("%-10s %s; default %s threads\n", "cores", text.c_str(), Text(cores, "default_threads").c_str());
   }
   if (!args.measure) return 0;

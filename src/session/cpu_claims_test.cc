@@ -73,8 +73,8 @@ constexpr Expectation kModels[] = {
     {"oww_embedding", 1},
     {"ha_hey_nabu_v2", 1},
     {"micro_kws_fp32", 1},
-    {"micro_kws_qdq", 0.95},  // convolutions whose weights are dequantized in the graph
-    {"silero_vad_v6", 0.7},   // If and what depends on the branch taken
+    {"micro_kws_qdq", 1},
+    {"silero_vad_v6", 0.7},  // If and what depends on the branch taken
     {"dtln_1", 1},
     {"go1_policy", 1},
     {"ppocr_cls", 1},

@@ -246,7 +246,7 @@ Status InferChannelsLast(InferContext& c) {
 
 constexpr CpuOp kOps[] = {
     {"", "Conv", RejectConv, nullptr},  // becomes the next one by cpu_convert_windows
-    {kCpuDomain, "Conv", RejectConv, ConvKernel::Create, InferChannelsLast},
+    {kCpuDomain, "Conv", RejectConv, ConvKernel::Create, 0, InferChannelsLast},
 };
 
 }  // namespace

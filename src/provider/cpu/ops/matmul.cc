@@ -419,7 +419,7 @@ Status InferProduct(InferContext& c) {
 constexpr CpuOp kOps[] = {
     {"", "MatMul", RejectMatMul, CompileMatMul},
     {"", "Gemm", RejectGemm, CompileGemm},
-    {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, InferProduct},
+    {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, 0, InferProduct},
     {"com.microsoft", "MatMulNBits", RejectNBits, CompileNBits},
 };
 

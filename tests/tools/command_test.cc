@@ -178,14 +178,17 @@ TEST_F(Command, TheQuantizedModelRunsOnInt8MicroKernels) {
   const std::string model = QUERN_TEST_MODELS "/digits_qdq.onnx";
   const Ended partition = Quern("inspect " + model + " --json --stage partition");
   ASSERT_EQ(partition.status, 0) << partition.err;
-  for (const Json& node : Json::parse(partition.out)["partition"]["nodes"]) {
+  const Json claims = Json::parse(partition.out);
+  EXPECT_GT(claims["partition"]["nodes"].size(), 0u);
+  for (const Json& node : claims["partition"]["nodes"]) {
     EXPECT_EQ(node["provider"], "cpu") << node["name"];
   }
   for (const char* cpu : {"native", "generic"}) {
     const Ended compiled = Quern("inspect " + model + " --json --stage compiled --cpu " + cpu);
     ASSERT_EQ(compiled.status, 0) << compiled.err;
     int products = 0;
-    for (const Json& node : Json::parse(compiled.out)["compiled"]["nodes"]) {
+    const Json nodes = Json::parse(compiled.out);
+    for (const Json& node : nodes["compiled"]["nodes"]) {
       if (node["op"] != "Conv" && node["op"] != "MatMul" && node["op"] != "Gemm") continue;
       ++products;
       EXPECT_THAT(node["kernel"].get<std::string>(), HasSubstr("gemm_u8_i8_i32_")) << node["name"];

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_map>
+
+#include "ops/op.h"
 
 namespace quern {
 namespace {
@@ -20,6 +23,15 @@ void ForEachRead(const Node& node, F&& f) {
     if (v) f(v);
   }
   for (GraphValue* v : node.captures()) f(v);
+}
+
+// A node on constants alone (a DequantizeLinear of weights), whose result is the same wherever it is computed.
+bool IsConstantExpression(const Node& node) {
+  if (node.num_inputs() == 0 || !node.captures().empty() || !node.subgraphs().empty()) return false;
+  const OpDefinition* op = FindOp(node.domain(), node.op_type());
+  return op && op->deterministic && std::all_of(node.inputs().begin(), node.inputs().end(), [](const GraphValue* v) {
+           return !v || v->is_constant();
+         });
 }
 
 // The cluster's nodes as a graph; names are kept, so values correspond by name.
@@ -117,9 +129,27 @@ Result<Partition> PartitionGraph(const Graph& graph, std::span<const std::shared
   std::vector<int> owner(count, -1);
   for (size_t i = 0; i < count; ++i) owner[i] = holder[i] < 0 ? -1 : offers[holder[i]].provider;
 
+  // A constant expression is computed beside each reader whose provider would run it, too: providers fold weights
+  // that they make themselves.
+  std::vector<std::set<int>> offered(count);
+  for (const Offer& o : offers) {
+    for (int32_t n : o.nodes) offered[n].insert(o.provider);
+  }
+  std::vector<bool> travels(count);
+  for (size_t i = 0; i < count; ++i) travels[i] = IsConstantExpression(*view.nodes[i].node);
+  const auto copies = [&](int32_t reader, int32_t producer) {
+    return travels[producer] && offered[producer].contains(owner[reader]);
+  };
+  // Calls f for each use of the node's outputs; true if it holds for any.
+  const auto any_use = [&](size_t i, auto f) {
+    const std::vector<GraphValue*>& made = view.nodes[i].node->outputs();
+    return std::any_of(made.begin(), made.end(),
+                       [&](const GraphValue* v) { return v && std::any_of(v->uses().begin(), v->uses().end(), f); });
+  };
+
   Partition result;
   std::vector<int> level(count, 0);
-  std::map<std::pair<int, int>, std::vector<size_t>> groups;  // (level, provider) -> nodes
+  std::map<std::pair<int, int>, std::set<size_t>> groups;  // (level, provider) -> nodes
   for (size_t i = 0; i < count; ++i) {
     const Node& node = *view.nodes[i].node;
     if (owner[i] < 0) {
@@ -132,43 +162,55 @@ Result<Partition> PartitionGraph(const Graph& graph, std::span<const std::shared
       return Unsupported(node.Describe() + ": no provider takes it (" +
                          (reasons.empty() ? "no reason given" : reasons) + ")");
     }
+    const int32_t self = static_cast<int32_t>(i);
+    std::vector<size_t> members = {i};
     ForEachRead(node, [&](const GraphValue* v) {
-      if (const Node* producer = v->producer()) {
-        const int32_t j = view.IndexOf(producer);
+      if (!v->producer()) return;
+      const int32_t j = view.IndexOf(v->producer());
+      if (copies(self, j)) {
+        members.push_back(static_cast<size_t>(j));
+      } else {
         level[i] = std::max(level[i], level[j] + (owner[j] != owner[i]));
       }
     });
-    groups[{level[i], owner[i]}].push_back(i);
+    const bool elsewhere = travels[i] && any_use(i, [](const Use&) { return true; }) &&
+                           !any_use(i, [&](const Use& u) { return !u.node || !copies(view.IndexOf(u.node), self); });
+    if (!elsewhere) groups[{level[i], owner[i]}].insert(members.begin(), members.end());
   }
 
-  std::vector<int> cluster_of(count, -1);
+  std::vector<std::vector<int>> clusters_of(count);  // more than one for constant expressions only
   for (const auto& [key, members] : groups) {
     Cluster c;
     c.provider = key.second;
     for (size_t i : members) {
       c.nodes.push_back(view.nodes[i].node);
-      cluster_of[i] = static_cast<int>(result.clusters.size());
+      clusters_of[i].push_back(static_cast<int>(result.clusters.size()));
     }
     result.clusters.push_back(std::move(c));
   }
+  const auto makes = [&](int cluster, int32_t node) {
+    return std::find(clusters_of[node].begin(), clusters_of[node].end(), cluster) != clusters_of[node].end();
+  };
   for (size_t i = 0; i < count; ++i) {
-    Cluster& c = result.clusters[cluster_of[i]];
     Node& node = *view.nodes[i].node;
-    ForEachRead(node, [&](GraphValue* v) {
-      const bool inside = v->producer() && cluster_of[view.IndexOf(v->producer())] == cluster_of[i];
-      if (v->is_constant() || inside) return;
-      if (std::find(c.inputs.begin(), c.inputs.end(), v) == c.inputs.end()) c.inputs.push_back(v);
-    });
+    const int home = clusters_of[i].front();
+    for (int k : clusters_of[i]) {
+      Cluster& c = result.clusters[k];
+      ForEachRead(node, [&](GraphValue* v) {
+        if (v->is_constant() || (v->producer() && makes(k, view.IndexOf(v->producer())))) return;
+        if (std::find(c.inputs.begin(), c.inputs.end(), v) == c.inputs.end()) c.inputs.push_back(v);
+      });
+    }
     for (GraphValue* v : node.outputs()) {
       if (!v) continue;
       const bool outside = std::any_of(v->uses().begin(), v->uses().end(), [&](const Use& u) {
-        return u.node == nullptr || cluster_of[view.IndexOf(u.node)] != cluster_of[i];
+        return u.node == nullptr || !makes(clusters_of[view.IndexOf(u.node)].front(), static_cast<int32_t>(i));
       });
-      if (outside) c.outputs.push_back(v);
+      if (outside) result.clusters[home].outputs.push_back(v);
     }
-    Assignment a{view.nodes[i].node, owner[i], cluster_of[i], {}};
+    Assignment a{view.nodes[i].node, result.clusters[home].provider, home, {}};
     for (size_t p = 0; p < providers.size(); ++p) {
-      if (static_cast<int>(p) != owner[i] && !sinks[p].rejections[i].empty()) {
+      if (static_cast<int>(p) != a.provider && !sinks[p].rejections[i].empty()) {
         a.rejections.emplace_back(static_cast<int>(p), std::move(sinks[p].rejections[i]));
       }
     }

@@ -26,7 +26,7 @@ struct Cluster {
 struct Assignment {
   const Node* node = nullptr;
   int provider = 0;
-  int cluster = 0;
+  int cluster = 0;  // the first, where copies are in several
   // Of each provider that was asked before and left the node alone: (index, reason).
   std::vector<std::pair<int, std::string>> rejections;
 };
@@ -39,6 +39,7 @@ struct Partition {
 // Asks the providers (in order of preference) for claims over `graph`, whose types must be inferred. The cheapest offer
 // wins where costs are stated, the earlier provider otherwise. An error names the first node that nobody takes.
 //
+// A deterministic node on constants alone is copied into each cluster that reads it and whose provider claims it, too.
 // Clusters never form a cycle: with level(node) = max over its producers of level + (1 if the provider changes), the
 // nodes of one (provider, level) are a cluster, so edges between providers always go up a level.
 Result<Partition> PartitionGraph(const Graph& graph, std::span<const std::shared_ptr<Provider>> providers);

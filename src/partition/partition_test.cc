@@ -128,6 +128,40 @@ TEST(Partition, ClustersHaveNoCycle) {
   EXPECT_EQ(p->clusters.size(), 3u);
 }
 
+// Weights that are computed from constants are known to whoever compiles the cluster that reads them.
+TEST(Partition, ConstantExpressionsAreCopiedToTheirReaders) {
+  constexpr char kText[] = R"(graph opset("": 17) {
+    input %x: f32[2]
+    const %c = f32[2] {1.0, 2.0}
+    %w = Abs(%c)
+    %a = Add(%x, %w)
+    %b = Neg(%a)
+    %y = Add(%b, %w)
+    return %y
+  })";
+  Claimer abs{.operators = {"Abs"}}, add{.operators = {"Abs", "Add"}}, neg{.operators = {"Neg"}};
+  const std::unique_ptr<Graph> graph = Parse(kText);
+  const Result<Partition> p = PartitionGraph(*graph, std::vector{abs.Make("abs"), add.Make("add"), neg.Make("neg")});
+  ASSERT_TRUE(p.ok()) << p.status().message();
+  ASSERT_EQ(p->clusters.size(), 3u) << "the first provider's offer of Abs is not needed";
+  for (const int i : {0, 2}) {
+    EXPECT_EQ(p->clusters[i].nodes.size(), 2u);
+    ASSERT_EQ(p->clusters[i].inputs.size(), 1u);
+    EXPECT_NE(p->clusters[i].inputs[0]->name(), "w");
+    ASSERT_EQ(p->clusters[i].outputs.size(), 1u);
+    EXPECT_NE(p->clusters[i].outputs[0]->name(), "w");
+  }
+
+  // A reader whose provider does not claim it gets the value itself.
+  Claimer only_add{.operators = {"Add"}};
+  const Result<Partition> q =
+      PartitionGraph(*graph, std::vector{abs.Make("abs"), only_add.Make("add"), neg.Make("neg")});
+  ASSERT_TRUE(q.ok()) << q.status().message();
+  ASSERT_EQ(q->clusters.size(), 4u);
+  EXPECT_EQ(q->clusters[0].outputs[0]->name(), "w");
+  EXPECT_EQ(q->clusters[1].inputs.size(), 2u);
+}
+
 TEST(Partition, ANodeThatNobodyTakesIsNamedWithAllReasons) {
   Claimer one{.operators = {"Abs"}}, other{.operators = {}};
   const std::unique_ptr<Graph> graph = Parse(kChain);

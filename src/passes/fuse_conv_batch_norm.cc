@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/mapped_file.h"
+#include "graph/matcher.h"
 #include "graph/rewriter.h"
 #include "passes/passes.h"
 
@@ -40,9 +41,10 @@ struct Affine {
   std::vector<double> factor, offset;
 };
 
+// Of a BatchNormalization.
 std::optional<Affine> InferenceForm(const Node& n) {
-  if (!n.Is("BatchNormalization") || n.num_inputs() != 5 || n.GetInt("training_mode", 0) != 0 ||
-      n.GetInt("spatial", 1) != 1 || (n.opset() < 7 && n.GetInt("is_test", 0) == 0)) {
+  if (n.GetInt("training_mode", 0) != 0 || n.GetInt("spatial", 1) != 1 ||
+      (n.opset() < 7 && n.GetInt("is_test", 0) == 0)) {
     return std::nullopt;
   }
   for (int i = 1; i < n.num_outputs(); ++i) {
@@ -104,14 +106,19 @@ std::optional<std::vector<double>> BiasOf(const Node& n, int64_t channels) {
   return bias;
 }
 
+Pattern Normalized(const char* op) {
+  Pattern linear = Pattern::Op(op, {Pattern::Any(), Pattern::Constant(), Pattern::Constant().Optional()});
+  return Pattern::Op("BatchNormalization", {std::move(linear).As("linear").SingleUse(), Pattern::Constant(),
+                                            Pattern::Constant(), Pattern::Constant(), Pattern::Constant()});
+}
+
 Result<bool> Fuse(Graph& graph, Node* norm) {
-  GraphValue* middle = norm->input(0);
-  Node* linear = middle != nullptr ? middle->producer() : nullptr;
-  if (linear == nullptr || !norm->Is("BatchNormalization") || middle->uses().size() != 1 ||
-      norm->output(0) == nullptr) {
-    return false;
+  static const Pattern kPatterns[] = {Normalized("Conv"), Normalized("ConvTranspose"), Normalized("Gemm")};
+  Node* linear = nullptr;
+  for (const Pattern& pattern : kPatterns) {
+    if (const std::optional<Match> m = pattern.MatchNode(norm)) linear = m->node("linear");
   }
-  if (!linear->Is("Conv") && !linear->Is("ConvTranspose") && !linear->Is("Gemm")) return false;
+  if (linear == nullptr || norm->output(0) == nullptr) return false;
   if (linear->opset() < 7 && linear->Is("Gemm")) return false;  // another broadcast of the bias
   const std::optional<Affine> affine = InferenceForm(*norm);
   if (!affine) return false;

@@ -174,6 +174,30 @@ TEST_F(Command, InspectShowsEveryStage) {
   EXPECT_THAT(e.out, AllOf(HasSubstr("reference"), Not(HasSubstr("cpu"))));
 }
 
+TEST_F(Command, TheQuantizedModelRunsOnInt8MicroKernels) {
+  const std::string model = QUERN_TEST_MODELS "/digits_qdq.onnx";
+  const Ended partition = Quern("inspect " + model + " --json --stage partition");
+  ASSERT_EQ(partition.status, 0) << partition.err;
+  const Json claims = Json::parse(partition.out);
+  EXPECT_GT(claims["partition"]["nodes"].size(), 0u);
+  for (const Json& node : claims["partition"]["nodes"]) {
+    EXPECT_EQ(node["provider"], "cpu") << node["name"];
+  }
+  for (const char* cpu : {"native", "generic"}) {
+    const Ended compiled = Quern("inspect " + model + " --json --stage compiled --cpu " + cpu);
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    int products = 0;
+    const Json nodes = Json::parse(compiled.out);
+    for (const Json& node : nodes["compiled"]["nodes"]) {
+      if (node["op"] != "Conv" && node["op"] != "MatMul" && node["op"] != "Gemm") continue;
+      ++products;
+      EXPECT_THAT(node["kernel"].get<std::string>(), HasSubstr("gemm_u8_i8_i32_")) << node["name"];
+      EXPECT_THAT(node["why"].get<std::string>(), HasSubstr("u8 by i8, stored as u8")) << node["name"];
+    }
+    EXPECT_EQ(products, 3) << cpu;
+  }
+}
+
 TEST_F(Command, VerifyCountsAndSaysWhatDiffers) {
   MakeFolder("suite/good", 0);
   MakeFolder("suite/deep/bad", 0.25f);

@@ -109,12 +109,18 @@ struct CompileContext {
   Executor* executor = nullptr;  // for packing; never null
 };
 
+// CpuOp::planned_inputs of operators whose first input is data and whose others are sizes, axes, indices.
+inline constexpr uint32_t kAllButData = ~uint32_t{1};
+
 struct CpuOp {
   const char* domain;
   const char* op_type;
   // Empty when this provider computes the node, else the reason ("type f64", "4-D pooling").
   std::string (*reject)(const Node& node, const CpuConfig& config);
   Result<std::unique_ptr<CpuKernel>> (*compile)(const Node& node, const CompileContext& context);
+  // Bit i: input i decides the output's shape or meaning, so its content must be known when a run is planned (a
+  // declared output shape does not make it known). Nodes for which it comes with the run are left to others.
+  uint32_t planned_inputs = 0;
   // Shape inference, for operators of kCpuDomain only; null elsewhere.
   Status (*infer)(InferContext&) = nullptr;
 };

@@ -9,9 +9,7 @@
 
 #include "ops/evaluate.h"
 #include "ops/infer.h"
-#include "parallel/hostile_executor.h"
-#include "provider/cpu/cpu_executable.h"
-#include "provider/host.h"
+#include "provider/cpu/test_run.h"
 
 namespace quern::cpu {
 namespace {
@@ -21,7 +19,8 @@ std::mt19937& Random() {
   return random;
 }
 
-// Each test draws from the same start, whichever tests ran before it in this process; QUERN_TEST_SEED names another one.
+// Each test draws from the same start, whichever tests ran before it in this process; QUERN_TEST_SEED names another
+// one.
 class CpuOps : public testing::Test {
  protected:
   void SetUp() override {
@@ -174,57 +173,6 @@ void Build(const Case& c, bool chained, Built& b) {
   }
 }
 
-Result<std::vector<Tensor>> RunOnCpu(const Built& b, const CpuConfig& config) {
-  HostileExecutor executor(7, 3);
-  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(b.graph, config, executor));
-  std::vector<quern_tensor_view> in;
-  for (const Value& v : b.inputs) in.push_back(ViewOf(v.tensor()));
-  std::vector<quern_tensor_view> planned(b.graph.outputs().size());
-  for (quern_tensor_view& v : planned) v.rank = -1;
-  quern_plan_args plan_args{};
-  plan_args.num_inputs = static_cast<int32_t>(in.size());
-  plan_args.inputs = in.data();
-  plan_args.concurrency = executor.concurrency();
-  plan_args.num_outputs = static_cast<int32_t>(planned.size());
-  plan_args.outputs = planned.data();
-  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuPlan> plan, CpuPlan::Build(*exe, plan_args));
-  std::vector<Tensor> outputs;
-  std::vector<quern_tensor_view> out;
-  for (int i = 0; i < exe->num_outputs(); ++i) {
-    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
-    std::memset(t.raw_data(), 0x5a, t.bytes());
-    out.push_back(ViewOf(t));
-    outputs.push_back(std::move(t));
-  }
-  QUERN_ASSIGN_OR_RETURN(AlignedBuffer workspace, AlignedBuffer::Allocate(plan->workspace_bytes()));
-  quern_executor handle;
-  handle.executor = &executor;
-  quern_run_args run_args{};
-  run_args.num_inputs = plan_args.num_inputs;
-  run_args.inputs = in.data();
-  run_args.num_outputs = static_cast<int32_t>(out.size());
-  run_args.outputs = out.data();
-  run_args.workspace = workspace.data();
-  run_args.executor = &handle;
-  QUERN_RETURN_IF_ERROR(plan->Run(run_args));
-  return outputs;
-}
-
-// The host's own rows, or the portable ones.
-const CpuConfig& Config(bool portable) {
-  static const CpuConfig native = [] {
-    CpuConfig c;
-    c.cpu = HostCpu();
-    return c;
-  }();
-  static const CpuConfig generic = [] {
-    CpuConfig c;
-    c.cpu = CpuFromSpec("generic").value();
-    return c;
-  }();
-  return portable ? generic : native;
-}
-
 void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
   ASSERT_EQ(actual.dtype(), expected.dtype());
   ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
@@ -252,7 +200,7 @@ void CheckOnce(const Case& c, bool portable, bool chained) {
   ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
   ASSERT_EQ(op->reject(*b.node, config), "");
   ASSERT_TRUE(InferShapes(b.graph).ok());
-  const Result<std::vector<Tensor>> actual = RunOnCpu(b, config);
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, config);
   ASSERT_TRUE(actual.ok()) << actual.status().message();
   for (size_t i = 0; i < expected->size(); ++i) {
     ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[i], (*expected)[i].tensor(), c));
@@ -367,7 +315,7 @@ TEST_F(CpuOps, DivisionOfIntegersByZeroIsAnError) {
   c.In(DrawTensor(DType::kI32, Shape{3})).In(Tensor::FromValues<int32_t>(Shape{3}, std::vector<int32_t>{1, 0, 2}));
   Built b;
   Build(c, false, b);
-  const Result<std::vector<Tensor>> result = RunOnCpu(b, Config(false));
+  const Result<std::vector<Tensor>> result = RunOnCpu(b.graph, b.inputs, Config(false));
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.status().message().find("division by zero"), std::string::npos) << result.status().message();
 }
@@ -694,7 +642,7 @@ TEST_F(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
     c.In(DrawTensor(DType::kF32, Shape{3, 2})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}));
     Built b;
     Build(c, false, b);
-    const Result<std::vector<Tensor>> result = RunOnCpu(b, Config(false));
+    const Result<std::vector<Tensor>> result = RunOnCpu(b.graph, b.inputs, Config(false));
     ASSERT_FALSE(result.ok()) << op;
     EXPECT_NE(result.status().message().find("-4"), std::string::npos) << result.status().message();
     EXPECT_NE(result.status().message().find("extent 3"), std::string::npos) << result.status().message();
@@ -728,6 +676,21 @@ TEST_F(CpuOps, Rearrangements) {
   ASSERT_NO_FATAL_FAILURE(Check(fill));
   Case zeros{.op = "ConstantOfShape"};
   ASSERT_NO_FATAL_FAILURE(Check(zeros.In(Ints({2, 0, 3}), true)));
+}
+
+TEST_F(CpuOps, Range) {
+  for (int round = 0; round < kRounds; ++round) {
+    const int64_t start = Draw(-9, 9), delta = Pick<int64_t>({-3, -1, 1, 2}), count = Draw(0, 100);
+    const int64_t limit = start + delta * count;
+    Check(Case{.op = "Range"}
+              .In(Tensor::Scalar(start), true)
+              .In(Tensor::Scalar(limit), true)
+              .In(Tensor::Scalar(delta), true));
+    const auto narrow = [](int64_t v) { return Tensor::Scalar(static_cast<int32_t>(v)); };
+    Check(Case{.op = "Range"}.In(narrow(start), true).In(narrow(limit), true).In(narrow(delta), true));
+    const auto real = [](int64_t v) { return Tensor::Scalar(static_cast<float>(v) * 0.25f); };
+    Check(Case{.op = "Range"}.In(real(start), true).In(real(limit), true).In(real(delta), true));
+  }
 }
 
 TEST_F(CpuOps, Quantization) {

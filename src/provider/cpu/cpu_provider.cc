@@ -2,9 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
-#include <set>
-#include <string_view>
 
 #include "graph/text.h"
 #include "provider/cpu/cpu_executable.h"
@@ -22,21 +21,11 @@ int32_t Fail(const Status& status) {
   return static_cast<int32_t>(status.code());
 }
 
-// The first operand that decides the output's shape or meaning and is known only when a run brings it: plans are made
-// from shapes, and a declared output shape does not make its content known.
-const GraphValue* OperandOfRun(const Node& node) {
-  static const std::set<std::string_view> kFromSecond = {
-      "CumSum", "Expand",    "OneHot",     "Pad",       "ReduceL1",   "ReduceL2",  "ReduceLogSum",    "ReduceLogSumExp",
-      "Resize", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Reshape",
-      "Slice",  "Split",     "Squeeze",    "Tile",      "TopK",       "Trilu",     "Unsqueeze",       "Upsample"};
-  if (!node.domain().empty()) return nullptr;
-  const bool from_first = node.Is("ConstantOfShape") || node.Is("Range");
-  if (!from_first && !kFromSecond.contains(node.op_type())) return nullptr;
-  for (int i = from_first ? 0 : 1; i < node.num_inputs(); ++i) {
+// The first operand that plans must know and that is known only when a run brings it.
+const GraphValue* OperandOfRun(const Node& node, const CpuOp& op) {
+  for (int i = 0; i < std::min(node.num_inputs(), 32); ++i) {
     const GraphValue* v = node.input(i);
-    if (!v || v->is_constant() || v->data()) continue;
-    if (node.Is("Pad") && i == 2) continue;  // the fill value is read by the run
-    return v;
+    if ((op.planned_inputs >> i & 1) && v && !v->is_constant() && !v->data()) return v;
   }
   return nullptr;
 }
@@ -51,7 +40,7 @@ std::string WhyNot(const Node& node, const CpuConfig& config) {
       return "input '" + v->name() + "' is a " + TypeToString(v->type()) + ", its type must be known";
     }
   }
-  if (const GraphValue* v = OperandOfRun(node)) return "input '" + v->name() + "' comes with the run";
+  if (const GraphValue* v = OperandOfRun(node, *op)) return "input '" + v->name() + "' comes with the run";
   if (!ShapesFollow(node)) return "the output's size depends on data";
   return op->reject ? op->reject(node, config) : std::string();
 }

@@ -1,6 +1,9 @@
 #include "provider/cpu/common/epilogue.h"
 
+#include <cmath>
 #include <limits>
+
+#include "provider/cpu/common/quantization.h"
 
 namespace quern::cpu {
 namespace {
@@ -47,22 +50,70 @@ Result<EpilogueOp> ActivationOp(const Node& node, const std::string& name) {
   return op;
 }
 
+// The op that stores float32 results as integers: rint(y / y_scale) + y_zero_point.
+EpilogueOp StoringOp(const Node& node) {
+  EpilogueOp op;
+  op.kind = EpilogueKind::kRequantize;
+  op.format = ukernel::FormatOf(ProductType(node));
+  op.scale = 1 / node.GetFloat("y_scale", 1);
+  op.integer = static_cast<int32_t>(node.GetInt("y_zero_point", 0));
+  return op;
+}
+
+// Stored integers grow with the numbers they stand for, so bounds on these are bounds on those. False when what is left
+// is not a range of several integers.
+bool NarrowTo(const EpilogueOp& clamp, float y_scale, EpilogueOp& storing) {
+  const float zero = static_cast<float>(storing.integer);
+  storing.a = std::nearbyint(clamp.a / y_scale) + zero;
+  storing.b = std::nearbyint(clamp.b / y_scale) + zero;
+  const bool is_signed = storing.format == ukernel::Format::kI8;
+  const float low = is_signed ? -128.0f : 0.0f, high = is_signed ? 127.0f : 255.0f;
+  return std::max(storing.a, low) < std::min(storing.b, high);
+}
+
 }  // namespace
 
 Result<EpilogueList> MakeEpilogue(const Node& node) {
   EpilogueList list;
-  if (const GraphValue* bias = node.input(kBiasInput)) {
+  const GraphValue *bias = node.input(kBiasInput), *scale = node.input(kScaleInput);
+  EpilogueOp bias_op{.kind = EpilogueKind::kAddVectorN};
+  if (bias) {
     if (!bias->is_constant()) return Internal("the bias '" + bias->name() + "' is not constant");
     QUERN_ASSIGN_OR_RETURN(list.bias, bias->constant()->tensor().Clone());
-    list.ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = list.bias.raw_data()});
+    bias_op.data = list.bias.raw_data();
   }
+  const bool integer_bias = bias && bias->type().dtype == DType::kI32, real_bias = bias && !integer_bias;
+  const std::string* name = node.FindAttribute<std::string>("activation");
+  EpilogueOp activation;
+  if (name) {
+    QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
+  }
+  const bool stores = ProductType(node) != DType::kF32;
+  EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
+  if (integer_bias) list.ops.push_back(bias_op);
+  if (scale) {
+    QUERN_ASSIGN_OR_RETURN(list.scale, scale->constant()->tensor().Clone());
+    const bool bounded = !name || activation.kind == EpilogueKind::kClamp;
+    const float y_scale = node.GetFloat("y_scale", 1);
+    if (stores && bounded && !real_bias && !node.input(kResidualInput) &&
+        (!name || NarrowTo(activation, y_scale, storing))) {
+      // clamp(rint(acc * r) + zero point), r = s_x * s_w / s_y
+      for (float& s : list.scale.values<float>()) s /= y_scale;
+      storing.data = list.scale.raw_data();
+      list.ops.push_back(storing);
+      return list;
+    }
+    list.ops.push_back({.kind = EpilogueKind::kMulVectorN, .data = list.scale.raw_data()});
+  }
+  if (real_bias) list.ops.push_back(bias_op);
   if (node.input(kResidualInput)) {
     list.residual_op = static_cast<int>(list.ops.size());
     list.ops.push_back({.kind = EpilogueKind::kAddMatrix});
   }
-  if (const std::string* name = node.FindAttribute<std::string>("activation")) {
-    QUERN_ASSIGN_OR_RETURN(const EpilogueOp op, ActivationOp(node, *name));
-    list.ops.push_back(op);
+  if (name) list.ops.push_back(activation);
+  if (stores) {
+    storing.a = storing.b = 0;
+    list.ops.push_back(storing);
   }
   return list;
 }
@@ -72,6 +123,10 @@ std::string EpilogueText(const Node& node) {
   if (node.input(kBiasInput)) text += " + bias";
   if (node.input(kResidualInput)) text += " + residual";
   if (const std::string* name = node.FindAttribute<std::string>("activation")) text += " + " + *name;
+  if (node.input(kScaleInput)) {
+    text += std::string(", ") + DTypeName(node.input(0)->type().dtype) + " by " +
+            DTypeName(node.input(1)->type().dtype) + ", stored as " + DTypeName(ProductType(node));
+  }
   return text;
 }
 

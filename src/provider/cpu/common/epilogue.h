@@ -15,15 +15,16 @@ namespace quern::cpu {
 // Compiled form: the bias is owned, the residual's place in the list is known; its pointer comes with each run.
 struct EpilogueList {
   std::vector<ukernel::EpilogueOp> ops;
-  Tensor bias;           // keeps the memory of the bias op
+  Tensor bias, scale;    // keep the memory of their ops
   int residual_op = -1;  // index of the kAddMatrix op whose data is input kResidualInput
 };
 inline constexpr int kBiasInput = 2;
 inline constexpr int kResidualInput = 3;
 
-// Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node. float32 only.
+// Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node, and, of products on
+// integers, what quantization.h lists.
 Result<EpilogueList> MakeEpilogue(const Node& node);
-// " + bias + residual + Silu", for reports; "" when there is nothing.
+// " + bias + residual + Silu, u8 stored", for reports; "" when there is nothing.
 std::string EpilogueText(const Node& node);
 
 // Selection for this provider's CPU.

@@ -186,9 +186,9 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 constexpr CpuOp kOps[] = {
     {"", "DepthToSpace", RejectDepthSpace, CompileDepthSpace},
     {"", "SpaceToDepth", RejectDepthSpace, CompileDepthSpace},
-    {"", "CumSum", RejectCumSum, Compile<CumSumKernel>},
-    {"", "Trilu", RejectTrilu, Compile<TriluKernel>},
-    {"", "ConstantOfShape", RejectFill, Compile<FillKernel>},
+    {"", "CumSum", RejectCumSum, Compile<CumSumKernel>, kAllButData},
+    {"", "Trilu", RejectTrilu, Compile<TriluKernel>, kAllButData},
+    {"", "ConstantOfShape", RejectFill, Compile<FillKernel>, 0b1},
 };
 
 }  // namespace

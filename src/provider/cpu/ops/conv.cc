@@ -1,9 +1,11 @@
-// Convolution, channels last: this provider's Conv(x [N, spatial..., C], w [O, C/g, kernel...], bias, residual).
+// Convolution, channels last: this provider's Conv(x [N, spatial..., C], w [O, C/g, kernel...], bias, residual), of
+// float32 or of integers (common/quantization.h).
 #include "kernels/conv.h"
 
 #include "kernels/dwconv.h"
 #include "ops/common/window.h"
 #include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
@@ -17,8 +19,8 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
   if (!x.shape || x.rank() < 3 || x.rank() > 4) return "1-D and 2-D convolutions only";
-  if (!node.input(1)->is_constant()) return "the weights are not constant";
-  if (node.input(2) && !node.input(2)->is_constant()) return "the bias is not constant";
+  if (!IsConstantOrDequantized(node.input(1), config)) return "the weights are not constant";
+  if (node.input(2) && !IsConstantOrDequantized(node.input(2), config)) return "the bias is not constant";
   const Dim& channels = (*x.shape)[last ? x.rank() - 1 : 1];
   if (!channels.is_constant()) return "the number of channels is not known";
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
@@ -30,7 +32,6 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
     const Dim& extent = (*x.shape)[d + (last ? 1 : 2)];
     if (window->strides[d] != 1 && !extent.is_constant()) return "auto_pad with a stride needs known extents";
   }
-  (void)config;
   return {};
 }
 
@@ -92,6 +93,7 @@ class ConvKernel final : public CpuKernel {
   kernels::Conv conv_;
   kernels::DwConv dw_;
   EpilogueList epilogue_;
+  ProductZeroPoints zeros_;
   std::string epilogue_text_;
 };
 
@@ -99,19 +101,23 @@ class ConvStep final : public CpuStep {
  public:
   ConvStep(const ConvKernel& kernel, const BindContext& context) : kernel_(kernel) {
     const Geometry g = GeometryOf(context.inputs[0].shape, context.outputs[0].shape);
-    constexpr ptrdiff_t kElement = sizeof(float);
+    const auto bytes = [](const TensorSpec& s) { return static_cast<ptrdiff_t>(DTypeBytes(s.dtype)); };
     args_.images = static_cast<size_t>(g.images);
     args_.in_h = static_cast<size_t>(g.in_h);
     args_.in_w = static_cast<size_t>(g.in_w);
-    args_.in_pixel_stride = g.channels * kElement;
+    args_.in_pixel_stride = g.channels * bytes(context.inputs[0]);
     args_.in_row_stride = g.in_w * args_.in_pixel_stride;
     args_.in_image_stride = g.in_h * args_.in_row_stride;
-    args_.dst_pixel_stride = g.out_channels * kElement;
+    args_.dst_pixel_stride = g.out_channels * bytes(context.outputs[0]);
     args_.dst_image_stride = g.out_h * g.out_w * args_.dst_pixel_stride;
+    args_.input_zero_point = kernel.zeros_.x;
+    args_.weight_zero_point = kernel.zeros_.w;
+    args_.weight_zero_points = kernel.zeros_.w_vector();
     ops_ = kernel.epilogue_.ops;
     if (kernel.epilogue_.residual_op >= 0) {
-      ops_[kernel.epilogue_.residual_op].row_stride = static_cast<size_t>(args_.dst_pixel_stride);
-      args_.op_image_strides[kernel.epilogue_.residual_op] = args_.dst_image_stride;
+      const ptrdiff_t pixel = g.out_channels * bytes(context.inputs[kResidualInput]);
+      ops_[kernel.epilogue_.residual_op].row_stride = static_cast<size_t>(pixel);
+      args_.op_image_strides[kernel.epilogue_.residual_op] = g.out_h * g.out_w * pixel;
     }
     args_.ops = ops_.data();
     args_.op_count = ops_.size();
@@ -162,6 +168,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   auto kernel = std::make_unique<ConvKernel>();
   kernel->config_ = *context.config;
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
+  QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
   QUERN_ASSIGN_OR_RETURN(const Tensor weights, node.input(1)->constant()->tensor().Contiguous());
   const ValueType& x = node.input(0)->type();
@@ -175,6 +182,8 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   const auto [top, bottom] = flat ? std::pair<int64_t, int64_t>(0, 0) : pads(0);
 
   kernels::ConvProblem p;
+  p.lhs = ukernel::FormatOf(x.dtype);
+  p.rhs = ukernel::FormatOf(weights.dtype());
   p.in_channels = static_cast<size_t>(x.shape->back().value());
   p.out_channels = static_cast<size_t>(w[0]);
   p.groups = static_cast<size_t>(node.GetInt("group", 1));
@@ -194,15 +203,15 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
   p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
 
-  constexpr ptrdiff_t kElement = sizeof(float);
+  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights.dtype()));
   kernels::ConvWeights source;
   source.data = weights.raw_data();
-  source.w_stride = kElement;
-  source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * kElement;
-  source.i_stride = static_cast<ptrdiff_t>(p.kernel_h * p.kernel_w) * kElement;
+  source.w_stride = element;
+  source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
+  source.i_stride = static_cast<ptrdiff_t>(p.kernel_h * p.kernel_w) * element;
   source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
 
-  kernel->depthwise_ = p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
+  kernel->depthwise_ = x.dtype == DType::kF32 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
   if (kernel->depthwise_) {
     kernels::DwConvProblem d;
     d.channels = p.in_channels;
@@ -231,13 +240,13 @@ Status InferChannelsLast(InferContext& c) {
   Dims y = {x->front()};
   y.insert(y.end(), out.begin(), out.end());
   y.push_back(w->front());
-  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(y)));
+  c.SetOutputType(0, ValueType::Tensor(ProductType(c.node()), std::move(y)));
   return OkStatus();
 }
 
 constexpr CpuOp kOps[] = {
     {"", "Conv", RejectConv, nullptr},  // becomes the next one by cpu_convert_windows
-    {kCpuDomain, "Conv", RejectConv, ConvKernel::Create, InferChannelsLast},
+    {kCpuDomain, "Conv", RejectConv, ConvKernel::Create, 0, InferChannelsLast},
 };
 
 }  // namespace

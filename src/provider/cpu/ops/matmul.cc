@@ -1,10 +1,11 @@
-// Matrix products: ONNX MatMul and Gemm over run-time operands, this provider's MatMul with packed constant weights,
-// bias, residual and activation, and com.microsoft.MatMulNBits over 4-bit blocks.
+// Matrix products: ONNX MatMul and Gemm over run-time operands, this provider's MatMul (float32 or integers) with
+// packed constant weights, bias, residual and activation, and com.microsoft.MatMulNBits over 4-bit blocks.
 #include "kernels/matmul.h"
 
 #include <algorithm>
 
 #include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
@@ -22,24 +23,25 @@ constexpr ptrdiff_t kF32 = sizeof(float);
 struct Operand {
   int64_t rows, cols;                // extents of the last two dimensions
   ptrdiff_t row_stride, col_stride;  // bytes
-  Shape batch, batch_strides;        // strides in elements
+  Shape batch, batch_strides;        // strides in bytes
 };
 
 Operand MatrixOf(const TensorSpec& s, bool vector_is_column) {
   Operand o{};
   const int r = s.shape.rank();
+  const auto element = static_cast<ptrdiff_t>(DTypeBytes(s.dtype));
   if (r == 1) {
-    const ptrdiff_t step = s.strides[0] * kF32;
-    o = vector_is_column ? Operand{s.shape[0], 1, step, kF32, {}, {}} : Operand{1, s.shape[0], 0, step, {}, {}};
+    const ptrdiff_t step = s.strides[0] * element;
+    o = vector_is_column ? Operand{s.shape[0], 1, step, element, {}, {}} : Operand{1, s.shape[0], 0, step, {}, {}};
     return o;
   }
   o.rows = s.shape[r - 2];
   o.cols = s.shape[r - 1];
-  o.row_stride = s.strides[r - 2] * kF32;
-  o.col_stride = s.strides[r - 1] * kF32;
+  o.row_stride = s.strides[r - 2] * element;
+  o.col_stride = s.strides[r - 1] * element;
   for (int i = 0; i < r - 2; ++i) {
     o.batch.push_back(s.shape[i]);
-    o.batch_strides.push_back(s.strides[i]);
+    o.batch_strides.push_back(s.strides[i] * element);
   }
   return o;
 }
@@ -53,6 +55,7 @@ struct Compiled {
   bool constant_rhs = false;
   bool trans_a = false, trans_b = false;
   EpilogueList epilogue;
+  ProductZeroPoints zeros;
   std::vector<Tensor> owned;  // memory of epilogue operands
   int matrix_input = -1;      // run-time operand of a kAddMatrix op (Gemm's C or the residual)
   int matrix_op = -1;
@@ -109,9 +112,10 @@ class ProductStep final : public CpuStep {
 };
 
 // Batch dimensions of both sides, right-aligned, outermost first; the output is contiguous. Dimensions that walk all
-// operands as one become one. Empty when more are left than the driver takes.
+// operands as one become one. `dst`: elements of one product, each of `dst_element` bytes. Empty when more are left
+// than the driver takes.
 std::optional<std::vector<kernels::BatchDim>> BatchDims(const Operand& lhs, const Operand& rhs, ptrdiff_t dst,
-                                                        int matrix_op) {
+                                                        ptrdiff_t dst_element, int matrix_op) {
   const int rank = std::max(lhs.batch.rank(), rhs.batch.rank());
   std::vector<kernels::BatchDim> dims(static_cast<size_t>(rank));
   for (int i = 1; i <= rank; ++i) {
@@ -119,10 +123,10 @@ std::optional<std::vector<kernels::BatchDim>> BatchDims(const Operand& lhs, cons
     const int la = lhs.batch.rank() - i, lb = rhs.batch.rank() - i;
     const int64_t ca = la < 0 ? 1 : lhs.batch[la], cb = lb < 0 ? 1 : rhs.batch[lb];
     d.count = static_cast<size_t>(ca == 1 ? cb : ca);
-    d.lhs = ca == 1 ? 0 : lhs.batch_strides[la] * kF32;
-    d.rhs = cb == 1 ? 0 : rhs.batch_strides[lb] * kF32;
-    d.dst = dst;
-    if (matrix_op >= 0) d.ops[matrix_op] = dst;
+    d.lhs = ca == 1 ? 0 : lhs.batch_strides[la];
+    d.rhs = cb == 1 ? 0 : rhs.batch_strides[lb];
+    d.dst = dst * dst_element;
+    if (matrix_op >= 0) d.ops[matrix_op] = dst * kF32;
     dst *= static_cast<ptrdiff_t>(d.count);
   }
   std::vector<kernels::BatchDim> merged;
@@ -155,7 +159,7 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
   }
   args.m = static_cast<size_t>(lhs.rows);
   args.lhs_row_stride = lhs.row_stride;
-  args.lhs_k_stride = lhs.col_stride == kF32 ? 0 : lhs.col_stride;
+  args.lhs_k_stride = lhs.col_stride == static_cast<ptrdiff_t>(DTypeBytes(a.dtype)) ? 0 : lhs.col_stride;
   if (compiled.constant_rhs) {
     args.packed_rhs = &compiled.packed;
   } else {
@@ -178,13 +182,15 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
     QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
   }
   const int64_t n = static_cast<int64_t>(step->product().problem().n);
-  args.dst_row_stride = n * kF32;
-  const auto batch = BatchDims(lhs, rhs, static_cast<ptrdiff_t>(lhs.rows * n) * kF32, compiled.matrix_op);
+  const auto dst_element = static_cast<ptrdiff_t>(DTypeBytes(y.dtype));
+  args.dst_row_stride = n * dst_element;
+  args.zero_points = {.lhs = compiled.zeros.x, .rhs = compiled.zeros.w, .rhs_columns = compiled.zeros.w_vector()};
+  const auto batch = BatchDims(lhs, rhs, static_cast<ptrdiff_t>(lhs.rows * n), dst_element, compiled.matrix_op);
   if (!batch) return Unsupported("more batch dimensions than the product takes");
   std::copy(batch->begin(), batch->end(), step->batch_);
   step->batch_count_ = batch->size();
   step->ops_ = compiled.epilogue.ops;
-  if (compiled.matrix_op >= 0) step->ops_[compiled.matrix_op].row_stride = static_cast<size_t>(args.dst_row_stride);
+  if (compiled.matrix_op >= 0) step->ops_[compiled.matrix_op].row_stride = static_cast<size_t>(n * kF32);
   args.ops = step->ops_.data();
   args.op_count = step->ops_.size();
   args.batch = {step->batch_, step->batch_count_};
@@ -248,7 +254,7 @@ std::string RejectGemm(const Node& node, const CpuConfig& config) {
   const Dims& y = *node.output(0)->type().shape;
   const Dims& d = *c->type().shape;
   const bool row = Product(d) == y.back() && !d.empty() && d.back() == y.back();
-  if (c->is_constant() && row) return {};
+  if (row && IsConstantOrDequantized(c, config)) return {};
   if (d == y && node.GetFloat("beta", 1) == 1) return {};
   return "C that is neither a constant row nor a full matrix with beta 1";
 }
@@ -268,7 +274,7 @@ Status Finish(const Node& node, const CompileContext& context, const ukernel::Rh
   return OkStatus();
 }
 
-// Constant weights [K, N], or [N, K] if `transposed`; float32 or GGUF blocks along K.
+// Constant weights [K, N], or [N, K] if `transposed`; float32, bytes, or GGUF blocks along K.
 Status PackWeights(const Node& node, const CompileContext& context, bool transposed, Compiled& c) {
   QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Contiguous());
   const bool vector = w.rank() == 1;
@@ -287,9 +293,11 @@ Status PackWeights(const Node& node, const CompileContext& context, bool transpo
     source.block_stride = info.block_bytes;
     source.n_stride = static_cast<ptrdiff_t>(c.problem.k / info.block_elements * info.block_bytes);
   } else {
-    const ptrdiff_t row = static_cast<ptrdiff_t>(vector ? 1 : w.dim(1)) * kF32;
-    source.k_stride = transposed ? kF32 : row;
-    source.n_stride = transposed ? row : kF32;
+    const auto element = static_cast<ptrdiff_t>(DTypeBytes(w.dtype()));
+    const ptrdiff_t row = static_cast<ptrdiff_t>(vector ? 1 : w.dim(1)) * element;
+    c.problem.lhs = ukernel::FormatOf(node.input(0)->type().dtype);
+    source.k_stride = transposed ? element : row;
+    source.n_stride = transposed ? row : element;
   }
   return Finish(node, context, source, c);
 }
@@ -314,6 +322,7 @@ Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const Compile
     c.matrix_op = c.epilogue.residual_op;
     c.matrix_input = kResidualInput;
     c.what = EpilogueText(node);
+    QUERN_ASSIGN_OR_RETURN(c.zeros, ZeroPointsOf(node));
     QUERN_RETURN_IF_ERROR(PackWeights(node, context, node.GetInt("transB", 0) != 0, c));
   }
   return MakeKernel(std::move(c));
@@ -403,14 +412,14 @@ Status InferProduct(InferContext& c) {
   if (!a || !b || a->empty() || b->size() != 2) return c.Error("the operands' shapes must be known");
   Dims y(a->begin(), a->end() - 1);
   y.push_back((*b)[c.node().GetInt("transB", 0) ? 0 : 1]);
-  c.SetOutputType(0, ValueType::Tensor(DType::kF32, std::move(y)));
+  c.SetOutputType(0, ValueType::Tensor(ProductType(c.node()), std::move(y)));
   return OkStatus();
 }
 
 constexpr CpuOp kOps[] = {
     {"", "MatMul", RejectMatMul, CompileMatMul},
     {"", "Gemm", RejectGemm, CompileGemm},
-    {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, InferProduct},
+    {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, 0, InferProduct},
     {"com.microsoft", "MatMulNBits", RejectNBits, CompileNBits},
 };
 

@@ -260,9 +260,11 @@ std::string RejectSplit(const Node& node, const CpuConfig& config) {
 }
 
 constexpr CpuOp kOps[] = {
-    {"", "Transpose", RejectType, Compile<TransposeKernel>}, {"", "Slice", RejectSlice, Compile<SliceKernel>},
-    {"", "Concat", RejectType, Compile<ConcatKernel>},       {"", "Split", RejectSplit, Compile<SplitKernel>},
-    {"", "Expand", RejectType, Compile<ExpandKernel>},
+    {"", "Transpose", RejectType, Compile<TransposeKernel>},
+    {"", "Slice", RejectSlice, Compile<SliceKernel>, kAllButData},
+    {"", "Concat", RejectType, Compile<ConcatKernel>},
+    {"", "Split", RejectSplit, Compile<SplitKernel>, kAllButData},
+    {"", "Expand", RejectType, Compile<ExpandKernel>, kAllButData},
 };
 
 }  // namespace

@@ -145,7 +145,10 @@ Result<std::unique_ptr<CpuKernel>> CompileTile(const Node&, const CompileContext
   return std::unique_ptr<CpuKernel>(new TileKernel());
 }
 
-constexpr CpuOp kOps[] = {{"", "Pad", RejectPad, CompilePad}, {"", "Tile", RejectTile, CompileTile}};
+constexpr CpuOp kOps[] = {
+    {"", "Pad", RejectPad, CompilePad, kAllButData & ~uint32_t{0b100}},  // input 2, the fill value, is read by the run
+    {"", "Tile", RejectTile, CompileTile, kAllButData},
+};
 
 }  // namespace
 

@@ -217,10 +217,10 @@ constexpr CpuOp kOps[] = {
     {"", "AveragePool", RejectFloatPool, nullptr},
     {"", "GlobalMaxPool", RejectFloatPool, nullptr},
     {"", "GlobalAveragePool", RejectFloatPool, nullptr},
-    {kCpuDomain, "MaxPool", RejectMaxPool, Compile<PoolKernel>, InferPoolLast},
-    {kCpuDomain, "AveragePool", RejectFloatPool, Compile<PoolKernel>, InferPoolLast},
-    {kCpuDomain, "GlobalMaxPool", RejectFloatPool, Compile<GlobalPoolKernel>, InferGlobalPoolLast},
-    {kCpuDomain, "GlobalAveragePool", RejectFloatPool, Compile<GlobalPoolKernel>, InferGlobalPoolLast},
+    {kCpuDomain, "MaxPool", RejectMaxPool, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "AveragePool", RejectFloatPool, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "GlobalMaxPool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {kCpuDomain, "GlobalAveragePool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
 };
 
 }  // namespace

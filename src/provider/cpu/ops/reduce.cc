@@ -307,15 +307,15 @@ Result<std::unique_ptr<CpuKernel>> CompileReduce(const Node& node, const Compile
 }
 
 constexpr CpuOp kOps[] = {
-    {"", "ReduceSum", RejectReduce, CompileReduce},
-    {"", "ReduceMean", RejectReduce, CompileReduce},
-    {"", "ReduceMax", RejectReduce, CompileReduce},
-    {"", "ReduceMin", RejectReduce, CompileReduce},
-    {"", "ReduceProd", RejectReduce, CompileReduce},
-    {"", "ReduceSumSquare", RejectReduce, CompileReduce},
-    {"", "ReduceL1", RejectReduce, CompileReduce},
-    {"", "ReduceL2", RejectReduce, CompileReduce},
-    {"", "ReduceLogSum", RejectReduce, CompileReduce},
+    {"", "ReduceSum", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceMean", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceMax", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceMin", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceProd", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceSumSquare", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceL1", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceL2", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceLogSum", RejectReduce, CompileReduce, kAllButData},
     {"", "ArgMax", RejectArg, CompileArg},
     {"", "ArgMin", RejectArg, CompileArg},
 };

@@ -191,7 +191,8 @@ Result<std::unique_ptr<CpuKernel>> CompileResize(const Node& node, const Compile
   return std::unique_ptr<CpuKernel>(new ResizeKernel(node, *context.config, attributes));
 }
 
-constexpr CpuOp kOps[] = {{"", "Resize", RejectResize, CompileResize}, {"", "Upsample", RejectResize, CompileResize}};
+constexpr CpuOp kOps[] = {{"", "Resize", RejectResize, CompileResize, kAllButData},
+                          {"", "Upsample", RejectResize, CompileResize, kAllButData}};
 
 }  // namespace
 

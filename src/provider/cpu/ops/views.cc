@@ -48,8 +48,12 @@ std::string RejectDropout(const Node& node, const CpuConfig& config) {
 }
 
 constexpr CpuOp kOps[] = {
-    {"", "Reshape", Reject, Compile},   {"", "Flatten", Reject, Compile},  {"", "Squeeze", Reject, Compile},
-    {"", "Unsqueeze", Reject, Compile}, {"", "Identity", Reject, Compile}, {"", "Dropout", RejectDropout, Compile},
+    {"", "Reshape", Reject, Compile, kAllButData},
+    {"", "Flatten", Reject, Compile},
+    {"", "Squeeze", Reject, Compile, kAllButData},
+    {"", "Unsqueeze", Reject, Compile, kAllButData},
+    {"", "Identity", Reject, Compile},
+    {"", "Dropout", RejectDropout, Compile},
 };
 
 }  // namespace

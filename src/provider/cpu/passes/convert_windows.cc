@@ -19,18 +19,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     if (!IsWindow(*node)) continue;
     const CpuOp* op = FindCpuOp(kCpuDomain, node->op_type());
     if (!op || (op->reject && !op->reject(*node, context.config).empty())) continue;
-    const int rank = node->input(0)->type().rank();
-    std::vector<GraphValue*> inputs = node->inputs();
-    inputs[0] = TransposeValue(graph, inputs[0], ToChannelsLast(rank), node);
-    const Dims& nchw = *node->output(0)->type().shape;
-    Dims dims;
-    for (int64_t i : ToChannelsLast(rank)) dims.push_back(nchw[i]);
-    Node* windowed = AddInternal(graph, node->op_type(), *node, inputs,
-                                 ValueType::Tensor(node->output(0)->type().dtype, std::move(dims)), node);
-    for (const auto& [name, value] : node->attributes()) windowed->SetAttribute(name, value);
-    GraphValue* back = TransposeValue(graph, windowed->output(0), ToChannelsFirst(rank), node);
-    graph.ReplaceAllUses(node->output(0), back);
-    graph.Remove(node);
+    ReplaceChannelsLast(graph, node, node->inputs(), node->output(0)->type().dtype);
     ++changes;
   }
   return changes;

@@ -108,4 +108,18 @@ Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::ve
   return node;
 }
 
+Node* ReplaceChannelsLast(Graph& graph, Node* node, std::vector<GraphValue*> inputs, DType dtype) {
+  const int rank = inputs[0]->type().rank();
+  inputs[0] = TransposeValue(graph, inputs[0], ToChannelsLast(rank), node);
+  const Dims& nchw = *node->output(0)->type().shape;
+  Dims dims;
+  for (int64_t i : ToChannelsLast(rank)) dims.push_back(nchw[i]);
+  Node* made =
+      AddInternal(graph, node->op_type(), *node, std::move(inputs), ValueType::Tensor(dtype, std::move(dims)), node);
+  for (const auto& [name, value] : node->attributes()) made->SetAttribute(name, value);
+  graph.ReplaceAllUses(node->output(0), TransposeValue(graph, made->output(0), ToChannelsFirst(rank), node));
+  RemoveIfDead(graph, node);
+  return made;
+}
+
 }  // namespace quern::cpu

@@ -1,8 +1,8 @@
 // Transposes move from the inputs of an operator to its outputs, where others may cancel them:
 //   Add(Transpose(x, p), Transpose(y, p))  ->  Transpose(Add(x, y), p)
-// for elementwise operators (constants are permuted), Concat, Split, Pad, Slice, Softmax, reductions and Resize (axes
-// are renamed). An operand that has no such transpose gets the inverse one; the move is made only when it takes away
-// more transposes than it adds.
+// for elementwise operators (constants are permuted), quantization with one scale, Concat, Split, Pad, Slice, Softmax,
+// reductions and Resize (axes are renamed). An operand that has no such transpose gets the inverse one; the move is
+// made only when it takes away more transposes than it adds.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -29,12 +29,20 @@ bool IsSingleElement(const GraphValue* v) {
          std::all_of(v->type().shape->begin(), v->type().shape->end(), [](const Dim& d) { return d.is_constant(1); });
 }
 
-// A constant as it would be before Transpose(p) of rank p.size(): ones are put before its dimensions first.
-GraphValue* PermutedConstant(Graph& graph, const GraphValue* v, const Permutation& inverse) {
+bool IsQuantizationByOneScale(const Node& node) {
+  return (node.Is("QuantizeLinear") || node.Is("DequantizeLinear")) && IsSingleElement(node.input(1));
+}
+
+bool CanPermute(const GraphValue* constant, const Permutation& p) {
+  const Tensor* t = ConstantTensor(constant);
+  return t && DTypeBytes(t->dtype()) > 0 && t->rank() <= static_cast<int>(p.size()) && t->is_contiguous();
+}
+
+// A constant (CanPermute) as it would be before Transpose(p) of rank p.size(): ones are put before its dimensions
+// first.
+Result<Tensor> PermutedConstant(const GraphValue* v, const Permutation& inverse) {
   const Tensor& t = *ConstantTensor(v);
   const int rank = static_cast<int>(inverse.size());
-  const size_t bytes = DTypeBytes(t.dtype());
-  if (bytes == 0 || t.rank() > rank || !t.is_contiguous()) return nullptr;
   Shape from = Shape::Filled(rank, 1);
   for (int i = 0; i < t.rank(); ++i) from[rank - t.rank() + i] = t.dim(i);
   const Shape dense = from.ContiguousStrides();
@@ -43,11 +51,7 @@ GraphValue* PermutedConstant(Graph& graph, const GraphValue* v, const Permutatio
     to.push_back(from[static_cast<int>(i)]);
     strides.push_back(dense[static_cast<int>(i)]);
   }
-  Result<Tensor> copy = Tensor::WrapStrided(t.dtype(), to, strides, t.raw_data(), t.owner()).Clone();
-  if (!copy.ok()) return nullptr;
-  GraphValue* c = graph.AddConstant(graph.UniqueName(v->name() + "_t"), *copy);
-  c->set_type(ValueType::Tensor(t.dtype(), Dims(to.begin(), to.end())));
-  return c;
+  return Tensor::WrapStrided(t.dtype(), to, strides, t.raw_data(), t.owner()).Clone();
 }
 
 GraphValue* IntConstant(Graph& graph, std::string_view name, const std::vector<int64_t>& values) {
@@ -126,6 +130,15 @@ std::optional<Rewrite> RewriteResize(Graph& graph, const Node& node, const Permu
   if (node.FindAttribute<std::vector<int64_t>>("axes")) return std::nullopt;
   Rewrite r{{0}, {}, {}, node.attributes(), p};
   const int scales = node.opset() < 11 ? 1 : 2;
+  if (const GraphValue* sizes = node.input(3)) {
+    const auto values = ConstantInts(sizes);
+    if (!values || static_cast<int>(values->size()) != rank) return std::nullopt;
+    r.new_int_inputs[3] = Scatter(*values, p);
+  }
+  if (const GraphValue* roi = node.opset() < 11 ? nullptr : node.input(1)) {
+    const Tensor* t = ConstantTensor(roi);
+    if (node.GetString("coordinate_transformation_mode", "") == "tf_crop_and_resize" || !t) return std::nullopt;
+  }
   if (const GraphValue* s = node.input(scales)) {
     const Tensor* t = ConstantTensor(s);
     if (!t || t->dtype() != DType::kF32) return std::nullopt;
@@ -137,15 +150,6 @@ std::optional<Rewrite> RewriteResize(Graph& graph, const Node& node, const Permu
       c->set_type(s->type());
       r.new_inputs[scales] = c;
     }
-  }
-  if (const GraphValue* sizes = node.input(3)) {
-    const auto values = ConstantInts(sizes);
-    if (!values || static_cast<int>(values->size()) != rank) return std::nullopt;
-    r.new_int_inputs[3] = Scatter(*values, p);
-  }
-  if (const GraphValue* roi = node.opset() < 11 ? nullptr : node.input(1)) {
-    const Tensor* t = ConstantTensor(roi);
-    if (node.GetString("coordinate_transformation_mode", "") == "tf_crop_and_resize" || !t) return std::nullopt;
   }
   return r;
 }
@@ -177,6 +181,7 @@ std::optional<Rewrite> RewriteSlice(const Node& node, const Permutation& p, int 
 
 std::optional<Rewrite> RewriteFor(Graph& graph, const Node& node, const Permutation& p) {
   const int rank = static_cast<int>(p.size());
+  if (IsQuantizationByOneScale(node)) return Rewrite{{0}, {}, {}, node.attributes(), p};
   if (IsElementwise(node)) {
     Rewrite r{{}, {}, {}, node.attributes(), p};
     for (int i = 0; i < node.num_inputs(); ++i) {
@@ -243,7 +248,7 @@ std::optional<Permutation> WorthMoving(const Node& node) {
   return std::nullopt;
 }
 
-bool Sink(Graph& graph, Node* node) {
+Result<bool> Sink(Graph& graph, Node* node) {
   const std::optional<Permutation> p = WorthMoving(*node);
   if (!p) return false;
   for (const GraphValue* v : node->outputs()) {
@@ -254,16 +259,21 @@ bool Sink(Graph& graph, Node* node) {
   if (!r) return false;
   const Permutation inverse = Inverse(*p);
   std::vector<GraphValue*> inputs = node->inputs();
+  std::map<int, Tensor> permuted;
+  for (int i : r->data_inputs) {
+    const GraphValue* v = inputs[i];
+    if (!v->is_constant() || (IsSingleElement(v) && IsElementwise(*node))) continue;
+    if (!CanPermute(v, inverse)) return false;
+    QUERN_ASSIGN_OR_RETURN(permuted[i], PermutedConstant(v, inverse));
+  }
+  // Nothing stands in the way from here on: the graph changes.
   for (int i : r->data_inputs) {
     GraphValue*& v = inputs[i];
     if (TransposePermutation(v->producer()) == p) {
       v = v->producer()->input(0);
-    } else if (IsSingleElement(v) && IsElementwise(*node)) {
-      continue;
-    } else if (v->is_constant()) {
-      v = ConstantTensor(v) ? PermutedConstant(graph, v, inverse) : nullptr;
-      if (!v) return false;
-    } else {
+    } else if (const auto constant = permuted.find(i); constant != permuted.end()) {
+      v = graph.AddConstant(graph.UniqueName(v->name() + "_t"), constant->second);
+    } else if (!(IsSingleElement(v) && IsElementwise(*node))) {
       v = TransposeValue(graph, v, inverse, node);
     }
   }
@@ -297,7 +307,10 @@ bool Sink(Graph& graph, Node* node) {
 
 Result<int> Run(Graph& graph, const void*) {
   int changes = 0;
-  for (Node* node : graph.nodes()) changes += Sink(graph, node);
+  for (Node* node : graph.nodes()) {
+    QUERN_ASSIGN_OR_RETURN(const bool sunk, Sink(graph, node));
+    changes += sunk;
+  }
   return changes;
 }
 

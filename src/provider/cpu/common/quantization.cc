@@ -1,0 +1,78 @@
+#include "provider/cpu/common/quantization.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quern::cpu {
+namespace {
+
+const Tensor* ConstantOf(const GraphValue* v) {
+  return v && v->is_constant() && v->constant()->is_tensor() ? &v->constant()->tensor() : nullptr;
+}
+
+}  // namespace
+
+std::optional<Quantization> QuantizationOf(const Node& node) {
+  const bool to_real = node.Is("DequantizeLinear");
+  if ((!to_real && !node.Is("QuantizeLinear")) || node.GetInt("block_size", 0) != 0) return std::nullopt;
+  if (node.input(to_real ? 1 : 0)->type().dtype != DType::kF32) return std::nullopt;
+  if (to_real && node.output(0)->type().dtype != DType::kF32) return std::nullopt;
+  const Tensor* given = ConstantOf(node.input(1));
+  if (!given || given->dtype() != DType::kF32 || given->rank() > 1) return std::nullopt;
+  const Result<Tensor> scale = given->Contiguous();
+  if (!scale.ok() || scale->num_elements() == 0) return std::nullopt;
+  Quantization q;
+  for (float s : scale->values<float>()) {
+    if (!std::isfinite(s) || s <= 0) return std::nullopt;
+    q.scales.push_back(s);
+  }
+  q.zero_points.assign(q.scales.size(), 0);
+  if (node.input(2)) {
+    const Tensor* zero = ConstantOf(node.input(2));
+    if (!zero || zero->num_elements() != static_cast<int64_t>(q.scales.size())) return std::nullopt;
+    const Result<Tensor> dense = zero->Contiguous();
+    if (!dense.ok()) return std::nullopt;
+    const Result<std::vector<int64_t>> values = ToInt64s(*dense);
+    if (!values.ok()) return std::nullopt;
+    std::transform(values->begin(), values->end(), q.zero_points.begin(),
+                   [](int64_t z) { return static_cast<int32_t>(z); });
+  }
+  if (q.scales.size() > 1) {
+    const ValueType& x = node.input(0)->type();
+    if (!x.shape) return std::nullopt;
+    const int64_t axis = node.GetInt("axis", 1);
+    q.axis = static_cast<int>(axis < 0 ? axis + x.rank() : axis);
+  }
+  return q;
+}
+
+const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config) {
+  const Node* node = value ? value->producer() : nullptr;
+  if (!node || !node->Is("DequantizeLinear")) return nullptr;
+  for (const GraphValue* v : node->inputs()) {
+    if (v && !ConstantOf(v)) return nullptr;
+  }
+  return FindCpuOp("", "DequantizeLinear")->reject(*node, config).empty() ? node : nullptr;
+}
+
+bool IsConstantOrDequantized(const GraphValue* value, const CpuConfig& config) {
+  return value->is_constant() || DequantizedConstant(value, config);
+}
+
+DType ProductType(const Node& node) {
+  return static_cast<DType>(node.GetInt("y_type", static_cast<int64_t>(DType::kF32)));
+}
+
+Result<ProductZeroPoints> ZeroPointsOf(const Node& node) {
+  ProductZeroPoints z;
+  z.x = static_cast<int32_t>(node.GetInt("x_zero_point", 0));
+  if (const Tensor* given = ConstantOf(node.input(kWeightZeroInput))) {
+    QUERN_ASSIGN_OR_RETURN(const Tensor each, given->Clone());
+    const auto values = each.values<int32_t>();
+    z.w = values[0];
+    if (std::any_of(values.begin(), values.end(), [&](int32_t v) { return v != z.w; })) z.w_each = each;
+  }
+  return z;
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,48 @@
+// What quantized graphs say: scales and zero points of QuantizeLinear and DequantizeLinear, and the attributes of this
+// provider's products on integers.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+
+// real = (stored - zero point) * scale
+struct Quantization {
+  std::vector<float> scales;         // one, or one for each index of `axis`; finite, positive
+  std::vector<int32_t> zero_points;  // as many
+  int axis = -1;                     // not negative where there are several scales
+  bool per_tensor() const { return scales.size() == 1; }
+  bool operator==(const Quantization&) const = default;
+};
+
+// That of a QuantizeLinear or DequantizeLinear between float32 and integers whose scales and zero points are constants;
+// nothing for other nodes, scales of blocks and scales that are not finite and positive.
+std::optional<Quantization> QuantizationOf(const Node& node);
+
+// The DequantizeLinear of constants that makes `value`, if this provider computes it; else null. Passes fold it where a
+// kernel packs the result.
+const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config);
+bool IsConstantOrDequantized(const GraphValue* value, const CpuConfig& config);
+
+// A Conv or MatMul of kCpuDomain whose input 0 holds integers multiplies what is stored:
+//   y = sum (x - x_zero_point)(w - w_zero_point[n]) [+ int32 bias[n]], times scale[n] [+ float32 bias[n]] ...
+// and the attributes "y_scale", "y_zero_point", "y_type" (a DType), where given, quantize the result of the epilogue.
+inline constexpr int kScaleInput = 4;       // constant float32 [N]: scale of x times scale of w
+inline constexpr int kWeightZeroInput = 5;  // constant int32 [N]; omitted: 0
+
+// Element type of the node's output.
+DType ProductType(const Node& node);
+
+struct ProductZeroPoints {
+  int32_t x = 0;
+  int32_t w = 0;
+  Tensor w_each;  // int32 [N] instead of w, where they differ
+  const int32_t* w_vector() const { return w_each.defined() ? w_each.data<int32_t>() : nullptr; }
+};
+Result<ProductZeroPoints> ZeroPointsOf(const Node& node);
+
+}  // namespace quern::cpu

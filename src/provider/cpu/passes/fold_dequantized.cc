@@ -1,0 +1,46 @@
+// Weights that no kernel takes as they are stored become float32 once, at load:
+//   y = Conv(x, DequantizeLinear(const W, const s, const z))  ->  y = Conv(x, const W_real)
+// for readers that pack constants (Conv, MatMul, Gemm), and for small results whoever reads them. Others stay as they
+// are in memory and are dequantized by each run.
+#include <algorithm>
+
+#include "ops/evaluate.h"
+#include "provider/cpu/common/quantization.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr int64_t kSmallElements = 4096;  // 16 KB of float32: as cheap as the step of each run that it saves
+
+bool Packs(const Node* node) {
+  return node && node->domain().empty() &&
+         (node->op_type() == "Conv" || node->op_type() == "MatMul" || node->op_type() == "Gemm");
+}
+
+bool IsWorthIt(const GraphValue* result) {
+  if (result->uses().empty() || !result->type().has_static_shape()) return false;
+  return Product(*result->type().shape).value() <= kSmallElements ||
+         std::any_of(result->uses().begin(), result->uses().end(), [](const Use& u) { return Packs(u.node); });
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    GraphValue* result = node->output(0);
+    if (!result || !DequantizedConstant(result, context.config) || !IsWorthIt(result)) continue;
+    std::vector<Value> inputs;
+    for (const GraphValue* v : node->inputs()) inputs.push_back(v ? *v->constant() : Value());
+    QUERN_ASSIGN_OR_RETURN(const std::vector<Value> outputs, EvaluateNode(*node, inputs));
+    graph.TurnIntoConstant(result, outputs[0]);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kFoldDequantized = {"cpu_fold_dequantized", "weights that kernels need as float32", Run};
+
+}  // namespace quern::cpu

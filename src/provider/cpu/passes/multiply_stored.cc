@@ -1,0 +1,190 @@
+// A product of dequantized operands runs on the integers as they are stored:
+//   y = MatMul(DequantizeLinear(x, sx, zx), DequantizeLinear(const W, sw, zw))
+//     ->  y = quern.cpu.MatMul(x, W, -, -, sx * sw, zw) {x_zero_point = zx}
+// Gemm with a bias and Conv (channels last, between transposes) likewise; a bias is int32 where it is dequantized by
+// sx * sw, else float32. Depthwise convolutions stay: their float32 kernel is faster than products of one channel.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/matcher.h"
+#include "ops/evaluate.h"
+#include "provider/cpu/common/quantization.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+bool IsByte(const GraphValue& v) { return v.type().dtype == DType::kI8 || v.type().dtype == DType::kU8; }
+
+Pattern Dequantized(Pattern stored, const char* name) {
+  return Pattern::Op("DequantizeLinear", {std::move(stored), Pattern::Constant(), Pattern::Constant().Optional()})
+      .As(name);
+}
+
+Pattern Product(const char* op) {
+  return Pattern::Op(
+      op, {Dequantized(Pattern::Any("x").WhereValue(IsByte), "x_real"),
+           Dequantized(Pattern::Constant("w").WhereValue(IsByte), "w_real"), Pattern::Any("bias").Optional()});
+}
+
+// What the node multiplies, in numbers.
+struct Integers {
+  Quantization x, w;
+  Tensor weights;              // contiguous bytes
+  int64_t n = 0;               // output channels
+  int64_t inner = 1;           // weight i belongs to channel i / inner % n
+  std::vector<float> scales;   // [n], sx * sw
+  std::vector<int32_t> zeros;  // [n], of the weights
+};
+
+std::optional<Integers> Read(const Node& node, const Match& m) {
+  const std::optional<Quantization> x = QuantizationOf(*m.node("x_real")), w = QuantizationOf(*m.node("w_real"));
+  if (!x || !w || !x->per_tensor()) return std::nullopt;
+  const Tensor* constant = ConstantTensor(m.value("w"));
+  if (!constant || constant->num_elements() == 0) return std::nullopt;
+  Result<Tensor> weights = constant->Contiguous();
+  if (!weights.ok()) return std::nullopt;
+  Integers p;
+  p.x = *x;
+  p.w = *w;
+  p.weights = std::move(weights).value();
+  const Shape& shape = p.weights.shape();
+  const int channel_axis = node.Is("Conv") || node.GetInt("transB", 0) != 0 ? 0 : 1;
+  if (node.Is("Conv") ? shape.rank() < 3 : shape.rank() != 2) return std::nullopt;
+  p.n = shape[channel_axis];
+  p.inner = shape.num_elements(channel_axis + 1, shape.rank());
+  if (!w->per_tensor() && (w->axis != channel_axis || static_cast<int64_t>(w->scales.size()) != p.n))
+    return std::nullopt;
+  for (int64_t i = 0; i < p.n; ++i) {
+    const size_t at = w->per_tensor() ? 0 : static_cast<size_t>(i);
+    p.scales.push_back(x->scales[0] * w->scales[at]);
+    p.zeros.push_back(w->zero_points[at]);
+    if (!std::isnormal(p.scales.back())) return std::nullopt;
+  }
+  return p;
+}
+
+// Whether no sum of products leaves int32, whatever the input holds.
+bool SumsFit(const Integers& p, DType x_type, const int32_t* bias) {
+  const int64_t low = x_type == DType::kI8 ? -128 : 0;
+  const int64_t zero = p.x.zero_points[0];
+  const int64_t farthest = std::max(std::abs(low - zero), std::abs(low + 255 - zero));
+  const bool is_signed = p.weights.dtype() == DType::kI8;
+  const auto* bytes = static_cast<const uint8_t*>(p.weights.raw_data());
+  std::vector<int64_t> sums(static_cast<size_t>(p.n), 0);
+  for (int64_t i = 0; i < p.weights.num_elements(); ++i) {
+    const size_t c = static_cast<size_t>(i / p.inner % p.n);
+    const int64_t w = is_signed ? int64_t{static_cast<int8_t>(bytes[i])} : int64_t{bytes[i]};
+    sums[c] += std::abs(w - p.zeros[c]);
+  }
+  for (size_t c = 0; c < sums.size(); ++c) {
+    const int64_t most = sums[c] * farthest + (bias ? std::abs(int64_t{bias[c]}) : 0);
+    if (most > std::numeric_limits<int32_t>::max()) return false;
+  }
+  return true;
+}
+
+// Exporters give a bias the scale sx * sw, rounded once or twice.
+bool IsProductScale(float scale, float product) { return std::fabs(scale - product) <= 1e-6f * product; }
+
+// The bias as [n]: int32 where it counts products, else float32; undefined where there is none. Nothing when it is of
+// another form or comes with the run.
+std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const CpuConfig& config) {
+  if (!bias) return Tensor();
+  if (!bias->type().has_static_shape() || bias->type().rank() > 2 || bias->type().rank() == 0 ||
+      !bias->type().shape->back().is_constant(p.n) || quern::Product(*bias->type().shape).value() != p.n) {
+    return std::nullopt;
+  }
+  const auto row = [&](const Tensor& t) -> std::optional<Tensor> {
+    const Result<Tensor> dense = t.Contiguous();
+    if (!dense.ok()) return std::nullopt;
+    return dense->Reshaped(Shape{p.n});
+  };
+  if (const Tensor* constant = ConstantTensor(bias)) {
+    return constant->dtype() == DType::kF32 ? row(*constant) : std::nullopt;
+  }
+  const Node* node = DequantizedConstant(bias, config);
+  if (!node) return std::nullopt;
+  const Tensor* stored = ConstantTensor(node->input(0));
+  const std::optional<Quantization> q = QuantizationOf(*node);
+  if (q && stored->dtype() == DType::kI32) {
+    bool counts = true;
+    for (size_t c = 0; c < p.scales.size(); ++c) {
+      const size_t at = q->per_tensor() ? 0 : c;
+      counts = counts && q->zero_points[at] == 0 && IsProductScale(q->scales[at], p.scales[c]);
+    }
+    if (counts) return row(*stored);
+  }
+  std::vector<Value> inputs;
+  for (const GraphValue* v : node->inputs()) inputs.push_back(v ? *v->constant() : Value());
+  const Result<std::vector<Value>> real = EvaluateNode(*node, inputs);
+  return real.ok() ? row((*real)[0].tensor()) : std::nullopt;
+}
+
+// Whether the node's attributes are those of a plain product or of a convolution that the driver takes.
+bool IsPlain(const Node& node, const CpuConfig& config) {
+  if (node.Is("Conv")) {
+    const Dims &x = *node.input(0)->type().shape, &w = *node.input(1)->type().shape;
+    const bool depthwise = node.GetInt("group", 1) > 1 && x[1].is_constant(node.GetInt("group", 1)) && w[1] == 1;
+    return !depthwise && FindCpuOp(kCpuDomain, "Conv")->reject(node, config).empty();
+  }
+  if (!node.Is("Gemm")) return true;
+  return !node.GetInt("transA", 0) && node.GetFloat("alpha", 1) == 1 &&
+         (!node.input(2) || node.GetFloat("beta", 1) == 1);
+}
+
+bool Rewrite(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
+  if (!node->input(0)->type().shape || node->input(0)->type().rank() == 0 || !node->output(0)->type().shape ||
+      !node->input(1)->type().shape) {
+    return false;
+  }
+  const std::optional<Integers> p = Read(*node, m);
+  if (!p || !IsPlain(*node, config)) return false;
+  const std::optional<Tensor> bias = BiasOf(node->input(2), *p, config);
+  if (!bias) return false;
+  const bool counted = bias->defined() && bias->dtype() == DType::kI32;
+  if (!SumsFit(*p, m.value("x")->type().dtype, counted ? bias->data<int32_t>() : nullptr)) return false;
+
+  const auto constant = [&](const char* what, Tensor content) {
+    return graph.AddConstant(graph.UniqueName(m.value("w")->name() + what), std::move(content));
+  };
+  std::vector<GraphValue*> inputs = {m.value("x"), m.value("w"), nullptr, nullptr};
+  if (bias->defined()) inputs[2] = constant("_bias", *bias);
+  inputs.push_back(constant("_product_scale", Tensor::FromValues<float>(Shape{p->n}, p->scales)));
+  if (std::any_of(p->zeros.begin(), p->zeros.end(), [](int32_t z) { return z != 0; })) {
+    inputs.push_back(constant("_zeros", Tensor::FromValues<int32_t>(Shape{p->n}, p->zeros)));
+  }
+  Node* product = nullptr;
+  if (node->Is("Conv")) {
+    product = ReplaceChannelsLast(graph, node, std::move(inputs), DType::kF32);
+  } else {
+    product = AddInternal(graph, "MatMul", *node, std::move(inputs), node->output(0)->type(), node);
+    product->SetAttribute("transB", node->GetInt("transB", 0));
+    graph.ReplaceAllUses(node->output(0), product->output(0));
+    RemoveIfDead(graph, node);
+  }
+  product->SetAttribute("x_zero_point", int64_t{p->x.zero_points[0]});
+  return true;
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  static const Pattern kPatterns[] = {Product("Conv"), Product("MatMul"), Product("Gemm")};
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    for (const Pattern& pattern : kPatterns) {
+      if (const std::optional<Match> m = pattern.MatchNode(node)) {
+        changes += Rewrite(graph, node, *m, context.config);
+        break;
+      }
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kMultiplyStored = {"cpu_multiply_stored", "products of dequantized operands on integers", Run};
+
+}  // namespace quern::cpu

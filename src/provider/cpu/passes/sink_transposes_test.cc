@@ -1,0 +1,49 @@
+// Moving transposes towards the outputs: all of it or nothing.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string_view>
+
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+const Pass& FindPass(std::string_view name) {
+  for (const Pass* p : CpuPasses()) {
+    if (p->name == name) return *p;
+  }
+  ADD_FAILURE() << "no pass " << name;
+  return *CpuPasses()[0];
+}
+
+// A run-time operand comes before a constant that cannot be permuted: nothing may have changed by then.
+TEST(SinkTransposes, LeavesTheGraphAloneWhereAnOperandDoesNotFit) {
+  const std::array values = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f, 11.0f, 12.0f};
+  const Tensor memory = Tensor::FromValues<float>(Shape{12}, values);
+  for (const bool strided : {false, true}) {
+    Graph graph;
+    graph.opset_imports[""] = 17;
+    const auto input = [&](const char* name, Dims dims) {
+      return graph.AddInput(name, ValueType::Tensor(DType::kF32, std::move(dims)));
+    };
+    const auto transposed = [&](GraphValue* v) { return TransposeValue(graph, v, {1, 0}, nullptr); };
+    GraphValue *a = transposed(input("a", {3, 2})), *b = transposed(input("b", {3, 2}));
+    const Tensor constant =
+        strided ? Tensor::WrapStrided(DType::kF32, Shape{2, 3}, Shape{6, 2}, memory.raw_data(), memory.owner())
+                : Tensor::FromValues<float>(Shape{2, 3}, std::span(values).first(6));
+    Node* sum = graph.AddNode(
+        {.op_type = "Sum", .inputs = {input("c", {2, 3}), graph.AddConstant("k", constant), a, b}, .outputs = {"y"}});
+    sum->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{2, 3}));
+    graph.AddOutput(sum->output(0));
+
+    const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, nullptr);
+    ASSERT_TRUE(changes.ok()) << changes.status().message();
+    EXPECT_EQ(*changes, strided ? 0 : 1);
+    EXPECT_EQ(graph.num_nodes(), 3) << "two transposes and the sum";
+    EXPECT_EQ(graph.constants().size(), strided ? 1u : 2u);
+  }
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -1,0 +1,77 @@
+// What only moves or selects elements does so on the stored integers:
+//   y = QuantizeLinear(MaxPool(DequantizeLinear(x, s, z)), s, z)  ->  y = MaxPool(x)
+// also Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity, Concat (all inputs of one scale and zero point), and
+// nothing at all in between. Exact: a stored integer comes back from its own float32 value.
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "provider/cpu/common/quantization.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+bool Moves(const Node& node) {
+  static const std::set<std::string_view> kOps = {"Concat",  "Flatten",   "Identity", "MaxPool",
+                                                  "Reshape", "Transpose", "Squeeze",  "Unsqueeze"};
+  return node.domain().empty() && kOps.contains(node.op_type()) && node.num_outputs() == 1;
+}
+
+// The integers behind `value`, if it is dequantized from `type` as `q` says; else null.
+GraphValue* StoredBehind(const GraphValue* value, const Quantization& q, DType type) {
+  Node* node = value->producer();
+  if (!node || !node->Is("DequantizeLinear") || node->input(0)->type().dtype != type) return nullptr;
+  const std::optional<Quantization> own = QuantizationOf(*node);
+  return own && own->per_tensor() && *own == q ? node->input(0) : nullptr;
+}
+
+bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
+  if (!quantize->Is("QuantizeLinear")) return false;
+  const std::optional<Quantization> q = QuantizationOf(*quantize);
+  if (!q || !q->per_tensor()) return false;
+  const DType type = quantize->output(0)->type().dtype;
+  if (GraphValue* stored = StoredBehind(quantize->input(0), *q, type)) {
+    graph.ReplaceAllUses(quantize->output(0), stored);
+    RemoveIfDead(graph, quantize);
+    return true;
+  }
+  Node* move = quantize->input(0)->producer();
+  if (!move || !Moves(*move) || !OnlyUsedBy(move->output(0), quantize)) return false;
+  std::vector<GraphValue*> inputs = move->inputs();
+  const size_t carried = move->Is("Concat") ? inputs.size() : 1;
+  for (size_t i = 0; i < carried; ++i) {
+    inputs[i] = StoredBehind(inputs[i], *q, type);
+    if (!inputs[i]) return false;
+  }
+  // Pools of bytes came with operator set 12; nothing else changed with it.
+  const int opset = move->Is("MaxPool") ? std::max(move->opset(), 12) : move->opset();
+  Node* made = graph.AddNode({.name = move->name(),
+                              .op_type = move->op_type(),
+                              .opset = opset,
+                              .inputs = std::move(inputs),
+                              .outputs = {graph.UniqueName(move->output(0)->name() + "_stored")},
+                              .attributes = move->attributes()},
+                             quantize);
+  made->output(0)->set_type(ValueType::Tensor(type, move->output(0)->type().shape));
+  if (!FindCpuOp("", made->op_type())->reject(*made, config).empty()) {
+    graph.Remove(made);
+    return false;
+  }
+  graph.ReplaceAllUses(quantize->output(0), made->output(0));
+  RemoveIfDead(graph, quantize);
+  return true;
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  for (Node* node : graph.nodes()) changes += Skip(graph, node, context.config);
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kSkipRequantization = {"cpu_skip_requantization", "move stored integers without dequantizing", Run};
+
+}  // namespace quern::cpu

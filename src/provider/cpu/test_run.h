@@ -1,0 +1,68 @@
+// What tests of the CPU provider share: a graph run by it alone.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "parallel/hostile_executor.h"
+#include "provider/cpu/cpu_executable.h"
+#include "provider/host.h"
+
+namespace quern::cpu {
+
+// A cluster compiled, planned and run for these inputs, with an executor that orders tasks at random.
+inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const Value> inputs,
+                                            const CpuConfig& config) {
+  HostileExecutor executor(7, 3);
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(graph, config, executor));
+  std::vector<quern_tensor_view> in;
+  for (const Value& v : inputs) in.push_back(ViewOf(v.tensor()));
+  std::vector<quern_tensor_view> planned(graph.outputs().size());
+  for (quern_tensor_view& v : planned) v.rank = -1;
+  quern_plan_args plan_args{};
+  plan_args.num_inputs = static_cast<int32_t>(in.size());
+  plan_args.inputs = in.data();
+  plan_args.concurrency = executor.concurrency();
+  plan_args.num_outputs = static_cast<int32_t>(planned.size());
+  plan_args.outputs = planned.data();
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuPlan> plan, CpuPlan::Build(*exe, plan_args));
+  std::vector<Tensor> outputs;
+  std::vector<quern_tensor_view> out;
+  for (int i = 0; i < exe->num_outputs(); ++i) {
+    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
+    std::memset(t.raw_data(), 0x5a, t.bytes());
+    out.push_back(ViewOf(t));
+    outputs.push_back(std::move(t));
+  }
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer workspace, AlignedBuffer::Allocate(plan->workspace_bytes()));
+  quern_executor handle;
+  handle.executor = &executor;
+  quern_run_args run_args{};
+  run_args.num_inputs = plan_args.num_inputs;
+  run_args.inputs = in.data();
+  run_args.num_outputs = static_cast<int32_t>(out.size());
+  run_args.outputs = out.data();
+  run_args.workspace = workspace.data();
+  run_args.executor = &handle;
+  QUERN_RETURN_IF_ERROR(plan->Run(run_args));
+  return outputs;
+}
+
+// The host's own rows, or the portable ones.
+inline const CpuConfig& Config(bool portable) {
+  static const CpuConfig native = [] {
+    CpuConfig c;
+    c.cpu = HostCpu();
+    return c;
+  }();
+  static const CpuConfig generic = [] {
+    CpuConfig c;
+    c.cpu = CpuFromSpec("generic").value();
+    return c;
+  }();
+  return portable ? generic : native;
+}
+
+}  // namespace quern::cpu

@@ -177,11 +177,19 @@ class Lint:
                     self.fail(path, 0, str(error))
 
     def check_links(self):
-        """Relative links of the documents lead to a file."""
+        """Relative links of the documents lead to a file, and files that they name in backticks are there."""
+        names = {p.name for p in self.files}
         for path, number, line in self.lines({".md"}):
             for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", line):
                 if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists():
                     self.fail(path, number, f"link to {target}, which is not there")
+            if path.name.startswith("adding-"):  # their worked examples name files that are to be made
+                continue
+            for name in re.findall(r"`([\w./-]+\.(?:h|hpp|cc|py|sh|cmake|txt|md|inc|json))`", line):
+                if name.startswith("../shared/") or ("/" not in name and name in names):
+                    continue
+                if not any((folder / name).exists() for folder in (ROOT, ROOT / "src", ROOT / "include", path.parent)):
+                    self.fail(path, number, f"names {name}, which is not there")
 
     def check_format(self, fix=False):
         """C++ files are as clang-format-19 writes them."""

@@ -157,7 +157,9 @@ class Tests(Runner):
                 self.report.skip(f"mnist_8 on {cpu}", "no ../shared (or QUERN_SHARED)")
 
     def stage_compare(self):
-        """seeded generated graphs and the shipped models against onnxruntime's results, on several CPUs"""
+        """operator versions against onnx's; generated graphs and shipped models against onnxruntime's results"""
+        script = ROOT / "tests/conformance/test_operator_versions.py"
+        self.pytest("operator versions", PYTHON, ["-p", "no:cacheprovider", script])
         folder = self.build("release")
         material = self.generated()
         if not folder or not material:

@@ -203,7 +203,7 @@ class Runner:
         return name, (passed, failed, len(reasons)), reasons, log
 
     def pytest(self, suite, python, arguments, **more):
-        document = LOGS / f"{suite}.xml"
+        document = LOGS / f"{suite.replace(' ', '_')}.xml"
         document.unlink(missing_ok=True)
         status, log = self.run(suite, [python, "-m", "pytest", "-q", f"--junitxml={document}", *arguments], **more)
         if not document.exists():

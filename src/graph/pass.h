@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -30,6 +31,7 @@ struct PassReport {
 struct PassOptions {
   std::set<std::string> skip;     // names of passes to leave out
   int max_rounds = 4;             // the list is repeated until nothing changes, at most so often
+  const Logger* log = nullptr;    // is warned when something still changed in the last round; may be null
   const void* context = nullptr;  // handed to every pass
   // Called after each pass that changed something, with the changes and seconds of that run; may be null.
   void (*after)(const Graph& graph, const PassReport& report, void* user) = nullptr;

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <string>
 
 #include "graph/pass.h"
 #include "graph/verifier.h"
@@ -28,8 +29,9 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
   for (const Pass* pass : passes) {
     reports.push_back({pass->name, 0, 0, options.skip.contains(pass->name)});
   }
+  std::string changed;  // names of the passes that changed something in this round
   for (int round = 0; round < options.max_rounds; ++round) {
-    int changes_of_round = 0;
+    changed.clear();
     for (size_t i = 0; i < passes.size(); ++i) {
       if (reports[i].skipped) continue;
       const auto start = std::chrono::steady_clock::now();
@@ -40,12 +42,17 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       reports[i].changes += *changes;
       reports[i].seconds += seconds;
-      changes_of_round += *changes;
+      if (*changes > 0) changed += std::string(changed.empty() ? "" : ", ") + passes[i]->name;
       if (*changes > 0 && options.after != nullptr) {
         options.after(graph, PassReport{passes[i]->name, *changes, seconds, false}, options.after_user);
       }
     }
-    if (changes_of_round == 0) break;
+    if (changed.empty()) break;
+  }
+  if (!changed.empty() && options.log != nullptr) {
+    options.log->Log(LogLevel::kWarning, "graph '" + graph.name + "': passes end after " +
+                                             std::to_string(options.max_rounds) + " rounds though " + changed +
+                                             " still changed something");
   }
   return reports;
 }

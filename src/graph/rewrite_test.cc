@@ -156,5 +156,30 @@ TEST(PassRunner, EntersSubgraphs) {
   EXPECT_EQ(count, 5);
 }
 
+// A pass that changes something in its first rounds, as many as the context says.
+Result<int> ChangeOften(Graph&, const void* context) {
+  int& left = *static_cast<int*>(const_cast<void*>(context));
+  return left > 0 ? left-- : 0;
+}
+
+TEST(PassRunner, WarnsWhenRoundsRunOut) {
+  std::unique_ptr<Graph> g = Parse(kDense);
+  const Pass often = {"often", "", ChangeOften},
+             never = {"never", "", [](Graph&, const void*) { return Result<int>(0); }};
+  const Pass* const passes[] = {&never, &often};
+  Logger log;
+  std::string warnings;
+  log.SetSink([](void* context, LogLevel, std::string_view m) { *static_cast<std::string*>(context) += m; }, &warnings);
+  int rounds = 3;
+  PassOptions options;
+  options.context = &rounds;
+  options.log = &log;
+  ASSERT_TRUE(RunPasses(*g, passes, options).ok());
+  EXPECT_EQ(warnings, "");
+  rounds = 4;
+  ASSERT_TRUE(RunPasses(*g, passes, options).ok());
+  EXPECT_THAT(warnings, HasSubstr("passes end after 4 rounds though often still changed something"));
+}
+
 }  // namespace
 }  // namespace quern

@@ -11,7 +11,8 @@ constexpr AttrSpec kAttributes1[] = {{"blocksize", AttrType::kInt, true}};
 constexpr AttrSpec kAttributes11[] = {{"blocksize", AttrType::kInt, true}, {"mode", AttrType::kString, false, "DCR"}};
 constexpr OpVersion kVersions[] = {{1, kDataOfAnyType<1>, kOutputOfAnyType<1>, kAttributes1, Infer, Evaluate},
                                    {11, kDataOfAnyType<11>, kOutputOfAnyType<11>, kAttributes11, Infer, Evaluate},
-                                   {13, kDataOfAnyType<13>, kOutputOfAnyType<13>, kAttributes11, Infer, Evaluate}};
+                                   {13, kDataOfAnyType<13>, kOutputOfAnyType<13>, kAttributes11, Infer, Evaluate},
+                                   {28, kDataOfAnyType<13>, kOutputOfAnyType<13>, kAttributes11, Infer, Evaluate}};
 
 }  // namespace
 

@@ -57,10 +57,13 @@ Status Evaluate(EvalContext& c) {
 
 constexpr Param kInputs[] = {{"X", "T", kFloatTypes}, {"scale", "T", kFloatTypes}, {"bias", "T", kFloatTypes}};
 constexpr Param kOutputs[] = {{"Y", "T", kFloatTypes}};
-constexpr AttrSpec kAttributes[] = {{"epsilon", AttrType::kFloat, false, "1e-05"},
-                                    {"num_groups", AttrType::kInt, true},
-                                    {"stash_type", AttrType::kInt, false, "1"}};
-constexpr OpVersion kVersions[] = {{21, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+constexpr AttrSpec kAttributes18[] = {{"epsilon", AttrType::kFloat, false, "1e-05"},
+                                      {"num_groups", AttrType::kInt, true}};
+constexpr AttrSpec kAttributes21[] = {{"epsilon", AttrType::kFloat, false, "1e-05"},
+                                      {"num_groups", AttrType::kInt, true},
+                                      {"stash_type", AttrType::kInt, false, "1"}};
+constexpr OpVersion kVersions[] = {{18, kInputs, kOutputs, kAttributes18, Infer, Evaluate},
+                                   {21, kInputs, kOutputs, kAttributes21, Infer, Evaluate}};
 
 }  // namespace
 

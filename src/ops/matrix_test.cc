@@ -167,6 +167,23 @@ TEST(LayerNormalization, GivesItsStatistics) {
   EXPECT_EQ((*result)[1].tensor().shape(), (Shape{2, 1, 1}));
 }
 
+TEST(GroupNormalization, ScalesPerGroupAndSince21PerChannel) {
+  // [1, 4, 2], two groups: mean 2 and variance 5, mean 4 and variance 20; normalized, both are -3s, -s, s, 3s.
+  const Floats x = {-1, 1, 3, 5, -2, 2, 6, 10};
+  const double s = 1 / std::sqrt(5.0);
+  const auto set = [&](OpTester& t, const Floats& scale, const Floats& bias) -> OpTester& {
+    const auto length = static_cast<int64_t>(scale.size());
+    t.Input(Shape{1, 4, 2}, x).Input(Shape{length}, scale).Input(Shape{length}, bias);
+    return t.Attr("num_groups", int64_t{2}).Attr("epsilon", 0.0f);
+  };
+  OpTester per_group("GroupNormalization", 18), per_channel("GroupNormalization", 21), wrong("GroupNormalization", 18);
+  ExpectNear(set(per_group, {1, 2}, {0, 10}).Values<float>(),
+             {-3 * s, -s, s, 3 * s, 10 - 6 * s, 10 - 2 * s, 10 + 2 * s, 10 + 6 * s});
+  ExpectNear(set(per_channel, {1, 2, 1, 2}, {0, 0, 5, 10}).Values<float>(),
+             {-3 * s, -s, 2 * s, 6 * s, 5 - 3 * s, 5 - s, 10 + 2 * s, 10 + 6 * s});
+  EXPECT_NE(set(wrong, {1, 2, 1, 2}, {0, 0, 5, 10}).Error().find("has shape [4]; [2] is needed"), std::string::npos);
+}
+
 TEST(BatchNormalization, UsesGivenStatistics) {
   OpTester t("BatchNormalization"), wrong("BatchNormalization");
   t.Input<float>({1, 2, 2}, {1, 2, 3, 4}).Input<float>({2}, {2, 3}).Input<float>({2}, {0.5f, -1});

@@ -74,7 +74,7 @@ struct AttrSpec {
   const char* name;
   AttrType type;
   bool required = false;
-  const char* default_text = "";  // for the generated table: "1", "[]", "NOTSET"
+  const char* default_text = "";  // for docs/operators.md: "1", "[]", "NOTSET"
 };
 
 // A value of concrete or symbolic type during inference.

@@ -5,6 +5,7 @@
 
 #include "provider/cpu/cpu_infer.h"
 #include "provider/cpu/passes/cpu_passes.h"
+#include "provider/host.h"
 
 namespace quern::cpu {
 namespace {
@@ -61,6 +62,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   PassOptions options;
   const CpuPassContext context{config};
   options.context = &context;
+  options.log = &ProcessLogger();
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, CpuPasses(), options));
   QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
 

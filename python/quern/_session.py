@@ -64,7 +64,7 @@ class NodeArg:
 
 
 class SessionOptions:
-    """Options of a session. `cpu` and `precision` are Quern's own: see `quern run --help`."""
+    """Options of a session. `cpu`, `precision` and `limits` are Quern's own: see `quern run --help`."""
 
     def __init__(self):
         self.intra_op_num_threads = 0  # 0: the cores that the process may use
@@ -72,6 +72,7 @@ class SessionOptions:
         self.log_severity_level = 2  # 0 verbose, 1 info, 2 warning, 3 error, 4 off; of the whole process
         self.cpu = None
         self.precision = None
+        self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
 
 
 class InferenceSession:
@@ -90,7 +91,12 @@ class InferenceSession:
         if sess_options is not None:
             _quern.set_log_level(int(options.log_severity_level))
         self._session = _quern.Session(
-            source, int(options.intra_op_num_threads), options.cpu or "", names, options.precision or ""
+            source,
+            int(options.intra_op_num_threads),
+            options.cpu or "",
+            names,
+            options.precision or "",
+            {str(name): int(value) for name, value in options.limits.items()},
         )
         self._options = options
         self._providers = names or ["cpu"]

@@ -2,9 +2,12 @@
 // model is compiled or runs. What is convenient for people is in the package's Python files.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <map>
 #include <optional>
 
 #include "quern/quern.hpp"
@@ -134,8 +137,9 @@ nb::tuple DescribePort(const quern_port& port) {
 class PySession {
  public:
   PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
-            const std::string& precision) {
+            const std::string& precision, const std::map<std::string, std::uint64_t>& limits) {
     quern::SessionOptions options;
+    for (const auto& [name, value] : limits) options.limits.Set(name, value);
     options.threads = threads;
     options.cpu = cpu;
     options.providers = std::move(providers);
@@ -143,12 +147,12 @@ class PySession {
     if (nb::isinstance<nb::str>(source)) {
       const auto path = nb::cast<std::string>(source);
       nb::gil_scoped_release release;
-      session_.emplace(quern::Model::Load(path), options);
+      session_.emplace(quern::Model::Load(path, &options.limits), options);
     } else {
       const auto bytes = nb::cast<nb::bytes>(source);
       const std::string_view view(bytes.c_str(), bytes.size());
       nb::gil_scoped_release release;
-      session_.emplace(quern::Model::LoadMemory(view), options);
+      session_.emplace(quern::Model::LoadMemory(view, {}, &options.limits), options);
     }
   }
 
@@ -240,8 +244,9 @@ NB_MODULE(_quern, m) {
       .def("__getitem__", &quern::Value::element);
 
   nb::class_<PySession>(m, "Session")
-      .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&>(), "source"_a,
-           "threads"_a, "cpu"_a, "providers"_a, "precision"_a)
+      .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,
+                    const std::map<std::string, std::uint64_t>&>(),
+           "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a)
       .def("inputs", &PySession::Inputs)
       .def("outputs", &PySession::Outputs)
       .def("facts", &PySession::Facts)

@@ -60,7 +60,9 @@ constexpr Param kOutputs[] = {{"Y", "T", kFloatTypes}};
 constexpr AttrSpec kAttributes[] = {{"epsilon", AttrType::kFloat, false, "1e-05"},
                                     {"num_groups", AttrType::kInt, true},
                                     {"stash_type", AttrType::kInt, false, "1"}};
-constexpr OpVersion kVersions[] = {{21, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+constexpr std::span<const AttrSpec> kAttributes18(kAttributes, 2);  // no stash_type yet
+constexpr OpVersion kVersions[] = {{18, kInputs, kOutputs, kAttributes18, Infer, Evaluate},
+                                   {21, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
 
 }  // namespace
 

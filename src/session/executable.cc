@@ -26,6 +26,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   PassOptions options;
   options.skip = env.skip_passes;
   options.context = &context;
+  options.limits = env.limits;
   std::vector<std::string> warnings;
   InferOptions infer;
   infer.limits = env.limits;

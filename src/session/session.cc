@@ -30,6 +30,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       cpu::CpuConfig config;
       config.cpu = options.cpu;
       config.precision = options.precision;
+      config.limits = options.limits;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
     } else if (name == "reference") {

@@ -286,6 +286,29 @@ TEST(OnnxReader, BadAttributes) {
   EXPECT_EQ((*r)->first_node()->GetInt("a", 0), 5);
 }
 
+TEST(OnnxReader, OmittedOutputs) {
+  const auto r = ReadGraph({.nodes = {NodeOf("Split", {"x"}, {"", "b", ""}), NodeOf("Neg", {"b"}, {"y"})},
+                            .inputs = {FloatInfo("x", {"6"})},
+                            .outputs = {FloatInfo("y", {"2"})}});
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  const Node& split = *(*r)->first_node();
+  EXPECT_THAT(Names(split.outputs()), ElementsAre("", "b", ""));
+  EXPECT_EQ(split.output(0), nullptr);
+  EXPECT_EQ(split.next()->input(0), split.output(1));
+  // Two nodes may both omit an output, but not both define one.
+  EXPECT_TRUE(ReadGraph({.nodes = {NodeOf("A", {}, {"", "a"}), NodeOf("B", {}, {"", "b"})}}).ok());
+}
+
+TEST(OnnxReader, DocStringsOfTheModelAloneAreKept) {
+  const Message node = NodeOf("Neg", {"x"}, {"y"}).Text(6, "of the node");
+  const auto r = Read(ModelOf(GraphOf({.nodes = {node}, .inputs = {FloatInfo("x", {}).Text(3, "of the value")}})
+                                  .Text(10, "of the graph"))
+                          .Text(6, "of the model"));
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  EXPECT_EQ((*r)->metadata.at("onnx.doc_string"), "of the model");
+  for (const auto& [key, value] : (*r)->metadata) EXPECT_TRUE(key == "onnx.doc_string" || value.find("of the") == value.npos);
+}
+
 TEST(OnnxReader, Limits) {
   Message deep = GraphOf({});
   for (int i = 0; i < 40; ++i) deep = GraphOf({.nodes = {NodeOf("If", {}, {}).Sub(5, Attr("b", 5).Sub(6, deep))}});

@@ -13,8 +13,8 @@
  * - Functions that can fail return a status code (0 is success) and, on failure, should call host->set_error first
  *   with a message that names the node or tensor.
  * - struct_size is sizeof the struct as the one who made it knew it: fields beyond it are absent and neither read nor
- *   written. The *_init functions set it. New fields are only ever appended. quern_tensor_view alone has none: arrays of
- *   it are handed over, and it stays as it is for as long as QUERN_PROVIDER_ABI_VERSION.
+ *   written. The *_init functions set it. New fields are only ever appended. quern_tensor_view alone has none: arrays
+ * of it are handed over, and it stays as it is for as long as QUERN_PROVIDER_ABI_VERSION.
  * - claim, compile and plan may be called from any thread, one call at a time per provider; run may be called by
  * several threads at once, with different workspaces.
  */

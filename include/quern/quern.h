@@ -9,10 +9,10 @@
  * - Names and strings are UTF-8, zero-terminated; those returned live as long as their handle unless said otherwise.
  * - Element types are ONNX's TensorProto.DataType numbers; block formats (QUERN_Q4_0...) follow from 64.
  * - Strides count elements.
- * - Structs begin with struct_size, which their *_init function sets; it zeroes the rest, and zero is always the default.
- *   The functions are inline, so that the size is the one the caller was compiled with; a binding of another language
- *   does as they do. Later versions only append fields: the library reads and writes no more than struct_size bytes,
- *   and refuses fields beyond those it knows unless they are zero. In an array of structs all have the same size.
+ * - Structs begin with struct_size, which their *_init function sets; it zeroes the rest, and zero is always the
+ * default. The functions are inline, so that the size is the one the caller was compiled with; a binding of another
+ * language does as they do. Later versions only append fields: the library reads and writes no more than struct_size
+ * bytes, and refuses fields beyond those it knows unless they are zero. In an array of structs all have the same size.
  */
 #ifndef QUERN_H_
 #define QUERN_H_
@@ -161,11 +161,11 @@ typedef struct quern_model quern_model;
  * same limits to the model and to its sessions. */
 typedef struct quern_limits {
   size_t struct_size;
-  uint64_t model_bytes;        /* a model file, or its bytes in memory (64 GiB) */
-  uint64_t tensor_bytes;       /* one tensor: initializer, constant or computed value (64 GiB) */
-  uint64_t memory_bytes;       /* all that a session or run holds at once (256 GiB) */
-  uint64_t folded_bytes;       /* a value that constant folding may create; a larger one is computed by each run (64 MiB) */
-  uint64_t nodes;              /* in all graphs of a model together (2 million) */
+  uint64_t model_bytes;  /* a model file, or its bytes in memory (64 GiB) */
+  uint64_t tensor_bytes; /* one tensor: initializer, constant or computed value (64 GiB) */
+  uint64_t memory_bytes; /* all that a session or run holds at once (256 GiB) */
+  uint64_t folded_bytes; /* a value that constant folding may create; a larger one is computed by each run (64 MiB) */
+  uint64_t nodes;        /* in all graphs of a model together (2 million) */
   uint64_t attribute_elements; /* in one list attribute (2^28) */
   uint64_t loop_iterations;    /* of one Loop (2^24: minutes even when the body does next to nothing) */
   uint64_t subgraph_depth;     /* graphs within graphs (32; more than 256 is taken as 256, which stacks hold) */
@@ -275,8 +275,11 @@ typedef struct quern_session_options {
   const char* precision;          /* "fp32" (default), "fp32-fast", "bf16" */
   const char* const* skip_passes; /* names of graph passes to leave out */
   size_t num_skip_passes;
-  int32_t plan_cache_size;    /* plans kept, one per set of input shapes; 0: default (16) */
-  const quern_limits* limits; /* read during the call; may be NULL */
+  int32_t plan_cache_size;          /* plans kept, one per set of input shapes; 0: default (16) */
+  const quern_limits* limits;       /* read during the call; may be NULL */
+  int32_t overridable_initializers; /* 1: initializers that the file lists as inputs too become inputs, behind the
+                                       others; not given, they keep their value. Nothing is folded into them and they
+                                       are not packed in advance, so runs are slower. 0: they are constants */
 } quern_session_options;
 static inline void quern_session_options_init(quern_session_options* options) {
   memset(options, 0, sizeof *options);
@@ -298,6 +301,7 @@ typedef struct quern_port {
   const int64_t* dims;        /* -1: symbolic or not known */
   const char* const* symbols; /* expression of a symbolic extent, "" for numbers */
   const char* type_text;      /* "f32[batch,3,224,224]" */
+  int32_t has_default;        /* 1: an overridable initializer, which a run need not give */
 } quern_port;
 static inline void quern_port_init(quern_port* port) {
   memset(port, 0, sizeof *port);
@@ -305,6 +309,8 @@ static inline void quern_port_init(quern_port* port) {
 }
 QUERN_API quern_status quern_session_input(const quern_session* session, size_t index, quern_port* out);
 QUERN_API quern_status quern_session_output(const quern_session* session, size_t index, quern_port* out);
+/* The index of the input of that name; the error of an unknown one lists what the model takes. */
+QUERN_API quern_status quern_session_find_input(const quern_session* session, const char* name, size_t* index);
 
 typedef struct quern_cancel quern_cancel;
 QUERN_API quern_cancel* quern_cancel_create(void);
@@ -312,12 +318,12 @@ QUERN_API void quern_cancel_fire(quern_cancel* cancel); /* from any thread */
 QUERN_API void quern_cancel_reset(quern_cancel* cancel);
 QUERN_API void quern_cancel_free(quern_cancel* cancel);
 
-/* Runs. inputs: one per session input, in order (NULL for an optional one). outputs: one slot per session output; a
- * slot that is NULL on entry receives a new value, a tensor in the slot is written in place (its type and shape must be
- * the result's; strides allowed). Slots of outputs that are not wanted: want[i] == 0 (want may be NULL: all).
- * The memory of an output that is given, from its first to its last element, must not overlap that of an input or of
- * another output: QUERN_INVALID_ARGUMENT. (What continues an input in place is a state, see below.)
- * With all outputs given, a run whose shapes were seen before allocates nothing. */
+/* Runs. inputs: one per session input, in order (NULL for an optional one, or one with a default). outputs: one slot
+ * per session output; a slot that is NULL on entry receives a new value, a tensor in the slot is written in place (its
+ * type and shape must be the result's; strides allowed). Slots of outputs that are not wanted: want[i] == 0 (want may
+ * be NULL: all). The memory of an output that is given, from its first to its last element, must not overlap that of an
+ * input or of another output: QUERN_INVALID_ARGUMENT. (What continues an input in place is a state, see below.) With
+ * all outputs given, a run whose shapes were seen before allocates nothing. */
 typedef struct quern_run_options {
   size_t struct_size;
   quern_cancel* cancel;     /* may be NULL */

@@ -440,6 +440,7 @@ struct SessionOptions {
   std::vector<std::string> skip_passes;
   int plan_cache_size = 0;  // 0: default
   Limits limits;            // the model's own are given when it is loaded
+  bool overridable_initializers = false;
 };
 
 class Session;
@@ -468,6 +469,7 @@ class Session {
     raw.precision = options.precision.empty() ? nullptr : options.precision.c_str();
     raw.plan_cache_size = options.plan_cache_size;
     raw.limits = &options.limits;
+    raw.overridable_initializers = options.overridable_initializers;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());
@@ -494,6 +496,12 @@ class Session {
     quern_port_init(&port);
     Check(quern_session_output(get(), index, &port));
     return port;
+  }
+
+  std::size_t FindInput(const std::string& name) const {
+    std::size_t index = 0;
+    Check(quern_session_find_input(get(), name.c_str(), &index));
+    return index;
   }
 
   // One input per port, in order; an empty Value is an omitted optional one. Thread-safe.

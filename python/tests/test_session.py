@@ -142,6 +142,25 @@ def test_limits(tmp_path):
         quern.InferenceSession(data, options)
 
 
+def test_initializers_that_are_inputs():
+    weights = numpy_helper.from_array(np.array([10, 20], np.float32), "w")
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    data = model_bytes(nodes, [info("x", [2]), info("w", [2])], [info("y", [2])], [weights])
+    x, w = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    session = quern.InferenceSession(data)
+    assert [port.name for port in session.get_inputs()] == ["x"] and session.get_overridable_initializers() == []
+    assert session.run(None, {"x": x})[0].tolist() == [10, 40]
+    with pytest.raises(quern.InvalidArgument, match="'w' is an initializer .* overridable_initializers"):
+        session.run(None, {"x": x, "w": w})
+    options = quern.SessionOptions()
+    options.overridable_initializers = True
+    session = quern.InferenceSession(data, options)
+    assert [port.name for port in session.get_inputs()] == ["x"]
+    assert [port.name for port in session.get_overridable_initializers()] == ["w"]
+    assert session.run(None, {"x": x, "w": w})[0].tolist() == [3, 8]
+    assert session.run(None, {"x": x})[0].tolist() == [10, 40]
+
+
 def test_inputs_are_not_kept():
     session = one_node("Neg")
     x = np.ones((2, 3), np.float32)

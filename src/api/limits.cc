@@ -11,7 +11,7 @@ namespace {
 
 constexpr struct {
   const char* name;
-  uint64_t quern_limits::*field;
+  uint64_t quern_limits::* field;
 } kFields[] = {
     {"model_bytes", &quern_limits::model_bytes},
     {"tensor_bytes", &quern_limits::tensor_bytes},

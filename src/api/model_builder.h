@@ -28,8 +28,8 @@ class ModelBuilder {
   explicit ModelBuilder(std::string name) : name_(std::move(name)) {}
 
   void Import(std::string domain, int version) { imports_[std::move(domain)] = version; }
-  // A name may be defined once; kInvalidArgument otherwise. Subgraphs nest kMaxDepth deep at most; a session's limits may
-  // ask for less.
+  // A name may be defined once; kInvalidArgument otherwise. Subgraphs nest kMaxDepth deep at most; a session's limits
+  // may ask for less.
   Status AddInput(std::string name, ValueType type);
   Status AddConstant(std::string name, Value content);
   Status AddNode(Node node);

@@ -22,10 +22,12 @@ struct PortData {
   quern_kind kind = QUERN_KIND_NONE;
   int32_t dtype = 0;
   int32_t rank = -1;
+  int32_t has_default = 0;
 
   explicit PortData(const Port& port) : name(port.name), type_text(TypeToString(port.type)) {
     kind = static_cast<quern_kind>(port.type.kind);
     dtype = static_cast<int32_t>(port.type.dtype);
+    has_default = port.default_value.has_value();
     if (!port.type.shape) return;
     rank = port.type.rank();
     for (const Dim& d : *port.type.shape) {
@@ -45,7 +47,8 @@ struct PortData {
                                     .rank = rank,
                                     .dims = dims.data(),
                                     .symbols = symbols.data(),
-                                    .type_text = type_text.c_str()},
+                                    .type_text = type_text.c_str(),
+                                    .has_default = has_default},
                                    out, "port");
   }
 };
@@ -123,6 +126,7 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   }
   if (known.plan_cache_size > 0) options.plan_cache_size = known.plan_cache_size;
   QUERN_ASSIGN_OR_RETURN(options.limits, ReadLimits(known.limits));
+  options.overridable_initializers = known.overridable_initializers != 0;
   return options;
 }
 
@@ -184,12 +188,18 @@ Status RunSession(quern_session& s, quern_state* state, const quern_value* const
   if (!s.inputs.empty()) QUERN_RETURN_IF_ERROR(RequirePointer(inputs, "inputs"));
   if (!s.outputs.empty()) QUERN_RETURN_IF_ERROR(RequirePointer(outputs, "outputs"));
   for (size_t i = 0; i < s.inputs.size(); ++i) {
-    if (inputs[i]) slots.inputs[i] = inputs[i]->value;
+    slots.inputs[i] = inputs[i] ? inputs[i]->value : s.session->inputs()[i].default_value;
   }
   for (size_t i = 0; i < s.outputs.size(); ++i) {
     if (!outputs[i] || (known.want && !known.want[i])) continue;
     QUERN_RETURN_IF_ERROR(CheckWritable(outputs[i]->value, s.outputs[i]->name));
     slots.outputs[i] = outputs[i]->value;
+  }
+  if (state) {
+    for (const auto& bound : state->state.bindings) {
+      slots.inputs[bound.input_index] = bound.spec.buffer;
+      slots.outputs[bound.output_index] = Value();
+    }
   }
   QUERN_RETURN_IF_ERROR(CheckApart(s, slots));
   QUERN_RETURN_IF_ERROR(state ? s.session->RunWithState(state->state, slots.inputs, slots.outputs, options)
@@ -269,6 +279,16 @@ quern_status quern_session_output(const quern_session* session, size_t index, qu
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
     if (index >= session->outputs.size()) return InvalidArgument("no output " + std::to_string(index));
     return session->outputs[index]->Fill(out);
+  });
+}
+
+quern_status quern_session_find_input(const quern_session* session, const char* name, size_t* index) {
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(name, "name"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(index, "index"));
+    QUERN_ASSIGN_OR_RETURN(*index, session->session->FindInput(name));
+    return OkStatus();
   });
 }
 

@@ -1,5 +1,5 @@
-// Limits on what an untrusted model may ask for. All settable (quern_limits in quern.h has the same fields); going beyond
-// one is kResourceExhausted.
+// Limits on what an untrusted model may ask for. All settable (quern_limits in quern.h has the same fields); going
+// beyond one is kResourceExhausted.
 #pragma once
 
 #include <cstdint>

@@ -128,8 +128,7 @@ std::string SystemReason(int error) { return std::strerror(error); }
 
 }  // namespace
 
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes,
-                                                           Links links) {
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes, Links links) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
   // Not blocking: opening a pipe must give an error, not wait for its writer.

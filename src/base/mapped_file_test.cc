@@ -62,9 +62,7 @@ TEST_F(MappedFileTest, RefusesLinksWhenAsked) {
   std::filesystem::create_symlink(folder_ / "real", folder_ / "linked");
   std::filesystem::create_symlink(folder_ / "real" / "file", folder_ / "real" / "link");
   const std::string root = std::filesystem::canonical(folder_).string();
-  auto open = [](const std::string& path) {
-    return MappedFile::Open(path, INT64_MAX, MappedFile::Links::kRefuse);
-  };
+  auto open = [](const std::string& path) { return MappedFile::Open(path, INT64_MAX, MappedFile::Links::kRefuse); };
   const auto file = open(root + "/real/file");
   ASSERT_TRUE(file.ok()) << file.status().message();
   EXPECT_EQ((*file)->size(), 10u);

@@ -277,7 +277,8 @@ TEST(ApiModel, TextOfAFileThatWasCutShortIsAnError) {
 }
 
 TEST(ApiModel, InputsOfEveryKind) {
-  for (const char* type : {"f32[batch,3]", "string[*]", "seq<f32[?,2]>", "opt<i64[2]>", "map<string,f32[]>", "bool[]"}) {
+  for (const char* type :
+       {"f32[batch,3]", "string[*]", "seq<f32[?,2]>", "opt<i64[2]>", "map<string,f32[]>", "bool[]"}) {
     Model m = Model::Create("same");
     m.Import("", 17).Input("x", type).Node("Identity", {"x"}, {"y"}).Output("y");
     EXPECT_THAT(m.Text(), HasSubstr(std::string("input %x: ") + type + "\n"));

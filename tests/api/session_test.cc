@@ -353,6 +353,13 @@ TEST(ApiSession, StateGrowsInPlace) {
   }
   EXPECT_THROW(session.Run(state, {Value(), Value::Tensor<float>({1, 2}, {0, 0})}), quern::Error);
   EXPECT_EQ(state.length(0), 8);
+  // A result must not be written where the state lies.
+  state.set_length(0, 1);
+  const Value row = Value::Tensor<float>({1, 2}, {5, 5}), sum = Value::Wrap({}, memory.data() + 15);
+  const quern_value* inputs[2] = {nullptr, row.get()};
+  quern_value* outputs[2] = {nullptr, sum.get()};
+  EXPECT_EQ(quern_session_run_with_state(session.get(), state.get(), inputs, outputs, nullptr), QUERN_INVALID_ARGUMENT);
+  EXPECT_THAT(quern_error_message(), testing::AllOf(HasSubstr("'sum'"), HasSubstr("'past'")));
   state.set_length(0, 1);
   EXPECT_THROW(state.set_length(0, 9), quern::Error);
   EXPECT_EQ(session.Run(state, {Value(), Value::Tensor<float>({1, 2}, {5, 5})})[1].data<float>()[0], 11);

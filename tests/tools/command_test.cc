@@ -78,9 +78,7 @@ class Command : public testing::Test {
   static std::string Field(int number, const std::string& bytes) {
     return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
   }
-  static std::string Field(int number, int value) {
-    return {static_cast<char>(number << 3), static_cast<char>(value)};
-  }
+  static std::string Field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
   // y = op(x), x [2] of an element type: an ONNX file of less than 128 bytes in every part.
   static std::string OneNodeModel(const std::string& op, int dtype) {
     const std::string dim = Field(1, Field(1, 2)), type = Field(1, Field(1, dtype) + Field(2, dim));
@@ -216,6 +214,31 @@ TEST_F(Command, LimitsAreSettable) {
     EXPECT_EQ(Quern(inspect + wrong).status, 2) << wrong;
   }
   EXPECT_EQ(Quern("run " + Model() + " --random --limit tensor_bytes=64").status, 1);
+}
+
+TEST_F(Command, RunReplacesInitializersWhenAsked) {
+  const std::string w = Field(1, 2) + Field(2, 1) + Field(8, "w") + Field(9, std::string("\0\0\x80\x3f\0\0\0\x40", 8));
+  const std::string type = Field(1, Field(1, 1) + Field(2, Field(1, Field(1, 2))));
+  const std::string node = Field(1, "x") + Field(1, "w") + Field(2, "y") + Field(4, "Mul");
+  const std::string graph = Field(1, node) + Field(2, "g") + Field(5, w) + Field(11, Field(1, "x") + Field(2, type)) +
+                            Field(11, Field(1, "w") + Field(2, type)) + Field(12, Field(1, "y") + Field(2, type));
+  const std::string bytes = Field(1, 3) + Field(8, Field(1, "") + Field(2, 13));
+  Spill(In("m.onnx"), bytes +
+                          std::string{7 << 3 | 2, static_cast<char>(graph.size() % 128 | 128),
+                                      static_cast<char>(graph.size() / 128)} +
+                          graph);
+  quern_tool::WriteNpy(In("x.npy"), Value::Tensor<float>({2}, {3, 4}));
+  const std::string run = "run --repeat 0 " + In("m.onnx") + " --output-dir " + In("out") + " --input x=" + In("x.npy");
+  Ended e = Quern(run);
+  EXPECT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 8);
+  e = Quern(run + " --input w=" + In("x.npy"));
+  EXPECT_EQ(e.status, 2);
+  EXPECT_THAT(e.err, AllOf(HasSubstr("'w' is an initializer"), HasSubstr("overridable")));
+  EXPECT_EQ(Quern(run + " --overridable-initializers --input w=" + In("x.npy")).status, 0);
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 16);
+  EXPECT_EQ(Quern(run + " --overridable-initializers").status, 0);
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 8);
 }
 
 TEST_F(Command, EveryCommandTakesTheCommonOptions) {

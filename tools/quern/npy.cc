@@ -12,9 +12,9 @@ struct NpyType {
   std::int32_t dtype;
   const char* descr;
 };
-constexpr NpyType kTypes[] = {{QUERN_F32, "<f4"}, {QUERN_F64, "<f8"},   {QUERN_F16, "<f2"}, {QUERN_I8, "|i1"},
-                              {QUERN_U8, "|u1"},  {QUERN_I16, "<i2"},   {QUERN_U16, "<u2"}, {QUERN_I32, "<i4"},
-                              {QUERN_U32, "<u4"}, {QUERN_I64, "<i8"},   {QUERN_U64, "<u8"}, {QUERN_BOOL, "|b1"},
+constexpr NpyType kTypes[] = {{QUERN_F32, "<f4"}, {QUERN_F64, "<f8"},  {QUERN_F16, "<f2"}, {QUERN_I8, "|i1"},
+                              {QUERN_U8, "|u1"},  {QUERN_I16, "<i2"},  {QUERN_U16, "<u2"}, {QUERN_I32, "<i4"},
+                              {QUERN_U32, "<u4"}, {QUERN_I64, "<i8"},  {QUERN_U64, "<u8"}, {QUERN_BOOL, "|b1"},
                               {QUERN_C64, "<c8"}, {QUERN_C128, "<c16"}};
 
 // How a type is stored, null where it cannot be. NumPy has no bf16: its 16 bits are.

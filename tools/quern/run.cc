@@ -25,6 +25,7 @@ struct RunArguments {
   int top = 0;
   int repeat = -1;
   bool json = false;
+  bool overridable_initializers = false;
 };
 
 std::vector<std::string> ReadLabels(const std::string& path) {
@@ -205,7 +206,9 @@ Json JsonOf(const std::string& name, const quern::Value& value, const RunArgumen
 int Run(const RunArguments& args) {
   const std::vector<std::string> labels = args.labels.empty() ? std::vector<std::string>() : ReadLabels(args.labels);
   double start = Now();
-  quern::Session session(quern::Model::Load(args.model, &args.common.limits), ToSessionOptions(args.common));
+  quern::SessionOptions options = ToSessionOptions(args.common);
+  options.overridable_initializers = args.overridable_initializers;
+  quern::Session session(quern::Model::Load(args.model, &args.common.limits), options);
   const double load = Now() - start;
   const std::vector<quern::Value> feeds = MakeFeeds(session, args.feeds);
   if (args.common.verbose) {
@@ -258,6 +261,8 @@ void AddRun(CLI::App& app, int& status) {
   sub->add_option("--labels", args->labels, "names of the classes, one per line, for --top")->type_name("FILE");
   sub->add_option("--repeat", args->repeat, "timed runs after the first one (default: about 0.3 s of them)")
       ->type_name("N");
+  sub->add_flag("--overridable-initializers", args->overridable_initializers,
+                "let --input replace initializers that the file lists as inputs too");
   sub->add_flag("--json", args->json, "print one JSON object");
   AddCommonOptions(*sub, args->common);
   sub->footer(

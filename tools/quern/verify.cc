@@ -268,7 +268,8 @@ int VerifyFolders(const VerifyArguments& args) {
     ++counts[Outcome::kFail];
     std::printf("%-12s%s  there is no such folder, but %s lists it: %s\n", OutcomeName(Outcome::kFail), name.c_str(),
                 args.known_file.c_str(), OneLine(reason).c_str());
-    results.push_back({{"name", name}, {"outcome", "fail"}, {"message", "listed as known, but there is no such folder"}});
+    results.push_back(
+        {{"name", name}, {"outcome", "fail"}, {"message", "listed as known, but there is no such folder"}});
   }
   std::printf("%d passed, %d failed, %d unsupported, %d errors, %d known\n", counts[Outcome::kPass],
               counts[Outcome::kFail], counts[Outcome::kUnsupported], counts[Outcome::kError], counts[Outcome::kKnown]);

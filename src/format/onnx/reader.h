@@ -27,10 +27,12 @@ struct OnnxReadOptions {
 // What the Graph holds:
 // - subgraphs with captures as graph.h says; a name defined in a subgraph hides an outer one;
 // - nodes in topological order (files need not have it; a cycle is an error that names a node on it);
-// - an initializer that is also an input (every one before IR version 4) as a constant, not as an input;
-// - Constant nodes as nodes (of several with the same output the last, as in onnxruntime; any other name that is defined
+// - an initializer that is also an input (every one before IR version 4) as a constant, listed in `overridable`;
+// - Constant nodes as nodes (of several with the same output the last, as in onnxruntime; any other name that is
+// defined
 //   twice is an error);
-// - metadata: metadata_props, and the model's facts as onnx.producer_name, onnx.doc_string and so on; unknown fields and
+// - metadata: metadata_props, and the model's facts as onnx.producer_name, onnx.doc_string and so on; unknown fields
+// and
 //   the doc strings of everything else are dropped;
 // - mapped_files: every file that its constants view.
 // Sparse tensors, functions, operators of other domains: kUnsupported.

@@ -122,6 +122,9 @@ TEST(OnnxReader, InitializersThatAreInputsAreConstants) {
     ASSERT_TRUE(r.ok()) << r.status().message();
     EXPECT_THAT(Names((*r)->inputs()), ElementsAre("x"));
     EXPECT_TRUE((*r)->FindValue("w")->is_constant());
+    ASSERT_EQ((*r)->overridable.size(), 1u);
+    EXPECT_EQ((*r)->overridable[0].first, "w");
+    EXPECT_EQ(TypeToString((*r)->overridable[0].second), "f32[1]");
   }
 }
 
@@ -301,12 +304,14 @@ TEST(OnnxReader, OmittedOutputs) {
 
 TEST(OnnxReader, DocStringsOfTheModelAloneAreKept) {
   const Message node = NodeOf("Neg", {"x"}, {"y"}).Text(6, "of the node");
-  const auto r = Read(ModelOf(GraphOf({.nodes = {node}, .inputs = {FloatInfo("x", {}).Text(3, "of the value")}})
-                                  .Text(10, "of the graph"))
-                          .Text(6, "of the model"));
+  const auto r = Read(
+      ModelOf(
+          GraphOf({.nodes = {node}, .inputs = {FloatInfo("x", {}).Text(3, "of the value")}}).Text(10, "of the graph"))
+          .Text(6, "of the model"));
   ASSERT_TRUE(r.ok()) << r.status().message();
   EXPECT_EQ((*r)->metadata.at("onnx.doc_string"), "of the model");
-  for (const auto& [key, value] : (*r)->metadata) EXPECT_TRUE(key == "onnx.doc_string" || value.find("of the") == value.npos);
+  for (const auto& [key, value] : (*r)->metadata)
+    EXPECT_TRUE(key == "onnx.doc_string" || value.find("of the") == value.npos);
 }
 
 TEST(OnnxReader, Limits) {

@@ -108,6 +108,7 @@ void Run(quern_session* session, Watchdog& watchdog) {
   bool complete = true;
   for (size_t i = 0; i < quern_session_num_inputs(session); ++i) {
     quern_port port;
+    quern_port_init(&port);
     Require(quern_session_input(session, i, &port) == QUERN_OK, "an input without a port");
     inputs.push_back(MakeInput(port));
     complete = complete && inputs.back() != nullptr;
@@ -143,10 +144,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }();
   quern_limits limits;
   quern_limits_init(&limits);
-  limits.max_tensor_bytes = 4 << 20;
-  limits.max_memory_bytes = 128 << 20;
-  limits.max_nodes = 1000;
-  limits.max_recursion = 8;
+  limits.tensor_bytes = 4 << 20;
+  limits.memory_bytes = 128 << 20;
+  limits.nodes = 1000;
+  limits.subgraph_depth = 8;
+  limits.type_depth = 8;
   quern_model* model = nullptr;
   if (quern_model_load_memory(data, size, /*copy=*/0, nullptr, &limits, &model) != QUERN_OK) return 0;
   char* facts = nullptr;
@@ -155,7 +157,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   quern_session_options options;
   quern_session_options_init(&options);
   options.executor = executor;
-  options.limits = limits;
+  options.limits = &limits;
   quern_session* session = nullptr;
   const quern_status status = quern_session_create(model, &options, &session);
   quern_model_free(model);

@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   quern_value** outputs = calloc(num_outputs, sizeof *outputs);
   for (size_t i = 0; i < num_inputs; ++i) {
     quern_port port;
+    quern_port_init(&port);
     Check(quern_session_input(session, i, &port));
     printf("input  %s  %s\n", port.name, port.type_text);
     inputs[i] = Zeros(&port);
@@ -45,6 +46,7 @@ int main(int argc, char** argv) {
   Check(quern_session_run(session, (const quern_value* const*)inputs, outputs, NULL));
   for (size_t i = 0; i < num_outputs; ++i) {
     quern_port port;
+    quern_port_init(&port);
     Check(quern_session_output(session, i, &port));
     printf("output %s  %s", port.name, port.type_text);
     if (quern_value_dtype(outputs[i]) == QUERN_F32) {

@@ -12,8 +12,9 @@
  * - Strings are UTF-8, zero-terminated. Unless said otherwise pointers handed to a provider are valid during the call.
  * - Functions that can fail return a status code (0 is success) and, on failure, should call host->set_error first
  *   with a message that names the node or tensor.
- * - struct_size is sizeof the struct as the writer of the struct knew it; fields beyond it are absent. New fields are
- *   only ever appended.
+ * - struct_size is sizeof the struct as the one who made it knew it: fields beyond it are absent and neither read nor
+ *   written. The *_init functions set it. New fields are only ever appended. quern_tensor_view alone has none: arrays
+ * of it are handed over, and it stays as it is for as long as QUERN_PROVIDER_ABI_VERSION.
  * - claim, compile and plan may be called from any thread, one call at a time per provider; run may be called by
  * several threads at once, with different workspaces.
  */
@@ -22,6 +23,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,7 +52,9 @@ typedef struct quern_tensor_view {
   void* data;
 } quern_tensor_view;
 
+/* What host->node() and host->value() fill, as far as struct_size goes. */
 typedef struct quern_node_info {
+  uint32_t struct_size;
   const char* op_type;
   const char* domain; /* "" is ai.onnx */
   const char* name;   /* may be "" */
@@ -61,8 +65,13 @@ typedef struct quern_node_info {
   const int32_t* inputs; /* value indices, -1 for an omitted one; num_inputs + num_captures of them */
   const int32_t* outputs;
 } quern_node_info;
+static inline void quern_node_info_init(quern_node_info* info) {
+  memset(info, 0, sizeof *info);
+  info->struct_size = (uint32_t)sizeof *info;
+}
 
 typedef struct quern_value_info {
+  uint32_t struct_size;
   const char* name;
   int32_t kind;               /* 1 tensor, 2 string tensor, 3 sequence, 4 optional, 5 map */
   int32_t dtype;              /* 0: not known */
@@ -75,6 +84,10 @@ typedef struct quern_value_info {
   int32_t is_output;
   const quern_tensor_view* constant; /* content of a constant tensor, else NULL; valid as long as the view's graph */
 } quern_value_info;
+static inline void quern_value_info_init(quern_value_info* info) {
+  memset(info, 0, sizeof *info);
+  info->struct_size = (uint32_t)sizeof *info;
+}
 
 /* What Quern offers a provider. Valid for the life of the process. */
 typedef struct quern_host_api {
@@ -159,6 +172,7 @@ typedef struct quern_run_args {
 
 /* Memory that is not the host's. */
 typedef struct quern_memory_kind {
+  uint32_t struct_size;
   const char* name; /* "npu" */
   int32_t host_accessible;
   void* (*allocate)(void* self, size_t bytes); /* 64-byte aligned; NULL when short of memory */
@@ -173,7 +187,8 @@ enum {
                                 else the host copies to contiguous memory first */
 };
 
-/* A provider: filled by quern_provider_create. Functions marked optional may be NULL. */
+/* A provider: filled by quern_provider_create, which finds it zeroed with the host's struct_size, writes no more than
+ * that and sets struct_size to what it knew. Functions marked optional may be NULL. */
 typedef struct quern_provider {
   uint32_t struct_size;
   uint32_t abi_version; /* QUERN_PROVIDER_ABI_VERSION */

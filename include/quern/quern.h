@@ -8,13 +8,18 @@
  * - A session may be run by several threads at once. Other handles are used by one thread at a time.
  * - Names and strings are UTF-8, zero-terminated; those returned live as long as their handle unless said otherwise.
  * - Element types are ONNX's TensorProto.DataType numbers; block formats (QUERN_Q4_0...) follow from 64.
- * - Strides count elements. struct_size fields are set by the *_init functions; new fields are only appended.
+ * - Strides count elements.
+ * - Structs begin with struct_size, which their *_init function sets; it zeroes the rest, and zero is always the
+ * default. The functions are inline, so that the size is the one the caller was compiled with; a binding of another
+ * language does as they do. Later versions only append fields: the library reads and writes no more than struct_size
+ * bytes, and refuses fields beyond those it knows unless they are zero. In an array of structs all have the same size.
  */
 #ifndef QUERN_H_
 #define QUERN_H_
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__GNUC__) || defined(__clang__)
 #define QUERN_API __attribute__((visibility("default")))
@@ -152,12 +157,27 @@ QUERN_API void quern_buffer_free(void* bytes);
 
 /* ---------------------------------------------------------------- models */
 typedef struct quern_model quern_model;
+/* What an untrusted model may ask for; going beyond is QUERN_RESOURCE_EXHAUSTED. 0: the default, in brackets. Give the
+ * same limits to the model and to its sessions. */
 typedef struct quern_limits {
   size_t struct_size;
-  uint64_t max_model_bytes, max_tensor_bytes, max_memory_bytes; /* 0: the default */
-  uint32_t max_nodes, max_recursion;
+  uint64_t model_bytes;  /* a model file, or its bytes in memory (64 GiB) */
+  uint64_t tensor_bytes; /* one tensor: initializer, constant or computed value (64 GiB) */
+  uint64_t memory_bytes; /* all that a session or run holds at once (256 GiB) */
+  uint64_t folded_bytes; /* a value that constant folding may create; a larger one is computed by each run (64 MiB) */
+  uint64_t nodes;        /* in all graphs of a model together (2 million) */
+  uint64_t attribute_elements; /* in one list attribute (2^28) */
+  uint64_t loop_iterations;    /* of one Loop (2^24: minutes even when the body does next to nothing) */
+  uint64_t subgraph_depth;     /* graphs within graphs (32; more than 256 is taken as 256, which stacks hold) */
+  uint64_t type_depth;         /* sequence of optional of ... (16; at most 256) */
+  uint64_t rank;               /* dimensions of a tensor (16, which is also the most) */
 } quern_limits;
-QUERN_API void quern_limits_init(quern_limits* limits);
+static inline void quern_limits_init(quern_limits* limits) {
+  memset(limits, 0, sizeof *limits);
+  limits->struct_size = sizeof *limits;
+}
+/* Sets a limit by the name of its field; an unknown name is QUERN_INVALID_ARGUMENT and the message lists all. */
+QUERN_API quern_status quern_limits_set(quern_limits* limits, const char* name, uint64_t value);
 
 /* ONNX files; the file is mapped and must not change while the model or a session of it lives. limits may be NULL. */
 QUERN_API quern_status quern_model_load(const char* path, const quern_limits* limits, quern_model** out);
@@ -177,10 +197,13 @@ QUERN_API quern_status quern_model_text(const quern_model* model, int32_t full_c
 QUERN_API quern_status quern_model_create(const char* name, quern_model** out);
 /* Which version of an operator set the nodes follow; domain "" is ai.onnx. */
 QUERN_API quern_status quern_model_import(quern_model* model, const char* domain, int32_t version);
-/* rank -1: not known. dims: -1 is an extent not known; symbols (may be NULL): name of a symbolic extent or NULL, one
- * per dimension. */
+/* A tensor. rank -1: not known. dims: -1 is an extent not known; symbols (may be NULL): name of a symbolic extent or
+ * NULL, one per dimension. */
 QUERN_API quern_status quern_model_add_input(quern_model* model, const char* name, int32_t dtype, int32_t rank,
                                              const int64_t* dims, const char* const* symbols);
+/* An input of any kind, its type as the text form prints it: "f32[batch,3]", "string[*]" (rank not known),
+ * "seq<f32[?,2]>", "opt<i64[]>", "map<string,f32[*]>". */
+QUERN_API quern_status quern_model_add_typed_input(quern_model* model, const char* name, const char* type);
 /* The content is shared, never copied: block formats reach the kernels as they are. */
 QUERN_API quern_status quern_model_add_constant(quern_model* model, const char* name, const quern_value* content);
 typedef enum quern_attribute_type {
@@ -194,6 +217,7 @@ typedef enum quern_attribute_type {
   QUERN_ATTRIBUTE_STRINGS = 8
 } quern_attribute_type;
 typedef struct quern_attribute {
+  size_t struct_size;
   const char* name;
   int32_t type; /* a quern_attribute_type; only the field that it names is read */
   int64_t int_value;
@@ -206,6 +230,10 @@ typedef struct quern_attribute {
   const char* const* strings;
   size_t count; /* of ints, floats or strings */
 } quern_attribute;
+static inline void quern_attribute_init(quern_attribute* attribute) {
+  memset(attribute, 0, sizeof *attribute);
+  attribute->struct_size = sizeof *attribute;
+}
 /* inputs and outputs: names, "" for an omitted one. Nodes are added in an order in which they may run. What names do
  * not resolve is found when the model is used. */
 QUERN_API quern_status quern_model_add_node(quern_model* model, const char* op_type, const char* domain,
@@ -228,6 +256,10 @@ typedef struct quern_host_executor {
   void (*run)(void* user, int64_t total, int64_t grain,
               void (*task)(void* context, int32_t slot, int64_t begin, int64_t end), void* context);
 } quern_host_executor;
+static inline void quern_host_executor_init(quern_host_executor* host) {
+  memset(host, 0, sizeof *host);
+  host->struct_size = sizeof *host;
+}
 QUERN_API quern_status quern_executor_from_host(const quern_host_executor* host, quern_executor** out);
 QUERN_API void quern_executor_free(quern_executor* executor);
 
@@ -243,10 +275,16 @@ typedef struct quern_session_options {
   const char* precision;          /* "fp32" (default), "fp32-fast", "bf16" */
   const char* const* skip_passes; /* names of graph passes to leave out */
   size_t num_skip_passes;
-  int32_t plan_cache_size; /* plans kept, one per set of input shapes; 0: default (16) */
-  quern_limits limits;
+  int32_t plan_cache_size;          /* plans kept, one per set of input shapes; 0: default (16) */
+  const quern_limits* limits;       /* read during the call; may be NULL */
+  int32_t overridable_initializers; /* 1: initializers that the file lists as inputs too become inputs, behind the
+                                       others; not given, they keep their value. Nothing is folded into them and they
+                                       are not packed in advance, so runs are slower. 0: they are constants */
 } quern_session_options;
-QUERN_API void quern_session_options_init(quern_session_options* options);
+static inline void quern_session_options_init(quern_session_options* options) {
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+}
 /* options may be NULL. The model is not changed and may be used for other sessions. */
 QUERN_API quern_status quern_session_create(const quern_model* model, const quern_session_options* options,
                                             quern_session** out);
@@ -255,6 +293,7 @@ QUERN_API void quern_session_free(quern_session* session);
 QUERN_API size_t quern_session_num_inputs(const quern_session* session);
 QUERN_API size_t quern_session_num_outputs(const quern_session* session);
 typedef struct quern_port {
+  size_t struct_size; /* set by the caller: as much is written */
   const char* name;
   quern_kind kind;
   int32_t dtype;
@@ -262,9 +301,16 @@ typedef struct quern_port {
   const int64_t* dims;        /* -1: symbolic or not known */
   const char* const* symbols; /* expression of a symbolic extent, "" for numbers */
   const char* type_text;      /* "f32[batch,3,224,224]" */
+  int32_t has_default;        /* 1: an overridable initializer, which a run need not give */
 } quern_port;
+static inline void quern_port_init(quern_port* port) {
+  memset(port, 0, sizeof *port);
+  port->struct_size = sizeof *port;
+}
 QUERN_API quern_status quern_session_input(const quern_session* session, size_t index, quern_port* out);
 QUERN_API quern_status quern_session_output(const quern_session* session, size_t index, quern_port* out);
+/* The index of the input of that name; the error of an unknown one lists what the model takes. */
+QUERN_API quern_status quern_session_find_input(const quern_session* session, const char* name, size_t* index);
 
 typedef struct quern_cancel quern_cancel;
 QUERN_API quern_cancel* quern_cancel_create(void);
@@ -272,17 +318,22 @@ QUERN_API void quern_cancel_fire(quern_cancel* cancel); /* from any thread */
 QUERN_API void quern_cancel_reset(quern_cancel* cancel);
 QUERN_API void quern_cancel_free(quern_cancel* cancel);
 
-/* Runs. inputs: one per session input, in order (NULL for an optional one). outputs: one slot per session output; a
- * slot that is NULL on entry receives a new value, a tensor in the slot is written in place (its type and shape must be
- * the result's; strides allowed). Slots of outputs that are not wanted: want[i] == 0 (want may be NULL: all).
- * With all outputs given, a run whose shapes were seen before allocates nothing. */
+/* Runs. inputs: one per session input, in order (NULL for an optional one, or one with a default). outputs: one slot
+ * per session output; a slot that is NULL on entry receives a new value, a tensor in the slot is written in place (its
+ * type and shape must be the result's; strides allowed). Slots of outputs that are not wanted: want[i] == 0 (want may
+ * be NULL: all). The memory of an output that is given, from its first to its last element, must not overlap that of an
+ * input or of another output: QUERN_INVALID_ARGUMENT. (What continues an input in place is a state, see below.) With
+ * all outputs given, a run whose shapes were seen before allocates nothing. */
 typedef struct quern_run_options {
   size_t struct_size;
   quern_cancel* cancel;     /* may be NULL */
   quern_executor* executor; /* for this run only; may be NULL */
   const uint8_t* want;      /* may be NULL */
 } quern_run_options;
-QUERN_API void quern_run_options_init(quern_run_options* options);
+static inline void quern_run_options_init(quern_run_options* options) {
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+}
 QUERN_API quern_status quern_session_run(quern_session* session, const quern_value* const* inputs,
                                          quern_value** outputs, const quern_run_options* options);
 
@@ -297,6 +348,10 @@ typedef struct quern_state_spec {
   const quern_value* buffer; /* tensor whose extent along axis is the capacity */
   int64_t length;            /* extent along axis that is filled at the start */
 } quern_state_spec;
+static inline void quern_state_spec_init(quern_state_spec* spec) {
+  memset(spec, 0, sizeof *spec);
+  spec->struct_size = sizeof *spec;
+}
 /* A run with states takes the other inputs and outputs as usual (the slots of bound ones are ignored) and advances each
  * length. Running past the capacity is an error and changes nothing. */
 QUERN_API quern_status quern_state_create(quern_session* session, const quern_state_spec* specs, size_t count,

@@ -240,44 +240,56 @@ template <typename T, void (*Free)(T*)>
 using Handle = std::unique_ptr<T, Deleter<T, Free>>;
 }  // namespace detail
 
+// What an untrusted model may ask for; fields as in quern_limits, 0 is the default.
+struct Limits : quern_limits {
+  Limits() { quern_limits_init(this); }
+  // By the name of a field: "memory_bytes".
+  Limits& Set(const std::string& name, std::uint64_t value) {
+    Check(quern_limits_set(this, name.c_str(), value));
+    return *this;
+  }
+};
+
 class Model;
 
 // A node's attribute, for Model::Node. Keeps what it needs until the node is added.
 class Attribute {
  public:
-  Attribute(std::string name, std::int64_t value) : name_(std::move(name)) {
-    raw_.type = QUERN_ATTRIBUTE_INT;
+  Attribute(std::string name, std::int64_t value) : Attribute(QUERN_ATTRIBUTE_INT, std::move(name)) {
     raw_.int_value = value;
   }
   Attribute(std::string name, int value) : Attribute(std::move(name), static_cast<std::int64_t>(value)) {}
-  Attribute(std::string name, float value) : name_(std::move(name)) {
-    raw_.type = QUERN_ATTRIBUTE_FLOAT;
+  Attribute(std::string name, float value) : Attribute(QUERN_ATTRIBUTE_FLOAT, std::move(name)) {
     raw_.float_value = value;
   }
   Attribute(std::string name, double value) : Attribute(std::move(name), static_cast<float>(value)) {}
-  Attribute(std::string name, std::string value) : name_(std::move(name)), text_(std::move(value)) {
-    raw_.type = QUERN_ATTRIBUTE_STRING;
+  Attribute(std::string name, std::string value) : Attribute(QUERN_ATTRIBUTE_STRING, std::move(name)) {
+    text_ = std::move(value);
   }
   Attribute(std::string name, const char* value) : Attribute(std::move(name), std::string(value)) {}
-  Attribute(std::string name, Value value) : name_(std::move(name)), value_(std::move(value)) {
-    raw_.type = QUERN_ATTRIBUTE_TENSOR;
+  Attribute(std::string name, Value value) : Attribute(QUERN_ATTRIBUTE_TENSOR, std::move(name)) {
+    value_ = std::move(value);
   }
-  Attribute(std::string name, std::vector<std::int64_t> values) : name_(std::move(name)), ints_(std::move(values)) {
-    raw_.type = QUERN_ATTRIBUTE_INTS;
+  Attribute(std::string name, std::vector<std::int64_t> values) : Attribute(QUERN_ATTRIBUTE_INTS, std::move(name)) {
+    ints_ = std::move(values);
   }
   Attribute(std::string name, std::initializer_list<std::int64_t> values)
       : Attribute(std::move(name), std::vector<std::int64_t>(values)) {}
-  Attribute(std::string name, std::vector<float> values) : name_(std::move(name)), floats_(std::move(values)) {
-    raw_.type = QUERN_ATTRIBUTE_FLOATS;
+  Attribute(std::string name, std::vector<float> values) : Attribute(QUERN_ATTRIBUTE_FLOATS, std::move(name)) {
+    floats_ = std::move(values);
   }
-  Attribute(std::string name, std::vector<std::string> values) : name_(std::move(name)), strings_(std::move(values)) {
-    raw_.type = QUERN_ATTRIBUTE_STRINGS;
+  Attribute(std::string name, std::vector<std::string> values) : Attribute(QUERN_ATTRIBUTE_STRINGS, std::move(name)) {
+    strings_ = std::move(values);
   }
   // A subgraph, which must outlive the call that adds the node.
   inline Attribute(std::string name, const Model& graph);
 
  private:
   friend class Model;
+  Attribute(quern_attribute_type type, std::string name) : name_(std::move(name)) {
+    quern_attribute_init(&raw_);
+    raw_.type = type;
+  }
   // Points into this object.
   quern_attribute Get() {
     raw_.name = name_.c_str();
@@ -292,7 +304,7 @@ class Attribute {
     return raw_;
   }
 
-  quern_attribute raw_{};
+  quern_attribute raw_;
   std::string name_, text_;
   Value value_;
   std::vector<std::int64_t> ints_;
@@ -340,6 +352,11 @@ class Model {
                                 names.data()));
     return *this;
   }
+  // Of any kind; `type` as the text form prints it: "seq<f32[*]>".
+  Model& Input(const std::string& name, const std::string& type) {
+    Check(quern_model_add_typed_input(get(), name.c_str(), type.c_str()));
+    return *this;
+  }
   Model& Constant(const std::string& name, const Value& content) {
     Check(quern_model_add_constant(get(), name.c_str(), content.get()));
     return *this;
@@ -378,8 +395,7 @@ class Model {
   detail::Handle<quern_model, quern_model_free> handle_;
 };
 
-inline Attribute::Attribute(std::string name, const Model& graph) : name_(std::move(name)) {
-  raw_.type = QUERN_ATTRIBUTE_GRAPH;
+inline Attribute::Attribute(std::string name, const Model& graph) : Attribute(QUERN_ATTRIBUTE_GRAPH, std::move(name)) {
   raw_.graph = graph.get();
 }
 
@@ -423,6 +439,8 @@ struct SessionOptions {
   std::string precision;               // empty: fp32
   std::vector<std::string> skip_passes;
   int plan_cache_size = 0;  // 0: default
+  Limits limits;            // the model's own are given when it is loaded
+  bool overridable_initializers = false;
 };
 
 class Session;
@@ -450,6 +468,8 @@ class Session {
     raw.cpu = options.cpu.empty() ? nullptr : options.cpu.c_str();
     raw.precision = options.precision.empty() ? nullptr : options.precision.c_str();
     raw.plan_cache_size = options.plan_cache_size;
+    raw.limits = &options.limits;
+    raw.overridable_initializers = options.overridable_initializers;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());
@@ -467,13 +487,21 @@ class Session {
   // Strings and arrays live as long as the session.
   quern_port input(std::size_t index) const {
     quern_port port;
+    quern_port_init(&port);
     Check(quern_session_input(get(), index, &port));
     return port;
   }
   quern_port output(std::size_t index) const {
     quern_port port;
+    quern_port_init(&port);
     Check(quern_session_output(get(), index, &port));
     return port;
+  }
+
+  std::size_t FindInput(const std::string& name) const {
+    std::size_t index = 0;
+    Check(quern_session_find_input(get(), name.c_str(), &index));
+    return index;
   }
 
   // One input per port, in order; an empty Value is an omitted optional one. Thread-safe.

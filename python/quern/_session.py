@@ -52,19 +52,20 @@ def _type_name(text):
 class NodeArg:
     """An input or output: `name`, `type` ('tensor(float)'), `shape` (numbers, names of symbolic extents, or None)."""
 
-    def __init__(self, name, type_text, shape, kind, dtype):
+    def __init__(self, name, type_text, shape, kind, dtype, has_default):
         self.name = name
         self.type = _type_name(type_text)
         self.shape = [None if isinstance(d, str) and d.startswith("?") else d for d in shape]
         self._kind = kind
         self._dtype = dtype
+        self._has_default = has_default
 
     def __repr__(self):
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
 
 class SessionOptions:
-    """Options of a session. `cpu` and `precision` are Quern's own: see `quern run --help`."""
+    """Options of a session. From `cpu` on they are Quern's own: see `quern run --help`."""
 
     def __init__(self):
         self.intra_op_num_threads = 0  # 0: the cores that the process may use
@@ -72,6 +73,8 @@ class SessionOptions:
         self.log_severity_level = 2  # 0 verbose, 1 info, 2 warning, 3 error, 4 off; of the whole process
         self.cpu = None
         self.precision = None
+        self.overridable_initializers = False  # True: feeds may replace initializers that the file lists as inputs too
+        self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
 
 
 class InferenceSession:
@@ -90,7 +93,13 @@ class InferenceSession:
         if sess_options is not None:
             _quern.set_log_level(int(options.log_severity_level))
         self._session = _quern.Session(
-            source, int(options.intra_op_num_threads), options.cpu or "", names, options.precision or ""
+            source,
+            int(options.intra_op_num_threads),
+            options.cpu or "",
+            names,
+            options.precision or "",
+            {str(name): int(value) for name, value in options.limits.items()},
+            bool(options.overridable_initializers),
         )
         self._options = options
         self._providers = names or ["cpu"]
@@ -102,7 +111,11 @@ class InferenceSession:
         self._output_index = {port.name: i for i, port in enumerate(self._outputs)}
 
     def get_inputs(self):
-        return list(self._inputs)
+        return [port for port in self._inputs if not port._has_default]
+
+    def get_overridable_initializers(self):
+        """Inputs that need no feed; none unless SessionOptions.overridable_initializers is set."""
+        return [port for port in self._inputs if port._has_default]
 
     def get_outputs(self):
         return list(self._outputs)
@@ -120,7 +133,7 @@ class InferenceSession:
         for name, thing in input_feed.items():
             index = self._input_index.get(name)
             if index is None:
-                raise InvalidArgument(f"there is no input '{name}'; the model takes {self._names(self._inputs)}")
+                self._session.find_input(name)  # raises the error that says what there is
             if thing is not None or self._inputs[index]._kind == 4:
                 feeds[index] = to_value(thing, self._inputs[index])
         if output_names:

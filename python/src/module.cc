@@ -2,9 +2,12 @@
 // model is compiled or runs. What is convenient for people is in the package's Python files.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <map>
 #include <optional>
 
 #include "quern/quern.hpp"
@@ -128,27 +131,31 @@ nb::tuple DescribePort(const quern_port& port) {
       shape.append(nb::str(port.symbols[i]));
     }
   }
-  return nb::make_tuple(nb::str(port.name), nb::str(port.type_text), shape, static_cast<int>(port.kind), port.dtype);
+  return nb::make_tuple(nb::str(port.name), nb::str(port.type_text), shape, static_cast<int>(port.kind), port.dtype,
+                        port.has_default != 0);
 }
 
 class PySession {
  public:
   PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
-            const std::string& precision) {
+            const std::string& precision, const std::map<std::string, std::uint64_t>& limits,
+            bool overridable_initializers) {
     quern::SessionOptions options;
+    for (const auto& [name, value] : limits) options.limits.Set(name, value);
     options.threads = threads;
     options.cpu = cpu;
     options.providers = std::move(providers);
     options.precision = precision;
+    options.overridable_initializers = overridable_initializers;
     if (nb::isinstance<nb::str>(source)) {
       const auto path = nb::cast<std::string>(source);
       nb::gil_scoped_release release;
-      session_.emplace(quern::Model::Load(path), options);
+      session_.emplace(quern::Model::Load(path, &options.limits), options);
     } else {
       const auto bytes = nb::cast<nb::bytes>(source);
       const std::string_view view(bytes.c_str(), bytes.size());
       nb::gil_scoped_release release;
-      session_.emplace(quern::Model::LoadMemory(view), options);
+      session_.emplace(quern::Model::LoadMemory(view, {}, &options.limits), options);
     }
   }
 
@@ -240,10 +247,12 @@ NB_MODULE(_quern, m) {
       .def("__getitem__", &quern::Value::element);
 
   nb::class_<PySession>(m, "Session")
-      .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&>(), "source"_a,
-           "threads"_a, "cpu"_a, "providers"_a, "precision"_a)
+      .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,
+                    const std::map<std::string, std::uint64_t>&, bool>(),
+           "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a)
       .def("inputs", &PySession::Inputs)
       .def("outputs", &PySession::Outputs)
+      .def("find_input", [](PySession& self, const std::string& name) { return self.session().FindInput(name); })
       .def("facts", &PySession::Facts)
       .def("run", &RunSession);
 

@@ -10,6 +10,8 @@ import quern
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from quern import _quern  # noqa: E402
+from quern._values import from_value, to_value  # noqa: E402
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 
@@ -100,6 +102,63 @@ def test_results_outlive_the_session_and_are_their_own():
     y += 1
     del session
     assert (y == 2).all()
+
+
+@pytest.mark.parametrize("view", [lambda a: a, lambda a: a[:, ::2], lambda a: a.T, lambda a: a[1:]])
+def test_feeds_are_not_copied(view):
+    session = one_node("Neg", shape=("n", "m"))
+    x = view(np.arange(24, dtype=np.float32).reshape(4, 6))
+    fed = to_value(x, session.get_inputs()[0]).to_array()
+    assert np.shares_memory(x, fed)
+    np.testing.assert_array_equal(x, fed)
+    value = _quern.Value.array(x)
+    assert np.shares_memory(x, value.to_array())
+
+
+def test_results_are_not_copied():
+    session = one_node("Neg")
+    port = session.get_inputs()[0]
+    (value,) = session._session.run([to_value(np.ones((2, 3), np.float32), port)], [True])
+    array = from_value(value)
+    assert np.shares_memory(array, value.to_array())
+    array[0, 0] = 7
+    assert value.to_array()[0, 0] == 7
+    del value
+    assert array[0, 0] == 7 and array[1, 2] == -1
+
+
+def test_limits(tmp_path):
+    data = model_bytes([helper.make_node("Neg", ["x"], ["y"])], [info("x", [2])], [info("y", [2])])
+    (tmp_path / "m.onnx").write_bytes(data)
+    options = quern.SessionOptions()
+    options.limits = {"model_bytes": len(data), "nodes": 1}
+    quern.InferenceSession(data, options)
+    options.limits["model_bytes"] -= 1
+    for source in (data, tmp_path / "m.onnx"):
+        with pytest.raises(quern.ResourceExhausted, match="limit"):
+            quern.InferenceSession(source, options)
+    options.limits = {"model_bites": 1}
+    with pytest.raises(quern.InvalidArgument, match="model_bites.*model_bytes"):
+        quern.InferenceSession(data, options)
+
+
+def test_initializers_that_are_inputs():
+    weights = numpy_helper.from_array(np.array([10, 20], np.float32), "w")
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    data = model_bytes(nodes, [info("x", [2]), info("w", [2])], [info("y", [2])], [weights])
+    x, w = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    session = quern.InferenceSession(data)
+    assert [port.name for port in session.get_inputs()] == ["x"] and session.get_overridable_initializers() == []
+    assert session.run(None, {"x": x})[0].tolist() == [10, 40]
+    with pytest.raises(quern.InvalidArgument, match="'w' is an initializer .* overridable_initializers"):
+        session.run(None, {"x": x, "w": w})
+    options = quern.SessionOptions()
+    options.overridable_initializers = True
+    session = quern.InferenceSession(data, options)
+    assert [port.name for port in session.get_inputs()] == ["x"]
+    assert [port.name for port in session.get_overridable_initializers()] == ["w"]
+    assert session.run(None, {"x": x, "w": w})[0].tolist() == [3, 8]
+    assert session.run(None, {"x": x})[0].tolist() == [10, 40]
 
 
 def test_inputs_are_not_kept():

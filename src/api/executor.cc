@@ -1,7 +1,6 @@
 #include "api/executor.h"
 
-#include <cstring>
-
+#include "api/struct_size.h"
 #include "parallel/host_executor.h"
 #include "parallel/thread_pool.h"
 
@@ -73,9 +72,8 @@ quern_status quern_executor_from_host(const quern_host_executor* host, quern_exe
   return Guard([&]() -> Status {
     QUERN_RETURN_IF_ERROR(RequirePointer(host, "host"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
-    quern_host_executor known{};
-    std::memcpy(&known, host, std::min(host->struct_size, sizeof known));
-    if (!known.run) return InvalidArgument("host->run must not be NULL; is struct_size set?");
+    QUERN_ASSIGN_OR_RETURN(const quern_host_executor known, quern::api::ReadStruct(host, "host"));
+    if (!known.run) return InvalidArgument("host->run must not be NULL");
     if (known.concurrency < 1) return InvalidArgument("host->concurrency must be at least 1");
     *out = quern::api::NewExecutor(std::make_shared<quern::api::AdaptedHost>(known));
     return OkStatus();

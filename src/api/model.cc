@@ -1,7 +1,6 @@
 #include "api/model.h"
 
-#include <cstring>
-
+#include "api/struct_size.h"
 #include "api/value.h"
 #include "format/onnx/reader.h"
 #include "graph/text.h"
@@ -17,26 +16,13 @@ Result<const Graph*> GraphOf(const quern_model* model) {
   return static_cast<const Graph*>(model->graph.get());
 }
 
-Limits ReadLimits(const quern_limits* given) {
-  Limits limits;
-  if (!given) return limits;
-  quern_limits known{};
-  std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
-  auto set = [](uint64_t value, int64_t& limit) {
-    if (value != 0) limit = static_cast<int64_t>(std::min<uint64_t>(value, INT64_MAX));
-  };
-  set(known.max_model_bytes, limits.model_bytes);
-  set(known.max_tensor_bytes, limits.tensor_bytes);
-  set(known.max_memory_bytes, limits.memory_bytes);
-  set(known.max_nodes, limits.nodes);
-  if (known.max_recursion != 0) {
-    limits.subgraph_depth = static_cast<int>(std::min<uint32_t>(known.max_recursion, 1000));
-    limits.type_depth = limits.subgraph_depth;
-  }
-  return limits;
-}
-
 namespace {
+
+// What was read of a file that was cut short meanwhile would be zeros.
+Status CheckIntact(const Graph& graph) {
+  for (const auto& file : graph.mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
+  return OkStatus();
+}
 
 quern_model* NewModel(std::unique_ptr<Graph> graph) { return new quern_model{nullptr, std::move(graph)}; }
 
@@ -134,22 +120,13 @@ using quern::api::RequirePointer;
 
 extern "C" {
 
-void quern_limits_init(quern_limits* limits) {
-  if (!limits) return;
-  *limits = quern_limits{};
-  limits->struct_size = sizeof *limits;
-}
-
 quern_status quern_model_load(const char* path, const quern_limits* limits, quern_model** out) {
   return Guard([&]() -> Status {
     QUERN_RETURN_IF_ERROR(RequirePointer(path, "path"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
-    std::vector<std::shared_ptr<const quern::MappedFile>> files;
     quern::OnnxReadOptions options;
-    options.limits = quern::api::ReadLimits(limits);
-    options.mapped_files = &files;
+    QUERN_ASSIGN_OR_RETURN(options.limits, quern::api::ReadLimits(limits));
     QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern::Graph> graph, quern::ReadOnnxFile(path, options));
-    graph->mapped_files = std::move(files);
     *out = quern::api::NewModel(std::move(graph));
     return OkStatus();
   });
@@ -160,16 +137,13 @@ quern_status quern_model_load_memory(const void* bytes, size_t size, int32_t cop
   return Guard([&]() -> Status {
     if (size > 0) QUERN_RETURN_IF_ERROR(RequirePointer(bytes, "bytes"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
-    std::vector<std::shared_ptr<const quern::MappedFile>> files;
     quern::OnnxReadOptions options;
-    options.limits = quern::api::ReadLimits(limits);
-    options.mapped_files = &files;
+    QUERN_ASSIGN_OR_RETURN(options.limits, quern::api::ReadLimits(limits));
     if (folder) options.external_data_folder = folder;
     // The caller keeps the bytes: an owner that does nothing lets tensors view them.
     const std::shared_ptr<const void> owner = copy ? nullptr : std::shared_ptr<const void>(bytes, [](const void*) {});
     const std::span<const std::byte> span(static_cast<const std::byte*>(bytes), size);
     QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern::Graph> graph, quern::ReadOnnx(span, owner, options));
-    graph->mapped_files = std::move(files);
     *out = quern::api::NewModel(std::move(graph));
     return OkStatus();
   });
@@ -179,8 +153,8 @@ quern_status quern_model_parse(const char* text, const quern_limits* limits, que
   return Guard([&]() -> Status {
     QUERN_RETURN_IF_ERROR(RequirePointer(text, "text"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
-    QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern::Graph> graph,
-                           quern::ParseGraph(text, quern::api::ReadLimits(limits)));
+    QUERN_ASSIGN_OR_RETURN(const quern::Limits read, quern::api::ReadLimits(limits));
+    QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern::Graph> graph, quern::ParseGraph(text, read));
     *out = quern::api::NewModel(std::move(graph));
     return OkStatus();
   });
@@ -192,7 +166,9 @@ quern_status quern_model_facts(const quern_model* model, char** json) {
   return Guard([&]() -> Status {
     QUERN_RETURN_IF_ERROR(RequirePointer(json, "json"));
     QUERN_ASSIGN_OR_RETURN(const quern::Graph* graph, quern::api::GraphOf(model));
-    *json = quern::api::CopyText(quern::ModelFacts(*graph));
+    const std::string facts = quern::ModelFacts(*graph);
+    QUERN_RETURN_IF_ERROR(quern::api::CheckIntact(*graph));
+    *json = quern::api::CopyText(facts);
     return OkStatus();
   });
 }
@@ -201,7 +177,9 @@ quern_status quern_model_text(const quern_model* model, int32_t full_constants, 
   return Guard([&]() -> Status {
     QUERN_RETURN_IF_ERROR(RequirePointer(text, "text"));
     QUERN_ASSIGN_OR_RETURN(const quern::Graph* graph, quern::api::GraphOf(model));
-    *text = quern::api::CopyText(quern::PrintGraph(*graph, {.full_constants = full_constants != 0}));
+    const std::string content = quern::PrintGraph(*graph, {.full_constants = full_constants != 0});
+    QUERN_RETURN_IF_ERROR(quern::api::CheckIntact(*graph));
+    *text = quern::api::CopyText(content);
     return OkStatus();
   });
 }
@@ -234,6 +212,18 @@ quern_status quern_model_add_input(quern_model* model, const char* name, int32_t
     if (!type.ok()) return type.status().WithContext("input '" + std::string(name) + "'");
     model->graph.reset();
     return model->builder->AddInput(name, std::move(type).value());
+  });
+}
+
+quern_status quern_model_add_typed_input(quern_model* model, const char* name, const char* type) {
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequireBuilder(model));
+    QUERN_RETURN_IF_ERROR(RequirePointer(name, "name"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(type, "type"));
+    quern::Result<quern::ValueType> read = quern::ParseType(type);
+    if (!read.ok()) return read.status().WithContext("input '" + std::string(name) + "', type '" + type + "'");
+    model->graph.reset();
+    return model->builder->AddInput(name, std::move(read).value());
   });
 }
 
@@ -270,7 +260,8 @@ quern_status quern_model_add_node(quern_model* model, const char* op_type, const
     QUERN_RETURN_IF_ERROR(quern::api::ReadNames(outputs, num_outputs, "outputs", node.outputs));
     if (num_attributes > 0) QUERN_RETURN_IF_ERROR(RequirePointer(attributes, "attributes"));
     for (size_t i = 0; i < num_attributes; ++i) {
-      const Status status = quern::api::ReadAttribute(attributes[i], node);
+      QUERN_ASSIGN_OR_RETURN(const quern_attribute known, quern::api::ReadElement(attributes, i, "attributes"));
+      const Status status = quern::api::ReadAttribute(known, node);
       if (!status.ok()) return status.WithContext("node '" + node.name + "' (" + node.op_type + ")");
     }
     model->graph.reset();

@@ -21,6 +21,6 @@ namespace quern::api {
 Result<const Graph*> GraphOf(const quern_model* model);
 
 // Zeros become the defaults; `limits` may be null.
-Limits ReadLimits(const quern_limits* limits);
+Result<Limits> ReadLimits(const quern_limits* limits);
 
 }  // namespace quern::api

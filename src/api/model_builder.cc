@@ -5,8 +5,6 @@
 namespace quern::api {
 namespace {
 
-constexpr int kMaxDepth = 32;  // of subgraphs in subgraphs, as Limits::subgraph_depth
-
 std::string Describe(const ModelBuilder::Node& node) {
   const std::string& name = !node.name.empty() || node.outputs.empty() ? node.name : node.outputs.front();
   return "node '" + name + "' (" + node.op_type + ")";
@@ -33,6 +31,12 @@ Status ModelBuilder::AddConstant(std::string name, Value content) {
 }
 
 Status ModelBuilder::AddNode(Node node) {
+  int depth = depth_;
+  for (const auto& [attribute, subgraph] : node.subgraphs) depth = std::max(depth, subgraph->depth_ + 1);
+  if (depth > kMaxDepth) {
+    return ResourceExhausted(Describe(node) + ": subgraphs are nested more than " + std::to_string(kMaxDepth) +
+                             " deep");
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const Status status = Define(node.outputs[i]);
@@ -41,6 +45,7 @@ Status ModelBuilder::AddNode(Node node) {
     return status.WithContext(Describe(node));
   }
   nodes_.push_back(std::move(node));
+  depth_ = depth;
   return OkStatus();
 }
 
@@ -60,12 +65,11 @@ std::vector<std::string> ModelBuilder::FreeNames() const {
   return names;
 }
 
-Result<std::unique_ptr<Graph>> ModelBuilder::Build() const { return Build(imports_, {}, {}, 0); }
+Result<std::unique_ptr<Graph>> ModelBuilder::Build() const { return Build(imports_, {}, {}); }
 
 Result<std::unique_ptr<Graph>> ModelBuilder::Build(const std::map<std::string, int>& imports,
                                                    std::span<const std::string> captures,
-                                                   std::span<const ValueType> types, int depth) const {
-  if (depth > kMaxDepth) return ResourceExhausted("subgraphs are nested too deeply");
+                                                   std::span<const ValueType> types) const {
   auto graph = std::make_unique<Graph>();
   graph->name = name_;
   graph->opset_imports = imports;
@@ -113,7 +117,7 @@ Result<std::unique_ptr<Graph>> ModelBuilder::Build(const std::map<std::string, i
       outer_types.push_back(value->type());
     }
     for (const auto& [attribute, subgraph] : n.subgraphs) {
-      Result<std::unique_ptr<Graph>> built = subgraph->Build(imports, outer, outer_types, depth + 1);
+      Result<std::unique_ptr<Graph>> built = subgraph->Build(imports, outer, outer_types);
       if (!built.ok()) return built.status().WithContext(who + ": subgraph '" + attribute + "'");
       spec.attributes.insert_or_assign(attribute, GraphPtr(std::move(built).value()));
     }

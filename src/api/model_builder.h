@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -27,7 +28,8 @@ class ModelBuilder {
   explicit ModelBuilder(std::string name) : name_(std::move(name)) {}
 
   void Import(std::string domain, int version) { imports_[std::move(domain)] = version; }
-  // A name may be defined once; kInvalidArgument otherwise.
+  // A name may be defined once; kInvalidArgument otherwise. Subgraphs nest kMaxDepth deep at most; a session's limits
+  // may ask for less.
   Status AddInput(std::string name, ValueType type);
   Status AddConstant(std::string name, Value content);
   Status AddNode(Node node);
@@ -42,7 +44,7 @@ class ModelBuilder {
   std::vector<std::string> FreeNames() const;
   // `captures` become inputs behind the formal ones; `types`: of the outer values.
   Result<std::unique_ptr<Graph>> Build(const std::map<std::string, int>& imports, std::span<const std::string> captures,
-                                       std::span<const ValueType> types, int depth) const;
+                                       std::span<const ValueType> types) const;
   Status Define(const std::string& name);
 
   std::string name_;
@@ -52,6 +54,7 @@ class ModelBuilder {
   std::vector<Node> nodes_;
   std::vector<std::string> outputs_;
   std::set<std::string> defined_;
+  int depth_ = 0;  // of subgraphs within subgraphs
 };
 
 }  // namespace quern::api

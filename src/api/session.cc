@@ -2,11 +2,11 @@
 #include "session/session.h"
 
 #include <chrono>
-#include <cstring>
 #include <mutex>
 
 #include "api/executor.h"
 #include "api/model.h"
+#include "api/struct_size.h"
 #include "api/value.h"
 #include "session/facts.h"
 
@@ -22,10 +22,12 @@ struct PortData {
   quern_kind kind = QUERN_KIND_NONE;
   int32_t dtype = 0;
   int32_t rank = -1;
+  int32_t has_default = 0;
 
   explicit PortData(const Port& port) : name(port.name), type_text(TypeToString(port.type)) {
     kind = static_cast<quern_kind>(port.type.kind);
     dtype = static_cast<int32_t>(port.type.dtype);
+    has_default = port.default_value.has_value();
     if (!port.type.shape) return;
     rank = port.type.rank();
     for (const Dim& d : *port.type.shape) {
@@ -37,8 +39,17 @@ struct PortData {
   PortData(const PortData&) = delete;
   PortData& operator=(const PortData&) = delete;
 
-  void Fill(quern_port* out) const {
-    *out = {name.c_str(), kind, dtype, rank, dims.data(), symbols.data(), type_text.c_str()};
+  Status Fill(quern_port* out) const {
+    return WriteStruct<quern_port>({.struct_size = 0,
+                                    .name = name.c_str(),
+                                    .kind = kind,
+                                    .dtype = dtype,
+                                    .rank = rank,
+                                    .dims = dims.data(),
+                                    .symbols = symbols.data(),
+                                    .type_text = type_text.c_str(),
+                                    .has_default = has_default},
+                                   out, "port");
   }
 };
 
@@ -92,7 +103,9 @@ namespace {
 Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   SessionOptions options;
   quern_session_options known{};
-  if (given) std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
+  if (given) {
+    QUERN_ASSIGN_OR_RETURN(known, ReadStruct(given, "options"));
+  }
   if (known.threads < 0) return InvalidArgument("threads is " + std::to_string(known.threads) + "; 0 is the default");
   options.threads = known.threads;
   if (known.executor) options.executor = known.executor->owner;
@@ -112,7 +125,8 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
     options.skip_passes.emplace(known.skip_passes[i]);
   }
   if (known.plan_cache_size > 0) options.plan_cache_size = known.plan_cache_size;
-  options.limits = ReadLimits(&known.limits);
+  QUERN_ASSIGN_OR_RETURN(options.limits, ReadLimits(known.limits));
+  options.overridable_initializers = known.overridable_initializers != 0;
   return options;
 }
 
@@ -129,10 +143,44 @@ Status CheckWritable(const Value& value, const std::string& name) {
   return OkStatus();
 }
 
+// From the first byte of a tensor to behind its last; both null for what has no memory of its own.
+std::pair<uintptr_t, uintptr_t> Extent(const Value& value) {
+  if (!value.is_tensor() || value.tensor().num_elements() == 0) return {};
+  const Tensor& t = value.tensor();
+  const auto begin = reinterpret_cast<uintptr_t>(t.raw_data());
+  if (t.is_contiguous()) return {begin, begin + t.bytes()};
+  int64_t last = 0;
+  for (int i = 0; i < t.rank(); ++i) last += (t.dim(i) - 1) * t.strides()[i];
+  return {begin, begin + static_cast<uintptr_t>(last + 1) * DTypeBytes(t.dtype())};
+}
+
+// Kernels read inputs while they write outputs: a given output must be memory of its own.
+Status CheckApart(const quern_session& s, const RunSlots& slots) {
+  for (size_t i = 0; i < slots.outputs.size(); ++i) {
+    const auto [begin, end] = Extent(slots.outputs[i]);
+    if (begin == end) continue;
+    auto check = [&, b = begin, e = end](const Value& other, const std::string& name, const char* kind) {
+      const auto [other_begin, other_end] = Extent(other);
+      if (other_begin >= e || b >= other_end) return OkStatus();
+      return InvalidArgument("the memory of output '" + s.outputs[i]->name + "' overlaps that of " + kind + " '" +
+                             name + "'");
+    };
+    for (size_t k = 0; k < slots.inputs.size(); ++k) {
+      QUERN_RETURN_IF_ERROR(check(slots.inputs[k], s.inputs[k]->name, "input"));
+    }
+    for (size_t k = 0; k < i; ++k) {
+      QUERN_RETURN_IF_ERROR(check(slots.outputs[k], s.outputs[k]->name, "output"));
+    }
+  }
+  return OkStatus();
+}
+
 Status RunSession(quern_session& s, quern_state* state, const quern_value* const* inputs, quern_value** outputs,
                   const quern_run_options* given, RunSlots& slots) {
   quern_run_options known{};
-  if (given) std::memcpy(&known, given, std::min(given->struct_size, sizeof known));
+  if (given) {
+    QUERN_ASSIGN_OR_RETURN(known, ReadStruct(given, "options"));
+  }
   RunOptions options;
   options.cancel = known.cancel ? &known.cancel->token : nullptr;
   options.executor = known.executor ? known.executor->executor : nullptr;
@@ -140,13 +188,20 @@ Status RunSession(quern_session& s, quern_state* state, const quern_value* const
   if (!s.inputs.empty()) QUERN_RETURN_IF_ERROR(RequirePointer(inputs, "inputs"));
   if (!s.outputs.empty()) QUERN_RETURN_IF_ERROR(RequirePointer(outputs, "outputs"));
   for (size_t i = 0; i < s.inputs.size(); ++i) {
-    if (inputs[i]) slots.inputs[i] = inputs[i]->value;
+    slots.inputs[i] = inputs[i] ? inputs[i]->value : s.session->inputs()[i].default_value;
   }
   for (size_t i = 0; i < s.outputs.size(); ++i) {
     if (!outputs[i] || (known.want && !known.want[i])) continue;
     QUERN_RETURN_IF_ERROR(CheckWritable(outputs[i]->value, s.outputs[i]->name));
     slots.outputs[i] = outputs[i]->value;
   }
+  if (state) {
+    for (const auto& bound : state->state.bindings) {
+      slots.inputs[bound.input_index] = bound.spec.buffer;
+      slots.outputs[bound.output_index] = Value();
+    }
+  }
+  QUERN_RETURN_IF_ERROR(CheckApart(s, slots));
   QUERN_RETURN_IF_ERROR(state ? s.session->RunWithState(state->state, slots.inputs, slots.outputs, options)
                               : s.session->Run(slots.inputs, slots.outputs, options));
   for (size_t i = 0; i < s.outputs.size(); ++i) {
@@ -157,15 +212,12 @@ Status RunSession(quern_session& s, quern_state* state, const quern_value* const
   return OkStatus();
 }
 
-quern_status RunGuarded(quern_session* session, quern_state* state, const quern_value* const* inputs,
-                        quern_value** outputs, const quern_run_options* options) {
-  return Guard([&]() -> Status {
-    QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
-    std::unique_ptr<RunSlots> slots = session->Acquire();
-    Status status = RunSession(*session, state, inputs, outputs, options, *slots);
-    session->Release(std::move(slots));
-    return status;
-  });
+Status RunInSlots(quern_session& session, quern_state* state, const quern_value* const* inputs, quern_value** outputs,
+                  const quern_run_options* options) {
+  std::unique_ptr<RunSlots> slots = session.Acquire();
+  Status status = RunSession(session, state, inputs, outputs, options, *slots);
+  session.Release(std::move(slots));
+  return status;
 }
 
 }  // namespace
@@ -179,13 +231,6 @@ using quern::api::Guard;
 using quern::api::RequirePointer;
 
 extern "C" {
-
-void quern_session_options_init(quern_session_options* options) {
-  if (!options) return;
-  *options = quern_session_options{};
-  options->struct_size = sizeof *options;
-  quern_limits_init(&options->limits);
-}
 
 quern_status quern_session_create(const quern_model* model, const quern_session_options* options, quern_session** out) {
   return Guard([&]() -> Status {
@@ -224,8 +269,7 @@ quern_status quern_session_input(const quern_session* session, size_t index, que
     QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
     if (index >= session->inputs.size()) return InvalidArgument("no input " + std::to_string(index));
-    session->inputs[index]->Fill(out);
-    return OkStatus();
+    return session->inputs[index]->Fill(out);
   });
 }
 
@@ -234,20 +278,26 @@ quern_status quern_session_output(const quern_session* session, size_t index, qu
     QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
     if (index >= session->outputs.size()) return InvalidArgument("no output " + std::to_string(index));
-    session->outputs[index]->Fill(out);
+    return session->outputs[index]->Fill(out);
+  });
+}
+
+quern_status quern_session_find_input(const quern_session* session, const char* name, size_t* index) {
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(name, "name"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(index, "index"));
+    QUERN_ASSIGN_OR_RETURN(*index, session->session->FindInput(name));
     return OkStatus();
   });
 }
 
-void quern_run_options_init(quern_run_options* options) {
-  if (!options) return;
-  *options = quern_run_options{};
-  options->struct_size = sizeof *options;
-}
-
 quern_status quern_session_run(quern_session* session, const quern_value* const* inputs, quern_value** outputs,
                                const quern_run_options* options) {
-  return quern::api::RunGuarded(session, nullptr, inputs, outputs, options);
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
+    return quern::api::RunInSlots(*session, nullptr, inputs, outputs, options);
+  });
 }
 
 quern_status quern_state_create(quern_session* session, const quern_state_spec* specs, size_t count,
@@ -257,11 +307,8 @@ quern_status quern_state_create(quern_session* session, const quern_state_spec* 
     QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
     if (count > 0) QUERN_RETURN_IF_ERROR(RequirePointer(specs, "specs"));
     std::vector<quern::StateSpec> read;
-    const size_t step = count > 0 ? specs->struct_size : 0;  // the caller's idea of the struct
     for (size_t i = 0; i < count; ++i) {
-      quern_state_spec known{};
-      const auto* at = reinterpret_cast<const char*>(specs) + i * step;
-      std::memcpy(&known, at, std::min(step, sizeof known));
+      QUERN_ASSIGN_OR_RETURN(const quern_state_spec known, quern::api::ReadElement(specs, i, "specs"));
       QUERN_RETURN_IF_ERROR(RequirePointer(known.input, "specs[].input"));
       QUERN_RETURN_IF_ERROR(RequirePointer(known.output, "specs[].output"));
       QUERN_RETURN_IF_ERROR(RequirePointer(known.buffer, "specs[].buffer"));
@@ -280,10 +327,7 @@ quern_status quern_session_run_with_state(quern_session* session, quern_state* s
     QUERN_RETURN_IF_ERROR(RequirePointer(session, "session"));
     QUERN_RETURN_IF_ERROR(RequirePointer(state, "state"));
     if (state->session != session->session) return InvalidArgument("the state belongs to another session");
-    std::unique_ptr<quern::api::RunSlots> slots = session->Acquire();
-    Status status = quern::api::RunSession(*session, state, inputs, outputs, options, *slots);
-    session->Release(std::move(slots));
-    return status;
+    return quern::api::RunInSlots(*session, state, inputs, outputs, options);
   });
 }
 

@@ -1,9 +1,14 @@
-// Limits on what an untrusted model may ask for. All settable; reaching one is kResourceExhausted.
+// Limits on what an untrusted model may ask for. All settable (quern_limits in quern.h has the same fields); going
+// beyond one is kResourceExhausted.
 #pragma once
 
 #include <cstdint>
 
 namespace quern {
+
+// Graphs and types are walked by recursion, one level per nesting: the depths below may be set to this at most. A level
+// takes up to some KiB of stack, threads often have 8 MiB.
+constexpr int kMaxDepth = 256;
 
 struct Limits {
   int64_t model_bytes = int64_t{64} << 30;        // a model file, or its serialized bytes in memory
@@ -12,7 +17,7 @@ struct Limits {
   int64_t folded_bytes = int64_t{64} << 20;       // a value that constant folding may create
   int64_t nodes = 2'000'000;                      // in all graphs of a model together
   int64_t attribute_elements = int64_t{1} << 28;  // in one list attribute
-  int64_t loop_iterations = int64_t{1} << 40;     // of one Loop or Scan
+  int64_t loop_iterations = int64_t{1} << 24;     // of one Loop: minutes even when the body does next to nothing
   int subgraph_depth = 32;                        // graphs within graphs; readers recurse once per level
   int type_depth = 16;                            // sequence of optional of ...
   int rank = 16;                                  // dimensions of a tensor; 16 at most (tensor/shape.h)

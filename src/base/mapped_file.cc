@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -103,17 +104,41 @@ void Unregister(Guard* g) {
   if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == &OnSigbus) sigaction(SIGBUS, &g_previous, nullptr);
 }
 
+// Opens each part of the path from the folder that was opened before it, so that no link can be put in between.
+// -1 with errno ELOOP or ENOTDIR for a link (which of them: whether it is the last part).
+int OpenWithoutLinks(const std::string& path, int flags) {
+  int folder = open(path.starts_with('/') ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (size_t at = 0; folder >= 0;) {
+    at = path.find_first_not_of('/', at);
+    if (at == std::string::npos) break;
+    const size_t end = std::min(path.find('/', at), path.size());
+    const bool is_last = path.find_first_not_of('/', end) == std::string::npos;
+    const std::string part = path.substr(at, end - at);
+    const int next = openat(folder, part.c_str(), O_NOFOLLOW | (is_last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const int error = errno;
+    close(folder);
+    errno = error;
+    folder = next;
+    at = end;
+  }
+  return folder;
+}
+
 std::string SystemReason(int error) { return std::strerror(error); }
 
 }  // namespace
 
-Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes) {
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path, int64_t max_bytes, Links links) {
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
   // Not blocking: opening a pipe must give an error, not wait for its writer.
-  file->fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  file->fd_ = links == Links::kFollow ? open(path.c_str(), kFlags) : OpenWithoutLinks(path, kFlags);
   if (file->fd_ < 0) {
     const int error = errno;
+    if (links == Links::kRefuse && (error == ELOOP || error == ENOTDIR)) {
+      return InvalidArgument("'" + path + "' leads through a symbolic link or a file: refused");
+    }
     const std::string message = "cannot open '" + path + "': " + SystemReason(error);
     return error == ENOENT || error == ENOTDIR ? NotFound(message) : IoError(message);
   }

@@ -23,9 +23,12 @@ namespace quern {
 // own SIGBUS handler later, and does not call the one it replaced, takes the guard away.
 class MappedFile {
  public:
+  enum class Links { kFollow, kRefuse };
   // kNotFound, kIo (with the system's reason), kInvalidArgument (not a regular file) or kResourceExhausted (larger than
-  // max_bytes); messages name the path. An empty file has no bytes and maps nothing.
-  static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes = INT64_MAX);
+  // max_bytes); messages name the path. An empty file has no bytes and maps nothing. kRefuse: a path with a symbolic
+  // link in any of its parts is kInvalidArgument, however quickly it came there.
+  static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes = INT64_MAX,
+                                                        Links links = Links::kFollow);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -55,6 +55,27 @@ TEST_F(MappedFileTest, ShowsTheFilesBytes) {
   EXPECT_TRUE((*file)->CheckIntact().ok());
 }
 
+// Whoever has checked a path opens it without links: one that was put there since the check leads nowhere.
+TEST_F(MappedFileTest, RefusesLinksWhenAsked) {
+  std::filesystem::create_directories(folder_ / "real");
+  Write("real/file", 10);
+  std::filesystem::create_symlink(folder_ / "real", folder_ / "linked");
+  std::filesystem::create_symlink(folder_ / "real" / "file", folder_ / "real" / "link");
+  const std::string root = std::filesystem::canonical(folder_).string();
+  auto open = [](const std::string& path) { return MappedFile::Open(path, INT64_MAX, MappedFile::Links::kRefuse); };
+  const auto file = open(root + "/real/file");
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ((*file)->size(), 10u);
+  for (const char* path : {"/linked/file", "/real/link"}) {
+    EXPECT_TRUE(MappedFile::Open(root + path).ok()) << path;
+    EXPECT_EQ(open(root + path).status().code(), StatusCode::kInvalidArgument) << path;
+    EXPECT_THAT(open(root + path).status().message(), HasSubstr("symbolic link"));
+  }
+  EXPECT_EQ(open(root + "/real/missing").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(open(root + "/real").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(open("").ok(), false);
+}
+
 TEST_F(MappedFileTest, EmptyFile) {
   const auto file = MappedFile::Open(Write("empty", 0));
   ASSERT_TRUE(file.ok());

@@ -335,6 +335,7 @@ std::unique_ptr<Graph> Graph::Clone() const {
   copy->metadata = metadata;
   copy->keep_alive = keep_alive;
   copy->mapped_files = mapped_files;
+  copy->overridable = overridable;
   copy->next_name_ = next_name_;
   std::unordered_map<const GraphValue*, GraphValue*> twin;
   for (const auto& v : values_) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "graph/graph.h"
@@ -33,6 +34,7 @@ struct PassOptions {
   int max_rounds = 4;             // the list is repeated until nothing changes, at most so often
   const Logger* log = nullptr;    // is warned when something still changed in the last round; may be null
   const void* context = nullptr;  // handed to every pass
+  Limits limits;                  // what verification holds the graph to
   // Called after each pass that changed something, with the changes and seconds of that run; may be null.
   void (*after)(const Graph& graph, const PassReport& report, void* user) = nullptr;
   void* after_user = nullptr;

@@ -24,7 +24,7 @@ Result<int> RunOnGraphs(Graph& graph, const Pass& pass, const void* context) {
 
 Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* const> passes,
                                           const PassOptions& options) {
-  QUERN_RETURN_IF_ERROR(Verify(graph));
+  QUERN_RETURN_IF_ERROR(Verify(graph, options.limits));
   std::vector<PassReport> reports;
   for (const Pass* pass : passes) {
     reports.push_back({pass->name, 0, 0, options.skip.contains(pass->name)});
@@ -37,7 +37,7 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
       const auto start = std::chrono::steady_clock::now();
       const Result<int> changes = RunOnGraphs(graph, *passes[i], options.context);
       Status status = changes.status();
-      if (status.ok() && *changes > 0) status = Verify(graph);
+      if (status.ok() && *changes > 0) status = Verify(graph, options.limits);
       if (!status.ok()) return status.WithContext(std::string("pass ") + passes[i]->name);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       reports[i].changes += *changes;

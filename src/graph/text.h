@@ -41,4 +41,7 @@ std::string PrintNode(const Node& node, const PrintOptions& options = {});
 // Any bytes are safe: memory stays in proportion to the text, and nesting within `limits`.
 Result<std::unique_ptr<Graph>> ParseGraph(std::string_view text, const Limits& limits = {});
 
+// A type alone, as TypeToString (graph/type.h) writes it. Errors as ParseGraph's.
+Result<ValueType> ParseType(std::string_view text, const Limits& limits = {});
+
 }  // namespace quern

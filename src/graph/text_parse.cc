@@ -31,6 +31,11 @@ class Parser {
     if (!in_.AtEnd()) return in_.Error("unexpected text after the graph");
     return graph;
   }
+  Result<ValueType> ParseTypeAlone() {
+    QUERN_ASSIGN_OR_RETURN(ValueType type, ParseType(0));
+    if (!in_.AtEnd()) return in_.Error("unexpected text after the type");
+    return type;
+  }
 
  private:
   // `one` is called for each item until `end`, which is taken.
@@ -594,6 +599,10 @@ Result<std::unique_ptr<Graph>> ParseGraph(std::string_view text, const Limits& l
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<Graph> graph, Parser(text, limits).Parse());
   QUERN_RETURN_IF_ERROR(Verify(*graph, limits));
   return graph;
+}
+
+Result<ValueType> ParseType(std::string_view text, const Limits& limits) {
+  return Parser(text, limits).ParseTypeAlone();
 }
 
 }  // namespace quern

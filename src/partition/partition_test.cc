@@ -25,6 +25,7 @@ struct Claimer {
     const quern_host_api& host = *HostApi();
     for (int32_t i = 0; i < host.num_nodes(graph); ++i) {
       quern_node_info node;
+      quern_node_info_init(&node);
       host.node(graph, i, &node);
       if (!claimer.operators.contains(node.op_type)) {
         host.reject(sink, i, (std::string("no ") + node.op_type).c_str());

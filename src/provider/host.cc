@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstring>
+
 namespace {
 thread_local std::string t_error;
 
@@ -31,39 +34,53 @@ int32_t OutputOf(const quern_graph_view* g, int32_t i) {
   return i < 0 || i >= NumOutputs(g) ? -1 : g->IndexOf(g->graph->outputs()[i]);
 }
 
+// Fills a provider's struct as far as it goes; its struct_size stays.
+template <typename Info>
+int32_t WriteInfo(Info from, Info* to) {
+  if (to->struct_size < sizeof to->struct_size) {
+    HostSetError("struct_size is not set: call the struct's _init");
+    return static_cast<int32_t>(quern::StatusCode::kInvalidArgument);
+  }
+  from.struct_size = to->struct_size;
+  std::memcpy(to, &from, std::min<size_t>(to->struct_size, sizeof from));
+  return 0;
+}
+
 int32_t NodeInfo(const quern_graph_view* g, int32_t i, quern_node_info* out) {
   if (i < 0 || i >= NumNodes(g)) return static_cast<int32_t>(quern::StatusCode::kInvalidArgument);
   const auto& e = g->nodes[i];
-  out->op_type = e.node->op_type().c_str();
-  out->domain = e.node->domain().c_str();
-  out->name = e.node->name().c_str();
-  out->opset = e.node->opset();
-  out->num_inputs = e.node->num_inputs();
-  out->num_captures = static_cast<int32_t>(e.node->captures().size());
-  out->num_outputs = e.node->num_outputs();
-  out->inputs = e.inputs.data();
-  out->outputs = e.outputs.data();
-  return 0;
+  quern_node_info info{};
+  info.op_type = e.node->op_type().c_str();
+  info.domain = e.node->domain().c_str();
+  info.name = e.node->name().c_str();
+  info.opset = e.node->opset();
+  info.num_inputs = e.node->num_inputs();
+  info.num_captures = static_cast<int32_t>(e.node->captures().size());
+  info.num_outputs = e.node->num_outputs();
+  info.inputs = e.inputs.data();
+  info.outputs = e.outputs.data();
+  return WriteInfo(info, out);
 }
 
 int32_t ValueInfo(const quern_graph_view* g, int32_t i, quern_value_info* out) {
   if (i < 0 || i >= NumValues(g)) return static_cast<int32_t>(quern::StatusCode::kInvalidArgument);
   const auto& e = g->values[i];
   const quern::ValueType& t = e.value->type();
-  out->name = e.value->name().c_str();
-  out->kind = static_cast<int32_t>(t.kind);
-  out->dtype = static_cast<int32_t>(t.dtype);
-  out->rank = t.shape ? static_cast<int32_t>(t.shape->size()) : -1;
-  out->dims = e.dims.data();
-  out->symbols = e.symbols.data();
-  out->producer = e.value->producer() ? g->IndexOf(e.value->producer()) : -1;
+  quern_value_info info{};
+  info.name = e.value->name().c_str();
+  info.kind = static_cast<int32_t>(t.kind);
+  info.dtype = static_cast<int32_t>(t.dtype);
+  info.rank = t.shape ? static_cast<int32_t>(t.shape->size()) : -1;
+  info.dims = e.dims.data();
+  info.symbols = e.symbols.data();
+  info.producer = e.value->producer() ? g->IndexOf(e.value->producer()) : -1;
   int32_t uses = 0;
   for (const quern::Use& u : e.value->uses()) uses += u.node != nullptr;
-  out->num_uses = uses;
-  out->is_input = e.value->is_input();
-  out->is_output = e.value->is_graph_output();
-  out->constant = e.has_constant ? &e.constant : nullptr;
-  return 0;
+  info.num_uses = uses;
+  info.is_input = e.value->is_input();
+  info.is_output = e.value->is_graph_output();
+  info.constant = e.has_constant ? &e.constant : nullptr;
+  return WriteInfo(info, out);
 }
 
 int32_t AttrInt(const quern_graph_view* g, int32_t node, const char* name, int64_t* out) {
@@ -278,6 +295,11 @@ Result<std::shared_ptr<Provider>> Provider::Load(const std::string& path, const 
     return InvalidArgument("provider '" + path + "' follows provider ABI " + std::to_string(p.abi_version) +
                            " or lacks a required function; this Quern has ABI " +
                            std::to_string(QUERN_PROVIDER_ABI_VERSION));
+  }
+  if (p.memory && p.memory->struct_size < sizeof(quern_memory_kind)) {
+    if (p.destroy) p.destroy(p.self);
+    dlclose(library);
+    return InvalidArgument("provider '" + path + "': its memory kind has no valid struct_size");
   }
   auto provider = std::make_shared<Provider>(p);
   provider->library_ = library;

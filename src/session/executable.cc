@@ -27,6 +27,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   options.skip = env.skip_passes;
   options.context = &context;
   options.log = &ProcessLogger();
+  options.limits = env.limits;
   std::vector<std::string> warnings;
   InferOptions infer;
   infer.limits = env.limits;

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/mapped_file.h"
 #include "graph/text.h"
 #include "session/executable.h"
 #include "session/facts.h"
@@ -210,19 +211,7 @@ Status AddStages(const Executable& exe, std::string_view stage, Json& doc) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<std::string> SessionFacts(const Executable& executable, std::string_view stage) {
-  if (stage != "all" && std::find(kStages.begin(), kStages.end(), stage) == kStages.end()) {
-    return InvalidArgument("there is no stage '" + std::string(stage) +
-                           "'; known are neutral, partition, compiled, plan and all");
-  }
-  Json doc = NewDocument("session");
-  QUERN_RETURN_IF_ERROR(AddStages(executable, stage, doc));
-  return Dump(doc);
-}
-
-Result<std::string> SessionText(const Executable& executable, std::string_view stage) {
+Result<std::string> TextOf(const Executable& executable, std::string_view stage) {
   if (stage == "neutral") return PrintGraph(executable.graph());
   if (stage != "partition" && stage != "compiled") {
     return InvalidArgument("there is no text for stage '" + std::string(stage) +
@@ -239,6 +228,25 @@ Result<std::string> SessionText(const Executable& executable, std::string_view s
       text += PrintGraph(*step.cluster.graph);
     }
   }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> SessionFacts(const Executable& executable, std::string_view stage) {
+  if (stage != "all" && std::find(kStages.begin(), kStages.end(), stage) == kStages.end()) {
+    return InvalidArgument("there is no stage '" + std::string(stage) +
+                           "'; known are neutral, partition, compiled, plan and all");
+  }
+  Json doc = NewDocument("session");
+  QUERN_RETURN_IF_ERROR(AddStages(executable, stage, doc));
+  return Dump(doc);
+}
+
+Result<std::string> SessionText(const Executable& executable, std::string_view stage) {
+  QUERN_ASSIGN_OR_RETURN(std::string text, TextOf(executable, stage));
+  // Constants read of a file that was cut short would be zeros.
+  for (const auto& file : executable.graph().mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
   return text;
 }
 

@@ -17,6 +17,7 @@ struct Session::Impl {
   std::shared_ptr<Executor> executor;
   std::unique_ptr<Executable> executable;
   std::vector<Port> inputs, outputs;
+  std::vector<std::string> overridable;  // initializers that are no inputs because the options do not say so
 };
 
 namespace {
@@ -30,6 +31,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       cpu::CpuConfig config;
       config.cpu = options.cpu;
       config.precision = options.precision;
+      config.limits = options.limits;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
     } else if (name == "reference") {
@@ -55,6 +57,20 @@ Tensor StateView(const StateSpec& spec, int64_t length) {
   shape[spec.axis] = length;
   return Tensor::WrapStrided(spec.buffer.dtype(), shape, spec.buffer.strides(), spec.buffer.raw_data(),
                              spec.buffer.owner());
+}
+
+// %w = const -> input %w, for every initializer that the file lists as an input too. Their values, in input order.
+std::vector<Value> MakeOverridable(Graph& graph) {
+  std::vector<Value> defaults;
+  for (auto& [name, type] : graph.overridable) {
+    GraphValue* constant = graph.FindValue(name);
+    defaults.push_back(*constant->constant());
+    graph.RenameValue(constant, graph.UniqueName(name + ".default"));
+    graph.ReplaceAllUses(constant, graph.AddInput(name, std::move(type)));
+    graph.RemoveValue(constant);
+  }
+  graph.overridable.clear();
+  return defaults;
 }
 
 void AppendSymbols(const Dim& dim, std::vector<std::string>& to) {
@@ -90,7 +106,15 @@ Result<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Graph> graph, S
   env.limits = options.limits;
   env.concurrency = impl->executor->concurrency();
   env.plan_cache_size = options.plan_cache_size;
+  const size_t num_required = graph->inputs().size();
+  std::vector<Value> defaults;
+  if (options.overridable_initializers) {
+    defaults = MakeOverridable(*graph);
+  } else {
+    for (const auto& [name, type] : graph->overridable) impl->overridable.push_back(name);
+  }
   for (const GraphValue* v : graph->inputs()) impl->inputs.push_back({v->name(), v->type()});
+  for (size_t i = 0; i < defaults.size(); ++i) impl->inputs[num_required + i].default_value = std::move(defaults[i]);
   QUERN_ASSIGN_OR_RETURN(impl->executable, Executable::Compile(std::move(graph), env));
   for (const GraphValue* v : impl->executable->graph().outputs()) impl->outputs.push_back({v->name(), v->type()});
   impl->options = std::move(options);
@@ -99,6 +123,23 @@ Result<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Graph> graph, S
 
 std::span<const Port> Session::inputs() const { return impl_->inputs; }
 std::span<const Port> Session::outputs() const { return impl_->outputs; }
+
+Result<size_t> Session::FindInput(std::string_view name) const {
+  std::string known;
+  for (size_t i = 0; i < impl_->inputs.size(); ++i) {
+    const Port& port = impl_->inputs[i];
+    if (port.name == name) return i;
+    known += (i ? ", '" : " '") + port.name + "' (" + TypeToString(port.type) + ")";
+  }
+  const auto& overridable = impl_->overridable;
+  if (std::find(overridable.begin(), overridable.end(), name) != overridable.end()) {
+    return InvalidArgument("'" + std::string(name) +
+                           "' is an initializer that is also an input: it is a constant unless the session option "
+                           "overridable_initializers is set");
+  }
+  return InvalidArgument("there is no input '" + std::string(name) + "'; the model takes" +
+                         (known.empty() ? " no input" : known));
+}
 
 Status Session::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options) {
   Executor* executor = options.executor ? options.executor : impl_->executor.get();

@@ -29,6 +29,7 @@ struct SessionOptions {
   std::set<std::string> skip_passes;
   int plan_cache_size = 16;  // plans kept, one per set of input shapes
   Limits limits;
+  bool overridable_initializers = false;       // Graph::overridable become inputs, behind the others, with a default
   std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
 };
 
@@ -42,6 +43,7 @@ struct RunOptions {
 struct Port {
   std::string name;
   ValueType type;
+  Value default_value = {};  // of an overridable initializer: what to give to Run when the user gives nothing
 };
 
 // Buffers that stand for an input and the output that continues it (KV cache, recurrent state).
@@ -69,6 +71,9 @@ class Session {
 
   std::span<const Port> inputs() const;
   std::span<const Port> outputs() const;
+  // Position of the input of that name. kInvalidArgument lists what the model takes, and says so when the name is an
+  // initializer that could be overridden.
+  Result<size_t> FindInput(std::string_view name) const;
 
   // inputs: one per input, kNone for an omitted one. outputs: one slot per output: kNone receives a new value, a tensor
   // is written in place (type and shape must be the result's; any strides). Thread-safe. With all output slots given, a

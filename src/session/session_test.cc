@@ -320,6 +320,51 @@ TEST(Session, StaysWithinItsLimits) {
   EXPECT_THAT(memory.message(), HasSubstr("1000"));
 }
 
+// An initializer that a file lists as an input too: a constant, or an input whose value need not be the file's. A
+// subgraph reads it as well.
+TEST(Session, MakesInitializersInputsWhenAsked) {
+  auto graph = [] {
+    auto g = ParseGraph(R"(graph @g opset("": 17) {
+  input %c: bool[]
+  const %w = f32[2] {10, 20}
+  %y = If(%c) captures(%w) {else_branch = graph {
+    input %w: f32[2]
+    %n = Neg(%w)
+    return %n
+  }, then_branch = graph {
+    input %w: f32[2]
+    return %w
+  }}
+  %z = Abs(%w)
+  return %y, %z
+})");
+    EXPECT_TRUE(g.ok()) << g.status().message();
+    (*g)->overridable = {{"w", ValueType::Tensor(DType::kF32, Dims{2})}};
+    return std::move(g).value();
+  };
+  const Value no = Tensor::Scalar<bool>(false);
+  const std::unique_ptr<Session> fixed = MakeSession(graph());
+  std::vector<Value> in = {no}, out(2);
+  ASSERT_TRUE(fixed->Run(in, out).ok());
+  ExpectNear(out[0], {-10, -20});
+  EXPECT_EQ(fixed->inputs().size(), 1u);
+  EXPECT_THAT(fixed->FindInput("w").status().message(), HasSubstr("overridable_initializers"));
+  EXPECT_THAT(fixed->FindInput("v").status().message(), AllOf(HasSubstr("no input 'v'"), HasSubstr("'c' (bool[])")));
+
+  SessionOptions options;
+  options.overridable_initializers = true;
+  const std::unique_ptr<Session> open = MakeSession(graph(), options);
+  ASSERT_EQ(open->inputs().size(), 2u);
+  EXPECT_EQ(*open->FindInput("w"), 1u);
+  ExpectNear(open->inputs()[1].default_value, {10, 20});
+  const std::vector<float> other = {-3, 4};
+  in = {no, Tensor::FromValues<float>(Shape{2}, other)};
+  out.assign(2, Value());
+  ASSERT_TRUE(open->Run(in, out).ok());
+  ExpectNear(out[0], {3, -4});
+  ExpectNear(out[1], {3, 4});
+}
+
 TEST(Session, RefusesWhatItDoesNotKnowByName) {
   SessionOptions options;
   options.providers = {"gpu"};

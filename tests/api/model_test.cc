@@ -1,7 +1,9 @@
 // Models through the C ABI: built node by node, with subgraphs, parsed, loaded from memory and files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -11,6 +13,7 @@ namespace {
 
 using quern::Model;
 using quern::Session;
+using quern::SessionOptions;
 using quern::Value;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -144,11 +147,153 @@ TEST(ApiModel, LoadsFromMemoryAsFromAFile) {
 TEST(ApiModel, LimitsAreHeld) {
   quern_limits limits;
   quern_limits_init(&limits);
-  limits.max_nodes = 1;
+  limits.nodes = 1;
   MessageOf([&] { Model::Load(Digits(), &limits); }, QUERN_RESOURCE_EXHAUSTED);
   quern_limits_init(&limits);
-  limits.max_model_bytes = 100;
+  limits.model_bytes = 100;
   MessageOf([&] { Model::Load(Digits(), &limits); }, QUERN_RESOURCE_EXHAUSTED);
+}
+
+// `depth` Ifs, one in the other, around y = -x.
+std::string NestedIfs(int depth) {
+  std::string text = "graph @nested opset(\"\": 17) {\n  input %c: bool[]\n  input %x: f32[1]\n";
+  for (int i = 0; i < depth; ++i) {
+    text += "  %y = If(%c) captures(%c, %x) {else_branch = graph {\n  input %c: bool[]\n  input %x: f32[1]\n" +
+            std::string("  %n = Neg(%x)\n  return %n\n}, then_branch = graph {\n  input %c: bool[]\n") +
+            "  input %x: f32[1]\n";
+  }
+  text += "  %y = Neg(%x)\n";
+  for (int i = 0; i < depth; ++i) text += "  return %y\n}}\n";
+  return text + "  return %y\n}";
+}
+
+TEST(ApiModel, NestingGoesAsDeepAsTheLimitSays) {
+  const Value yes = Value::Tensor<bool>({}, {true}), x = Value::Tensor<float>({1}, {3});
+  SessionOptions options;
+  options.limits.Set("subgraph_depth", 41);
+  const Model model = Model::Parse(NestedIfs(41), &options.limits);
+  EXPECT_THAT(Floats(Session(model, options).Run({yes, x})[0]), ElementsAre(-3));
+  EXPECT_THAT(MessageOf([&] { Session session(model); }, QUERN_RESOURCE_EXHAUSTED), HasSubstr("more than 32 deep"));
+  EXPECT_THROW(Model::Parse(NestedIfs(41)), quern::Error);
+  EXPECT_THROW(Model::Parse(NestedIfs(42), &options.limits), quern::Error);
+  // As deep as can be asked for.
+  options.limits.Set("subgraph_depth", 1u << 30);
+  EXPECT_THROW(Model::Parse(NestedIfs(257), &options.limits), quern::Error);
+  EXPECT_THAT(Floats(Session(Model::Parse(NestedIfs(256), &options.limits), options).Run({yes, x})[0]),
+              ElementsAre(-3));
+}
+
+TEST(ApiModel, NestingOfBuiltModels) {
+  Model inner = Model::Create("inner");
+  inner.Import("", 17).Node("Neg", {"x"}, {"y"}).Output("y");
+  auto around = [](const Model& branch) {
+    Model m = Model::Create("outer");
+    m.Node("If", {"c"}, {"y"}, {{"then_branch", branch}, {"else_branch", branch}}).Output("y");
+    return m;
+  };
+  for (int i = 0; i < 33; ++i) inner = around(inner);
+  Model m = Model::Create("m");
+  m.Import("", 17).Input("c", QUERN_BOOL, {}).Input("x", QUERN_F32, {1});
+  m.Node("Identity", {"x"}, {"y"}, {{"unused", inner}}).Output("y");
+  EXPECT_THAT(MessageOf([&] { Session session(m); }, QUERN_RESOURCE_EXHAUSTED), HasSubstr("more than 32 deep"));
+  EXPECT_THAT(MessageOf(
+                  [&] {
+                    for (int i = 0; i < 257; ++i) inner = around(inner);
+                  },
+                  QUERN_RESOURCE_EXHAUSTED),
+              HasSubstr("more than 256 deep"));
+}
+
+TEST(ApiModel, EveryLimitCanBeSet) {
+  quern::Limits limits;
+  for (const char* name : {"model_bytes", "tensor_bytes", "memory_bytes", "folded_bytes", "nodes", "attribute_elements",
+                           "loop_iterations", "subgraph_depth", "type_depth", "rank"}) {
+    EXPECT_NO_THROW(limits.Set(name, 7)) << name;
+  }
+  EXPECT_EQ(limits.folded_bytes, 7u);
+  EXPECT_EQ(limits.rank, 7u);
+  EXPECT_THAT(MessageOf([&] { limits.Set("depth", 1); }, QUERN_INVALID_ARGUMENT), HasSubstr("subgraph_depth"));
+
+  auto parse = [](const std::string& body, const char* name, std::uint64_t value) {
+    return Model::Parse("graph @g opset(\"\": 17) {\n" + body + "\n}", &quern::Limits().Set(name, value));
+  };
+  const std::string rank = "input %x: f32[1,2,3] return %x";
+  EXPECT_NO_THROW(parse(rank, "rank", 3));
+  EXPECT_THROW(parse(rank, "rank", 2), quern::Error);
+  const std::string type = "input %x: seq<seq<f32[*]>> return %x";
+  EXPECT_NO_THROW(parse(type, "type_depth", 2));
+  EXPECT_THROW(parse(type, "type_depth", 1), quern::Error);
+  EXPECT_NO_THROW(parse(type, "subgraph_depth", 1)) << "types have a limit of their own";
+  const std::string list = "input %x: f32[1,1,1] %y = Transpose(%x) {perm = [2, 1, 0]} return %y";
+  EXPECT_NO_THROW(parse(list, "attribute_elements", 3));
+  EXPECT_THROW(parse(list, "attribute_elements", 2), quern::Error);
+}
+
+TEST(ApiModel, LimitsOfRunsAreHeld) {
+  const Model loop = Model::Parse(R"(graph @loop opset("": 17) {
+  input %m: i64[]
+  const %go = bool[] {true}
+  %n = Loop(%m, %go) {body = graph {
+    input %i: i64[]
+    input %c: bool[]
+    %d = Identity(%c)
+    %v = Identity(%i)
+    return %d, %v
+  }}
+  return %n
+})");
+  SessionOptions options;
+  options.limits.Set("loop_iterations", 5);
+  Session session(loop, options);
+  EXPECT_THAT(session.Run({Value::Tensor<std::int64_t>({}, {5})})[0].shape(), ElementsAre(5));
+  EXPECT_THAT(MessageOf([&] { session.Run({Value::Tensor<std::int64_t>({}, {6})}); }, QUERN_RESOURCE_EXHAUSTED),
+              HasSubstr("more than 5 iterations"));
+
+  // Folding leaves what is too large to the run.
+  const Model constant = Model::Parse(R"(graph @fold opset("": 17) {
+  const %s = i64[1] {1000}
+  %y = ConstantOfShape(%s)
+  return %y
+})");
+  EXPECT_THAT(Session(constant).Facts("neutral"), HasSubstr("\"nodes\":0"));
+  SessionOptions small;
+  small.limits.Set("folded_bytes", 3999);
+  EXPECT_THAT(Session(constant, small).Facts("neutral"), HasSubstr("\"nodes\":1"));
+}
+
+// A file that is cut short under a loaded model must not be shown as zeros.
+TEST(ApiModel, TextOfAFileThatWasCutShortIsAnError) {
+  const std::string path = testing::TempDir() + "/quern_cut_" + std::to_string(getpid()) + ".onnx";
+  std::filesystem::copy_file(Digits(), path, std::filesystem::copy_options::overwrite_existing);
+  const Model model = Model::Load(path);
+  EXPECT_EQ(model.Text(true), Model::Load(Digits()).Text(true));
+  const Session session(model);
+  std::filesystem::resize_file(path, 100);
+  EXPECT_THAT(MessageOf([&] { (void)model.Text(true); }, QUERN_CORRUPT), HasSubstr("cut short"));
+  EXPECT_THAT(MessageOf([&] { (void)model.Text(false); }, QUERN_CORRUPT), HasSubstr("cut short"));
+  EXPECT_THAT(MessageOf([&] { (void)model.Facts(); }, QUERN_CORRUPT), HasSubstr("cut short"));
+  EXPECT_THAT(MessageOf([&] { (void)session.Text("neutral"); }, QUERN_CORRUPT), HasSubstr("cut short"));
+  std::filesystem::remove(path);
+}
+
+TEST(ApiModel, InputsOfEveryKind) {
+  for (const char* type :
+       {"f32[batch,3]", "string[*]", "seq<f32[?,2]>", "opt<i64[2]>", "map<string,f32[]>", "bool[]"}) {
+    Model m = Model::Create("same");
+    m.Import("", 17).Input("x", type).Node("Identity", {"x"}, {"y"}).Output("y");
+    EXPECT_THAT(m.Text(), HasSubstr(std::string("input %x: ") + type + "\n"));
+    EXPECT_STREQ(Session(m).input(0).type_text, type);
+  }
+  Model m = Model::Create("sequence");
+  m.Import("", 17).Input("s", "seq<f32[?]>").Node("Identity", {"s"}, {"t"}).Output("t");
+  const Value s = Value::Sequence({Value::Tensor<float>({1}, {7}), Value::Tensor<float>({2}, {8, 9})});
+  const auto out = Session(m).Run({s});
+  ASSERT_EQ(out.at(0).size(), 2u);
+  EXPECT_THAT(Floats(out[0].element(1)), ElementsAre(8, 9));
+  for (const char* type : {"", "f33[2]", "f32", "f32[2] f32[2]", "seq<f32[2]", "opt"}) {
+    EXPECT_THAT(MessageOf([&] { Model::Create("m").Input("bad", type); }, QUERN_CORRUPT),
+                testing::AllOf(HasSubstr("input 'bad'"), HasSubstr("1:")));
+  }
 }
 
 TEST(ApiModel, FactsCountOperatorsAndParameters) {

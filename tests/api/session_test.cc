@@ -91,6 +91,37 @@ TEST(ApiSession, ResultsAreNeverMemoryOfTheCaller) {
   EXPECT_THAT(Floats(out[1].element(0)), ElementsAre(1, 2));
 }
 
+TEST(ApiSession, RefusesOutputsThatOverlap) {
+  Session session(Model::Parse(R"(graph @g opset("": 17) {
+  input %x: f32[n]
+  %y = Neg(%x)
+  %z = Abs(%x)
+  return %y, %z
+})"));
+  float memory[8] = {1, -2, 3, -4, 0, 0, 0, 0};
+  auto view = [&](int first, std::int64_t count) { return Value::Wrap({count}, memory + first); };
+  auto run = [&](Value x, Value y, Value z) {
+    std::vector<Value> outputs = {std::move(y), std::move(z)};
+    session.RunInto({std::move(x)}, outputs);
+  };
+  auto message = [&](Value x, Value y, Value z) -> std::string {
+    try {
+      run(std::move(x), std::move(y), std::move(z));
+    } catch (const quern::Error& e) {
+      EXPECT_EQ(e.status(), QUERN_INVALID_ARGUMENT);
+      return e.what();
+    }
+    return "no error";
+  };
+  EXPECT_THAT(message(view(0, 2), view(0, 2), Value()), testing::AllOf(HasSubstr("'y'"), HasSubstr("'x'")));
+  EXPECT_THAT(message(view(0, 3), Value(), view(2, 3)), testing::AllOf(HasSubstr("'z'"), HasSubstr("'x'")));
+  EXPECT_THAT(message(view(0, 2), view(4, 2), view(5, 2)), testing::AllOf(HasSubstr("'z'"), HasSubstr("'y'")));
+  EXPECT_THAT(memory, ElementsAre(1, -2, 3, -4, 0, 0, 0, 0)) << "nothing has run";
+  run(view(0, 2), view(4, 2), view(6, 2));  // side by side
+  EXPECT_THAT(memory, ElementsAre(1, -2, 3, -4, -1, 2, 1, 2));
+  run(view(0, 0), view(0, 0), view(0, 0));  // nothing overlaps nothing
+}
+
 TEST(ApiSession, RefusesOutputsOfAnotherShapeOrType) {
   Session session(Dense());
   float y[4];
@@ -189,7 +220,11 @@ void RunBackwards(void* user, std::int64_t total, std::int64_t,
 
 TEST(ApiSession, RunsOnAHostsPool) {
   std::atomic<int> calls{0};
-  const quern_host_executor host = {sizeof host, &calls, 3, RunBackwards};
+  quern_host_executor host;
+  quern_host_executor_init(&host);
+  host.user = &calls;
+  host.concurrency = 3;
+  host.run = RunBackwards;
   const quern::Executor executor(host);
   SessionOptions options;
   options.executor = &executor;
@@ -300,8 +335,8 @@ TEST(ApiSession, StateGrowsInPlace) {
   Session session(m);
   std::vector<float> memory(16, -7);
   const Value buffer = Value::Wrap({8, 2}, memory.data());
-  quern_state_spec spec = {};
-  spec.struct_size = sizeof spec;
+  quern_state_spec spec;
+  quern_state_spec_init(&spec);
   spec.input = "past";
   spec.output = "all";
   spec.axis = 0;
@@ -318,6 +353,13 @@ TEST(ApiSession, StateGrowsInPlace) {
   }
   EXPECT_THROW(session.Run(state, {Value(), Value::Tensor<float>({1, 2}, {0, 0})}), quern::Error);
   EXPECT_EQ(state.length(0), 8);
+  // A result must not be written where the state lies.
+  state.set_length(0, 1);
+  const Value row = Value::Tensor<float>({1, 2}, {5, 5}), sum = Value::Wrap({}, memory.data() + 15);
+  const quern_value* inputs[2] = {nullptr, row.get()};
+  quern_value* outputs[2] = {nullptr, sum.get()};
+  EXPECT_EQ(quern_session_run_with_state(session.get(), state.get(), inputs, outputs, nullptr), QUERN_INVALID_ARGUMENT);
+  EXPECT_THAT(quern_error_message(), testing::AllOf(HasSubstr("'sum'"), HasSubstr("'past'")));
   state.set_length(0, 1);
   EXPECT_THROW(state.set_length(0, 9), quern::Error);
   EXPECT_EQ(session.Run(state, {Value(), Value::Tensor<float>({1, 2}, {5, 5})})[1].data<float>()[0], 11);

@@ -243,6 +243,8 @@ std::string Reject(const quern_host_api* host, const quern_graph_view* graph, co
   const std::string op = node.op_type;
   if (*node.domain != 0 || (op != "MatMul" && op != "Add")) return "the device computes MatMul and Add only";
   quern_value_info a, b;
+  quern_value_info_init(&a);
+  quern_value_info_init(&b);
   *activation = 0, *constant = 1;
   host->value(graph, node.inputs[0], &a);
   host->value(graph, node.inputs[1], &b);
@@ -264,6 +266,8 @@ int32_t Claim(void* self, const quern_graph_view* graph, quern_claim_sink* sink)
   std::vector<bool> taken(static_cast<size_t>(count), false);
   for (int32_t i = 0; i < count; ++i) {
     quern_node_info node, next;
+    quern_node_info_init(&node);
+    quern_node_info_init(&next);
     host->node(graph, i, &node);
     int activation, constant;
     const std::string reason = Reject(host, graph, node, &activation, &constant);
@@ -274,6 +278,7 @@ int32_t Claim(void* self, const quern_graph_view* graph, quern_claim_sink* sink)
     if (taken[i]) continue;
     int32_t set[2] = {i, -1};
     quern_value_info product;
+    quern_value_info_init(&product);
     host->value(graph, node.outputs[0], &product);
     for (int32_t j = i + 1; j < count && std::strcmp(node.op_type, "MatMul") == 0 && product.num_uses == 1; ++j) {
       host->node(graph, j, &next);
@@ -296,6 +301,7 @@ int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void**
   for (int32_t i = 0; i < host->num_outputs(cluster); ++i) exe->outputs.push_back(host->output(cluster, i));
   for (int32_t i = 0; i < host->num_nodes(cluster); ++i) {
     quern_node_info node;
+    quern_node_info_init(&node);
     host->node(cluster, i, &node);
     int activation, constant;
     const std::string reason = Reject(host, cluster, node, &activation, &constant);
@@ -304,6 +310,7 @@ int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void**
       return kInvalidArgument;
     }
     quern_value_info value;
+    quern_value_info_init(&value);
     host->value(cluster, node.inputs[constant], &value);
     const quern_tensor_view& view = *value.constant;
     Instruction op;
@@ -389,6 +396,7 @@ int32_t CopyToHost(void*, void* to, const void* from, size_t bytes) {
 EXPORT int32_t quern_provider_create(const quern_host_api* host, const char*, quern_provider* out) {
   if (host->abi_version != QUERN_PROVIDER_ABI_VERSION) return kInvalidArgument;
   auto* device = new Device(host);
+  device->memory.struct_size = sizeof device->memory;
   device->memory.name = "device";
   device->memory.allocate = [](void*, size_t bytes) { return DeviceMemory::Get().Allocate(bytes); };
   device->memory.release = [](void*, void* data) { DeviceMemory::Get().Release(data); };

@@ -74,6 +74,20 @@ class Command : public testing::Test {
     Spill(to / "test_data_set_0/output_0.pb", y.ToProto("probability"));
   }
 
+  // Field `number` of a message: bytes, or a number.
+  static std::string Field(int number, const std::string& bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  }
+  static std::string Field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
+  // y = op(x), x [2] of an element type: an ONNX file of less than 128 bytes in every part.
+  static std::string OneNodeModel(const std::string& op, int dtype) {
+    const std::string dim = Field(1, Field(1, 2)), type = Field(1, Field(1, dtype) + Field(2, dim));
+    const std::string node = Field(1, "x") + Field(2, "y") + Field(3, "the_node") + Field(4, op);
+    const std::string graph = Field(1, node) + Field(2, "g") + Field(11, Field(1, "x") + Field(2, type)) +
+                              Field(12, Field(1, "y") + Field(2, type));
+    return Field(1, 8) + Field(8, Field(1, "") + Field(2, 13)) + Field(7, graph);
+  }
+
   static std::string Model() { return QUERN_TEST_MODELS "/digits.onnx"; }
   static std::string Picture() { return QUERN_TEST_MODELS "/digit_3.png"; }
   std::string In(const std::string& name) const { return (folder_ / name).string(); }
@@ -198,6 +212,79 @@ TEST_F(Command, TheQuantizedModelRunsOnInt8MicroKernels) {
   }
 }
 
+// What the CPU provider leaves to the reference provider, with its reason, in the line of the node.
+TEST_F(Command, InspectSaysWhyANodeIsNotTaken) {
+  Spill(In("m.onnx"), OneNodeModel("Hardmax", 1));
+  const Ended e = Quern("inspect --stage partition " + In("m.onnx"));
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_THAT(e.out, testing::ContainsRegex("the_node +Hardmax +reference +0 +cpu: .*Hardmax"));
+  const Json doc = Json::parse(Quern("inspect --json --stage partition " + In("m.onnx")).out);
+  const Json& node = doc["partition"]["nodes"][0];
+  EXPECT_EQ(node["provider"], "reference");
+  EXPECT_EQ(node["rejections"][0]["provider"], "cpu");
+  EXPECT_NE(node["rejections"][0]["reason"], "");
+}
+
+TEST_F(Command, LimitsAreSettable) {
+  const std::string inspect = "inspect " + Model() + " --limit ";
+  EXPECT_EQ(Quern(inspect + "model_bytes=1M --limit nodes=1K").status, 0);
+  Ended e = Quern(inspect + "model_bytes=1K");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.err, HasSubstr("limit is 1024"));
+  e = Quern(inspect + "folded=1");
+  EXPECT_EQ(e.status, 2);
+  EXPECT_THAT(e.err, HasSubstr("folded_bytes"));
+  for (const char* wrong : {"nodes", "nodes=", "nodes=x", "nodes=-1", "nodes=1T", "nodes=99999999999999999999"}) {
+    EXPECT_EQ(Quern(inspect + wrong).status, 2) << wrong;
+  }
+  EXPECT_EQ(Quern("run " + Model() + " --random --limit tensor_bytes=64").status, 1);
+}
+
+TEST_F(Command, RunReplacesInitializersWhenAsked) {
+  const std::string w = Field(1, 2) + Field(2, 1) + Field(8, "w") + Field(9, std::string("\0\0\x80\x3f\0\0\0\x40", 8));
+  const std::string type = Field(1, Field(1, 1) + Field(2, Field(1, Field(1, 2))));
+  const std::string node = Field(1, "x") + Field(1, "w") + Field(2, "y") + Field(4, "Mul");
+  const std::string graph = Field(1, node) + Field(2, "g") + Field(5, w) + Field(11, Field(1, "x") + Field(2, type)) +
+                            Field(11, Field(1, "w") + Field(2, type)) + Field(12, Field(1, "y") + Field(2, type));
+  const std::string bytes = Field(1, 3) + Field(8, Field(1, "") + Field(2, 13));
+  Spill(In("m.onnx"), bytes +
+                          std::string{7 << 3 | 2, static_cast<char>(graph.size() % 128 | 128),
+                                      static_cast<char>(graph.size() / 128)} +
+                          graph);
+  quern_tool::WriteNpy(In("x.npy"), Value::Tensor<float>({2}, {3, 4}));
+  const std::string run = "run --repeat 0 " + In("m.onnx") + " --output-dir " + In("out") + " --input x=" + In("x.npy");
+  Ended e = Quern(run);
+  EXPECT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 8);
+  e = Quern(run + " --input w=" + In("x.npy"));
+  EXPECT_EQ(e.status, 2);
+  EXPECT_THAT(e.err, AllOf(HasSubstr("'w' is an initializer"), HasSubstr("overridable")));
+  EXPECT_EQ(Quern(run + " --overridable-initializers --input w=" + In("x.npy")).status, 0);
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 16);
+  EXPECT_EQ(Quern(run + " --overridable-initializers").status, 0);
+  EXPECT_EQ(quern_tool::ReadNpy(In("out/y.npy")).data<float>()[1], 8);
+}
+
+TEST_F(Command, EveryCommandTakesTheCommonOptions) {
+  MakeFolder("good", 0);
+  for (const std::string& command :
+       {"run " + Model() + " --random --repeat 0", "inspect " + Model(), "verify --atol 1e-5 " + In("good"),
+        std::string("cpu"), std::string("kernels --family pack")}) {
+    Ended e = Quern(command + " --cpu native --provider cpu --threads 1");
+    EXPECT_EQ(e.status, 0) << command << e.err;
+    EXPECT_EQ(Quern(command + " --threads x").status, 2) << command;
+  }
+  // What has no effect says so.
+  EXPECT_THAT(Quern("cpu --help").out, HasSubstr("without effect here"));
+  EXPECT_THAT(Quern("kernels --help").out, HasSubstr("without effect here"));
+  // -v lowers the log level wherever a session is made.
+  for (const std::string& command : {"run " + Model() + " --random --repeat 0", "inspect " + Model() + " --stage plan",
+                                     "verify --atol 1e-5 " + In("good")}) {
+    EXPECT_THAT(Quern(command + " -v").err, HasSubstr("compiled '")) << command;
+    EXPECT_THAT(Quern(command).err, Not(HasSubstr("compiled '"))) << command;
+  }
+}
+
 TEST_F(Command, VerifyCountsAndSaysWhatDiffers) {
   MakeFolder("suite/good", 0);
   MakeFolder("suite/deep/bad", 0.25f);
@@ -242,6 +329,36 @@ TEST_F(Command, VerifyHoldsKnownFailuresToTheirWord) {
   EXPECT_THAT(e.out, AllOf(HasSubstr("fail        good  passes, but"), HasSubstr("was slow")));
   Spill(In("known"), "bad\n");
   EXPECT_EQ(Quern(verify).status, 2) << "a reason is needed";
+}
+
+TEST_F(Command, VerifyRefusesAListThatIsOutOfDate) {
+  MakeFolder("suite/good", 0);
+  MakeFolder("suite/bad", 0.25f);
+  const std::string verify = "verify " + In("suite") + " --atol 1e-5 --known " + In("known");
+  Spill(In("known"), "bad rounds differently\ngone was slow\n");
+  Ended e = Quern(verify + " --json " + In("results.json"));
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.out, AllOf(HasSubstr("fail        gone  there is no such folder"), HasSubstr("was slow"),
+                           HasSubstr("1 passed, 1 failed, 0 unsupported, 0 errors, 1 known")));
+  EXPECT_EQ(Json::parse(Slurp(In("results.json")))["tests"].size(), 3u);
+  Spill(In("known"), "bad rounds differently\n");
+  e = Quern(verify + " --filter good");  // which leaves the folder of the other one out
+  EXPECT_EQ(e.status, 0) << e.out;
+}
+
+TEST_F(Command, VerifyNamesWhatIsUnsupported) {
+  const Value x = Value::Tensor<float>({2}, {1, 2});
+  Spill(In("suite/odd_operator/model.onnx"), OneNodeModel("NoSuchOperator", 1));
+  Spill(In("suite/odd_type/model.onnx"), OneNodeModel("Neg", 17));
+  for (const char* name : {"odd_operator", "odd_type"}) {
+    Spill(In(std::string("suite/") + name + "/test_data_set_0/input_0.pb"), x.ToProto("x"));
+    Spill(In(std::string("suite/") + name + "/test_data_set_0/output_0.pb"), x.ToProto("y"));
+  }
+  const Ended e = Quern("verify " + In("suite"));
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.out, testing::ContainsRegex("unsupported +odd_operator .*NoSuchOperator"));
+  EXPECT_THAT(e.out, testing::ContainsRegex("unsupported +odd_type .*Neg.*f8e4m3fn"));
+  EXPECT_THAT(e.out, HasSubstr("0 passed, 0 failed, 2 unsupported, 0 errors"));
 }
 
 TEST_F(Command, VerifyTellsErrorsFromUnsupported) {

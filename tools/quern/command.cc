@@ -11,24 +11,60 @@
 
 namespace quern_tool {
 
+namespace {
+
 void AddCpuOption(CLI::App& app, CommonOptions& options) {
   app.add_option("--cpu", options.cpu,
                  "CPU to choose for: native, generic, haswell, icelake, sapphirerapids, graviton3, apple-m4, each with "
                  "-FEATURE... to take features away (default: QUERN_CPU, or native)")
       ->type_name("NAME[,-FEATURE...]");
-  app.add_flag("-v,--verbose", options.verbose, "say more");
+  app.add_flag_callback(
+      "-v,--verbose",
+      [&options] {
+        options.verbose = true;
+        quern_set_log(QUERN_LOG_VERBOSE, nullptr, nullptr);
+      },
+      "say more, and log what the library does on standard error");
 }
 
-void AddCommonOptions(CLI::App& app, CommonOptions& options) {
-  AddCpuOption(app, options);
+void AddProviderAndThreads(CLI::App& app, CommonOptions& options, const std::string& group) {
   app.add_option("--provider", options.providers,
                  "provider in order of preference: cpu, reference, or the path of a shared library (default: cpu)")
       ->type_name("NAME")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->group(group);
   app.add_option("--threads", options.threads, "threads (default: the cores that the process may use)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+}
+
+}  // namespace
+
+void AddCommonOptions(CLI::App& app, CommonOptions& options) {
+  AddCpuOption(app, options);
+  AddProviderAndThreads(app, options, "OPTIONS");
   app.add_option("--precision", options.precision, "fp32, fp32-fast or bf16 (default: fp32)")->type_name("MODE");
+  app.add_option_function<std::vector<std::string>>(
+         "--limit",
+         [&options](const std::vector<std::string>& limits) {
+           for (const std::string& limit : limits) {
+             const auto [name, value] = SplitAssignment(limit);
+             try {
+               options.limits.Set(name, ParseSize(value, "--limit " + limit));
+             } catch (const quern::Error& e) {
+               throw Failure("--limit " + limit + ": " + e.what(), true);
+             }
+           }
+         },
+         "what a model may ask for: model_bytes, tensor_bytes, memory_bytes, folded_bytes, nodes, attribute_elements, "
+         "loop_iterations, subgraph_depth, type_depth or rank; quern.h has the defaults")
+      ->type_name("NAME=N[K|M|G]");
+}
+
+void AddCommonOptionsWithoutSession(CLI::App& app, CommonOptions& options) {
+  AddCpuOption(app, options);
+  AddProviderAndThreads(app, options, "Accepted as everywhere, without effect here");
 }
 
 quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
@@ -37,6 +73,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.providers = options.providers;
   session.threads = options.threads;
   session.precision = options.precision;
+  session.limits = options.limits;
   return session;
 }
 
@@ -76,10 +113,50 @@ std::vector<std::int64_t> ParseShape(const std::string& text, const std::string&
   return dims;
 }
 
+std::uint64_t ParseSize(const std::string& text, const std::string& what) {
+  char* end = nullptr;
+  errno = 0;
+  std::uint64_t value = std::strtoull(text.c_str(), &end, 10);
+  bool good = !text.empty() && text[0] >= '0' && text[0] <= '9' && errno == 0;
+  if (good && *end != '\0') {
+    const char* units = "KMG";
+    const char* unit = std::strchr(units, *end);
+    good = unit != nullptr && end[1] == '\0';
+    for (const char* u = units; good && u <= unit; ++u) good = !__builtin_mul_overflow(value, 1024, &value);
+  }
+  if (!good) throw Failure(what + ": '" + text + "' is no number such as 1000, 64K, 16M or 2G", true);
+  return value;
+}
+
 std::pair<std::string, std::string> SplitAssignment(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos) return {"", text};
   return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::string TypeText(const quern::Value& value) {
+  std::string text = quern_dtype_name(value.dtype());
+  text += '[';
+  const quern::Shape shape = value.shape();
+  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
+  return text + ']';
+}
+
+const char* KindText(quern_kind kind) {
+  switch (kind) {
+    case QUERN_KIND_TENSOR:
+      return "tensor";
+    case QUERN_KIND_STRINGS:
+      return "string tensor";
+    case QUERN_KIND_SEQUENCE:
+      return "sequence";
+    case QUERN_KIND_OPTIONAL:
+      return "optional";
+    case QUERN_KIND_MAP:
+      return "map";
+    default:
+      return "nothing";
+  }
 }
 
 std::string FormatNumber(double value) {

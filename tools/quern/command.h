@@ -27,13 +27,15 @@ struct CommonOptions {
   std::vector<std::string> providers;
   int threads = 0;
   std::string precision;
+  quern::Limits limits;
   bool verbose = false;
 };
 
-// --cpu, --provider, --threads, --precision, -v.
+// --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too).
 void AddCommonOptions(CLI::App& app, CommonOptions& options);
-// --cpu and -v only, for commands without a session.
-void AddCpuOption(CLI::App& app, CommonOptions& options);
+// For commands without a session: --provider and --threads are accepted, as everywhere, and help says that they have no
+// effect.
+void AddCommonOptionsWithoutSession(CLI::App& app, CommonOptions& options);
 quern::SessionOptions ToSessionOptions(const CommonOptions& options);
 
 // The exit status of the subcommand that ran.
@@ -52,8 +54,14 @@ void WriteFile(const std::string& path, const std::string& bytes);
 
 // "1x3x224x224" as numbers; a Failure that names `what` otherwise.
 std::vector<std::int64_t> ParseShape(const std::string& text, const std::string& what);
+// "2G" as 2147483648: K, M and G count in 1024; a Failure that names `what` otherwise.
+std::uint64_t ParseSize(const std::string& text, const std::string& what);
 // "name=value" split at the first '='; without one the name is empty.
 std::pair<std::string, std::string> SplitAssignment(const std::string& text);
+// "f32[2,3]" of a tensor or strings.
+std::string TypeText(const quern::Value& value);
+// "tensor", "sequence"...
+const char* KindText(quern_kind kind);
 // "12.3 MB", "820 bytes".
 std::string FormatBytes(double bytes);
 // "0.42 ms", "1.3 s".

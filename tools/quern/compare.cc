@@ -10,31 +10,6 @@ namespace {
 
 Difference Different(std::string what) { return {false, std::move(what), 0, 0}; }
 
-std::string TypeText(const quern::Value& v) {
-  std::string text = quern_dtype_name(v.dtype());
-  text += '[';
-  const quern::Shape shape = v.shape();
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-  return text + ']';
-}
-
-const char* KindText(const quern::Value& v) {
-  switch (v.kind()) {
-    case QUERN_KIND_TENSOR:
-      return "tensor";
-    case QUERN_KIND_STRINGS:
-      return "string tensor";
-    case QUERN_KIND_SEQUENCE:
-      return "sequence";
-    case QUERN_KIND_OPTIONAL:
-      return "optional";
-    case QUERN_KIND_MAP:
-      return "map";
-    default:
-      return "nothing";
-  }
-}
-
 // "[0,3]" of a row-major position.
 std::string IndexText(const quern::Shape& shape, std::size_t at) {
   std::string text;
@@ -120,7 +95,7 @@ Difference Compare(const quern::Value& actual, const quern::Value& expected, con
     if (expected.kind() == QUERN_KIND_OPTIONAL && expected.size() == 1) {
       return Compare(actual, expected.element(0), tolerance, name);
     }
-    return Different(name + " is a " + KindText(actual) + ", expected a " + KindText(expected));
+    return Different(name + " is a " + KindText(actual.kind()) + ", expected a " + KindText(expected.kind()));
   }
   if (expected.kind() == QUERN_KIND_NONE) return {};
   if (expected.kind() == QUERN_KIND_TENSOR || expected.kind() == QUERN_KIND_STRINGS) {

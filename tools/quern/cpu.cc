@@ -93,7 +93,7 @@ void AddCpu(CLI::App& app, int& status) {
   CLI::App* sub = app.add_subcommand("cpu", "Show features, caches and cores; measure peaks");
   sub->add_flag("--measure", args->measure, "time the multiply-add engines and the read bandwidth of one core");
   sub->add_flag("--json", args->json, "print the facts as JSON");
-  AddCpuOption(*sub, args->common);
+  AddCommonOptionsWithoutSession(*sub, args->common);
   sub->footer(
       "Examples:\n"
       "  quern cpu\n"

@@ -35,6 +35,14 @@ std::string ListInputs(const quern::Session& session) {
   return session.num_inputs() ? text : "the model takes no input";
 }
 
+std::size_t FindInput(const quern::Session& session, const std::string& name) {
+  try {
+    return session.FindInput(name);
+  } catch (const quern::Error& e) {
+    throw Failure(e.what(), true);
+  }
+}
+
 std::string Extension(const std::string& path) {
   const std::size_t dot = path.rfind('.');
   std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
@@ -151,9 +159,7 @@ std::vector<quern::Value> MakeFeeds(const quern::Session& session, const FeedOpt
     auto [name, path] = SplitAssignment(option);
     if (name.empty() && session.num_inputs() == 1) name = session.input(0).name;
     if (name.empty()) throw Failure("--input " + option + ": say which input, NAME=FILE; " + ListInputs(session), true);
-    std::size_t at = 0;
-    while (at < feeds.size() && name != session.input(at).name) ++at;
-    if (at == feeds.size()) throw Failure("there is no input '" + name + "'; " + ListInputs(session), true);
+    const std::size_t at = FindInput(session, name);
     if (feeds[at]) throw Failure("input '" + name + "' is given twice", true);
     const quern_port port = session.input(at);
     feeds[at] = ReadValue(path, port, ShapeOf(port, shapes), options.image);
@@ -161,7 +167,7 @@ std::vector<quern::Value> MakeFeeds(const quern::Session& session, const FeedOpt
   Random random(options.seed);
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const quern_port port = session.input(i);
-    if (feeds[i] || port.kind == QUERN_KIND_OPTIONAL) continue;
+    if (feeds[i] || port.kind == QUERN_KIND_OPTIONAL || port.has_default) continue;
     if (!options.random) {
       throw Failure("input " + Describe(port) + " is not given: add --input " + port.name + "=FILE or --random", true);
     }

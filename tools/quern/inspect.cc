@@ -198,7 +198,7 @@ bool HasOpenShapes(const quern::Session& session) {
 }
 
 int Inspect(InspectArguments& args) {
-  const quern::Model model = quern::Model::Load(args.model);
+  const quern::Model model = quern::Model::Load(args.model, &args.common.limits);
   if (args.stage == "file") {
     Json doc = Json::parse(model.Facts());
     if (args.json) {

@@ -103,7 +103,7 @@ void AddKernels(CLI::App& app, int& status) {
                   "bf16, i8, u8, i8d (dynamic int8 rows), qb4w (4-bit blocks) (default f32,f32,f32)")
       ->type_name("LHS,RHS,DST[,PRECISION]");
   sub->add_flag("--json", args->json, "print the facts as JSON");
-  AddCpuOption(*sub, args->common);
+  AddCommonOptionsWithoutSession(*sub, args->common);
   sub->footer(
       "Examples:\n"
       "  quern kernels --family gemm\n"

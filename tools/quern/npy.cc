@@ -12,10 +12,19 @@ struct NpyType {
   std::int32_t dtype;
   const char* descr;
 };
-constexpr NpyType kTypes[] = {{QUERN_F32, "<f4"}, {QUERN_F64, "<f8"},   {QUERN_F16, "<f2"}, {QUERN_I8, "|i1"},
-                              {QUERN_U8, "|u1"},  {QUERN_I16, "<i2"},   {QUERN_U16, "<u2"}, {QUERN_I32, "<i4"},
-                              {QUERN_U32, "<u4"}, {QUERN_I64, "<i8"},   {QUERN_U64, "<u8"}, {QUERN_BOOL, "|b1"},
-                              {QUERN_C64, "<c8"}, {QUERN_C128, "<c16"}, {QUERN_BF16, "<u2"}};
+constexpr NpyType kTypes[] = {{QUERN_F32, "<f4"}, {QUERN_F64, "<f8"},  {QUERN_F16, "<f2"}, {QUERN_I8, "|i1"},
+                              {QUERN_U8, "|u1"},  {QUERN_I16, "<i2"},  {QUERN_U16, "<u2"}, {QUERN_I32, "<i4"},
+                              {QUERN_U32, "<u4"}, {QUERN_I64, "<i8"},  {QUERN_U64, "<u8"}, {QUERN_BOOL, "|b1"},
+                              {QUERN_C64, "<c8"}, {QUERN_C128, "<c16"}};
+
+// How a type is stored, null where it cannot be. NumPy has no bf16: its 16 bits are.
+const char* DescrOf(std::int32_t dtype) {
+  if (dtype == QUERN_BF16) return "<u2";
+  for (const NpyType& t : kTypes) {
+    if (t.dtype == dtype) return t.descr;
+  }
+  return nullptr;
+}
 
 // The text of the header's dictionary behind 'key':.
 std::string HeaderField(const std::string& header, const std::string& key, const std::string& path) {
@@ -120,7 +129,7 @@ quern::Value ReadNpy(const std::string& path) {
   std::string wanted = descr;
   if (!wanted.empty() && wanted[0] == '=') wanted[0] = '<';
   for (const NpyType& t : kTypes) {
-    if (wanted != t.descr || t.dtype == QUERN_BF16) continue;
+    if (wanted != t.descr) continue;
     const std::size_t element = quern_dtype_block_bytes(t.dtype);
     if (count > bytes / element) throw Failure(path + ": cut short");
     quern::Value value = quern::Value::Tensor(t.dtype, shape);
@@ -143,11 +152,7 @@ quern::Value ReadNpy(const std::string& path) {
 
 bool CanWriteNpy(const quern::Value& value) {
   if (value.kind() == QUERN_KIND_STRINGS) return true;
-  if (value.kind() != QUERN_KIND_TENSOR) return false;
-  for (const NpyType& t : kTypes) {
-    if (t.dtype == value.dtype()) return true;
-  }
-  return false;
+  return value.kind() == QUERN_KIND_TENSOR && DescrOf(value.dtype()) != nullptr;
 }
 
 void WriteNpy(const std::string& path, const quern::Value& value) {
@@ -166,9 +171,7 @@ void WriteNpy(const std::string& path, const quern::Value& value) {
       body.append(reinterpret_cast<const char*>(s.data()), width * 4);
     }
   } else {
-    for (const NpyType& t : kTypes) {
-      if (t.dtype == value.dtype()) descr = t.descr;
-    }
+    descr = DescrOf(value.dtype());
     body.assign(static_cast<const char*>(value.raw_data()), count > 0 ? value.bytes() : 0);
   }
   std::string shape;

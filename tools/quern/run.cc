@@ -25,6 +25,7 @@ struct RunArguments {
   int top = 0;
   int repeat = -1;
   bool json = false;
+  bool overridable_initializers = false;
 };
 
 std::vector<std::string> ReadLabels(const std::string& path) {
@@ -36,27 +37,6 @@ std::vector<std::string> ReadLabels(const std::string& path) {
     labels.push_back(line);
   }
   return labels;
-}
-
-std::string TypeText(const quern::Value& value) {
-  std::string text = quern_dtype_name(value.dtype());
-  text += '[';
-  const quern::Shape shape = value.shape();
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-  return text + ']';
-}
-
-const char* KindText(quern_kind kind) {
-  switch (kind) {
-    case QUERN_KIND_SEQUENCE:
-      return "sequence";
-    case QUERN_KIND_OPTIONAL:
-      return "optional";
-    case QUERN_KIND_MAP:
-      return "map";
-    default:
-      return "nothing";
-  }
 }
 
 // Smallest, largest and mean of the finite elements, and the first few.
@@ -226,7 +206,9 @@ Json JsonOf(const std::string& name, const quern::Value& value, const RunArgumen
 int Run(const RunArguments& args) {
   const std::vector<std::string> labels = args.labels.empty() ? std::vector<std::string>() : ReadLabels(args.labels);
   double start = Now();
-  quern::Session session(quern::Model::Load(args.model), ToSessionOptions(args.common));
+  quern::SessionOptions options = ToSessionOptions(args.common);
+  options.overridable_initializers = args.overridable_initializers;
+  quern::Session session(quern::Model::Load(args.model, &args.common.limits), options);
   const double load = Now() - start;
   const std::vector<quern::Value> feeds = MakeFeeds(session, args.feeds);
   if (args.common.verbose) {
@@ -279,6 +261,8 @@ void AddRun(CLI::App& app, int& status) {
   sub->add_option("--labels", args->labels, "names of the classes, one per line, for --top")->type_name("FILE");
   sub->add_option("--repeat", args->repeat, "timed runs after the first one (default: about 0.3 s of them)")
       ->type_name("N");
+  sub->add_flag("--overridable-initializers", args->overridable_initializers,
+                "let --input replace initializers that the file lists as inputs too");
   sub->add_flag("--json", args->json, "print one JSON object");
   AddCommonOptions(*sub, args->common);
   sub->footer(
@@ -287,10 +271,7 @@ void AddRun(CLI::App& app, int& status) {
       "  quern run model.onnx --input image=photo.jpg --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --top 5\n"
       "  quern run model.onnx --input ids=ids.npy --input mask=mask.npy --output-dir out\n"
       "  quern run model.onnx --random --shape x=1x3x224x224 --threads 2 --repeat 20");
-  sub->callback([args, &status] {
-    if (args->common.verbose) quern_set_log(QUERN_LOG_VERBOSE, nullptr, nullptr);
-    status = Run(*args);
-  });
+  sub->callback([args, &status] { status = Run(*args); });
 }
 
 }  // namespace quern_tool

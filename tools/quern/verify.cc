@@ -122,7 +122,7 @@ Verdict RunTest(const Test& test, const VerifyArguments& args, const Tolerance& 
   Verdict verdict;
   const double start = Now();
   try {
-    quern::Session session(quern::Model::Load(test.model.string()), ToSessionOptions(args.common));
+    quern::Session session(quern::Model::Load(test.model.string(), &args.common.limits), ToSessionOptions(args.common));
     std::vector<fs::path> sets;
     for (const fs::directory_entry& entry : fs::directory_iterator(test.model.parent_path())) {
       if (entry.is_directory() && StartsWith(entry.path().filename().string(), "test_data_set_"))
@@ -212,6 +212,8 @@ int VerifyFolders(const VerifyArguments& args) {
     FindTests(folder, tests);
     if (tests.size() == before) throw Failure(folder + ": no folder in it has a .onnx file and test_data_set_*", true);
   }
+  std::map<std::string, std::string> stale = known;
+  for (const Test& test : tests) stale.erase(test.name);
   if (!args.filter.empty()) {
     const std::regex filter(args.filter);
     tests.erase(std::remove_if(tests.begin(), tests.end(),
@@ -261,6 +263,14 @@ int VerifyFolders(const VerifyArguments& args) {
                          {"seconds", verdict.seconds}});
     }
   }
+  // A list that names what is not there is out of date.
+  for (const auto& [name, reason] : stale) {
+    ++counts[Outcome::kFail];
+    std::printf("%-12s%s  there is no such folder, but %s lists it: %s\n", OutcomeName(Outcome::kFail), name.c_str(),
+                args.known_file.c_str(), OneLine(reason).c_str());
+    results.push_back(
+        {{"name", name}, {"outcome", "fail"}, {"message", "listed as known, but there is no such folder"}});
+  }
   std::printf("%d passed, %d failed, %d unsupported, %d errors, %d known\n", counts[Outcome::kPass],
               counts[Outcome::kFail], counts[Outcome::kUnsupported], counts[Outcome::kError], counts[Outcome::kKnown]);
   if (!args.json_file.empty()) {
@@ -294,7 +304,7 @@ void AddVerify(CLI::App& app, int& status) {
       ->type_name("FILE.json");
   sub->add_option("--known", args->known_file,
                   "tests that are expected not to pass, each with its reason: a JSON object, or lines NAME REASON; one "
-                  "that passes fails")
+                  "that passes fails, and so does a name without a folder")
       ->type_name("FILE");
   sub->add_option("--filter", args->filter, "only folders whose path matches")->type_name("REGEX");
   sub->add_option("--json", args->json_file, "also write the results there")->type_name("FILE");

@@ -47,7 +47,8 @@ Result<std::shared_ptr<const MappedFile>> ExternalData::Open(std::string_view lo
   if (path.compare(0, prefix.size(), prefix) != 0) return outside;
   std::shared_ptr<const MappedFile>& file = files_[path];
   if (!file) {
-    Result<std::shared_ptr<const MappedFile>> opened = MappedFile::Open(path, max_bytes_);
+    // The canonical path has no links; one that somebody put there since must not lead out.
+    Result<std::shared_ptr<const MappedFile>> opened = MappedFile::Open(path, max_bytes_, MappedFile::Links::kRefuse);
     if (!opened.ok()) {
       files_.erase(path);
       return opened.status();

@@ -48,9 +48,7 @@ class ExternalDataTest : public ::testing::Test {
                                       std::string_view length = "") {
     const fs::path path = folder_ / "m.onnx";
     std::ofstream(path, std::ios::binary) << Model(location, offset, length).bytes();
-    OnnxReadOptions options;
-    options.mapped_files = &files_;
-    return ReadOnnxFile(path.string(), options);
+    return ReadOnnxFile(path.string());
   }
   void ExpectRefused(std::string_view location, const std::string& text, std::string_view offset = "",
                      std::string_view length = "") {
@@ -62,7 +60,6 @@ class ExternalDataTest : public ::testing::Test {
 
   fs::path root_, folder_;
   std::string weights_;
-  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 TEST_F(ExternalDataTest, MapsTheFileInTheModelsFolder) {
@@ -70,8 +67,8 @@ TEST_F(ExternalDataTest, MapsTheFileInTheModelsFolder) {
   ASSERT_TRUE(r.ok()) << r.status().message();
   const Tensor& w = (*r)->FindValue("w")->constant()->tensor();
   EXPECT_THAT(w.values<float>(), ElementsAre(2, 3, 4));
-  ASSERT_EQ(files_.size(), 2u);
-  EXPECT_EQ(static_cast<const void*>(files_[0]->data() + 8), w.raw_data());  // in place
+  ASSERT_EQ((*r)->mapped_files.size(), 2u);
+  EXPECT_EQ(static_cast<const void*>((*r)->mapped_files[0]->data() + 8), w.raw_data());  // in place
   EXPECT_THAT((*Read("sub/w.bin"))->FindValue("w")->constant()->tensor().values<float>(), ElementsAre(0, 1, 2));
   EXPECT_TRUE(Read("./weights.bin", "244", "12").ok());
   // An offset that is not aligned for the type: copied, and right.
@@ -112,8 +109,8 @@ TEST_F(ExternalDataTest, ChecksOffsetAndLength) {
 TEST_F(ExternalDataTest, FilesThatShrinkAreNoticed) {
   const auto r = Read("weights.bin", "8", "12");
   ASSERT_TRUE(r.ok()) << r.status().message();
-  ASSERT_EQ(files_.size(), 2u);
-  for (const auto& file : files_) {
+  ASSERT_EQ((*r)->mapped_files.size(), 2u);
+  for (const auto& file : (*r)->mapped_files) {
     EXPECT_TRUE(file->CheckIntact().ok());
     fs::resize_file(file->path(), 1);
     EXPECT_EQ(file->CheckIntact().code(), StatusCode::kCorrupt);

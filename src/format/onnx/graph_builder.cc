@@ -162,11 +162,14 @@ Status GraphBuilder::ReadTypes() {
 
 Status GraphBuilder::AddInputs() {
   for (const ValueInfoView& input : view_.inputs) {
-    // In a main graph an input with an initializer has a default value, which is what it always gets here. In a
-    // subgraph inputs are bound by position, so the input stays.
-    if (is_main_ && initializer_names_.count(input.name) != 0) continue;
     Result<ValueType> type = Type(input);
     if (!type.ok()) return type.status().WithContext("graph.input " + Quoted(input.name));
+    // In a main graph an input with an initializer has a default value: a constant, unless a session makes it an input
+    // again. In a subgraph inputs are bound by position, so the input stays.
+    if (is_main_ && initializer_names_.count(input.name) != 0) {
+      graph_.overridable.emplace_back(std::string(input.name), std::move(type).value());
+      continue;
+    }
     values_[input.name] = graph_.AddInput(std::string(input.name), std::move(type).value());
   }
   return OkStatus();

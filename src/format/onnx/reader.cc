@@ -24,7 +24,7 @@ Result<std::unique_ptr<Graph>> ReadBytes(std::string_view bytes, std::shared_ptr
   // Zeros where a file was cut short while it was read would look like weights.
   for (const auto& [path, file] : external.files()) {
     QUERN_RETURN_IF_ERROR(file->CheckIntact());
-    if (options.mapped_files) options.mapped_files->push_back(file);
+    graph->mapped_files.push_back(file);
   }
   return graph;
 }
@@ -43,7 +43,7 @@ Result<std::unique_ptr<Graph>> ReadOnnxFile(const std::string& path, const OnnxR
   // First: what was read of a damaged file explains any error in it.
   QUERN_RETURN_IF_ERROR(file->CheckIntact());
   if (!graph.ok()) return graph.status().WithContext(path);
-  if (options.mapped_files) options.mapped_files->push_back(file);
+  (*graph)->mapped_files.push_back(file);
   return graph;
 }
 

@@ -5,10 +5,8 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/limits.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -20,8 +18,6 @@ struct OnnxReadOptions {
   std::string external_data_folder;
   Limits limits;
   std::string name = "model";  // ReadOnnx: what errors call the model
-  // When set, gets every file that the graph's tensors view, for MappedFile::CheckIntact after runs.
-  std::vector<std::shared_ptr<const MappedFile>>* mapped_files = nullptr;
 };
 
 // The model in a file, which is mapped: constants view it where their bytes are aligned for their type, and keep it
@@ -31,11 +27,14 @@ struct OnnxReadOptions {
 // What the Graph holds:
 // - subgraphs with captures as graph.h says; a name defined in a subgraph hides an outer one;
 // - nodes in topological order (files need not have it; a cycle is an error that names a node on it);
-// - an initializer that is also an input (every one before IR version 4) as a constant, not as an input;
+// - an initializer that is also an input (every one before IR version 4) as a constant, listed in `overridable`;
 // - Constant nodes as nodes (of several with the same output the last, as in onnxruntime; any other name that is
 // defined
-//   twice is an error); unknown fields and doc strings dropped;
-// - metadata: metadata_props, and the model's facts as onnx.producer_name and so on.
+//   twice is an error);
+// - metadata: metadata_props, and the model's facts as onnx.producer_name, onnx.doc_string and so on; unknown fields
+// and
+//   the doc strings of everything else are dropped;
+// - mapped_files: every file that its constants view.
 // Sparse tensors, functions, operators of other domains: kUnsupported.
 Result<std::unique_ptr<Graph>> ReadOnnxFile(const std::string& path, const OnnxReadOptions& options = {});
 

@@ -122,6 +122,9 @@ TEST(OnnxReader, InitializersThatAreInputsAreConstants) {
     ASSERT_TRUE(r.ok()) << r.status().message();
     EXPECT_THAT(Names((*r)->inputs()), ElementsAre("x"));
     EXPECT_TRUE((*r)->FindValue("w")->is_constant());
+    ASSERT_EQ((*r)->overridable.size(), 1u);
+    EXPECT_EQ((*r)->overridable[0].first, "w");
+    EXPECT_EQ(TypeToString((*r)->overridable[0].second), "f32[1]");
   }
 }
 
@@ -284,6 +287,31 @@ TEST(OnnxReader, BadAttributes) {
   // Files from before attributes had a type.
   const GraphResult r = with(Message().Text(1, "a").Number(3, 5));
   EXPECT_EQ((*r)->first_node()->GetInt("a", 0), 5);
+}
+
+TEST(OnnxReader, OmittedOutputs) {
+  const auto r = ReadGraph({.nodes = {NodeOf("Split", {"x"}, {"", "b", ""}), NodeOf("Neg", {"b"}, {"y"})},
+                            .inputs = {FloatInfo("x", {"6"})},
+                            .outputs = {FloatInfo("y", {"2"})}});
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  const Node& split = *(*r)->first_node();
+  EXPECT_THAT(Names(split.outputs()), ElementsAre("", "b", ""));
+  EXPECT_EQ(split.output(0), nullptr);
+  EXPECT_EQ(split.next()->input(0), split.output(1));
+  // Two nodes may both omit an output, but not both define one.
+  EXPECT_TRUE(ReadGraph({.nodes = {NodeOf("A", {}, {"", "a"}), NodeOf("B", {}, {"", "b"})}}).ok());
+}
+
+TEST(OnnxReader, DocStringsOfTheModelAloneAreKept) {
+  const Message node = NodeOf("Neg", {"x"}, {"y"}).Text(6, "of the node");
+  const auto r = Read(
+      ModelOf(
+          GraphOf({.nodes = {node}, .inputs = {FloatInfo("x", {}).Text(3, "of the value")}}).Text(10, "of the graph"))
+          .Text(6, "of the model"));
+  ASSERT_TRUE(r.ok()) << r.status().message();
+  EXPECT_EQ((*r)->metadata.at("onnx.doc_string"), "of the model");
+  for (const auto& [key, value] : (*r)->metadata)
+    EXPECT_TRUE(key == "onnx.doc_string" || value.find("of the") == value.npos);
 }
 
 TEST(OnnxReader, Limits) {

@@ -63,6 +63,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   const CpuPassContext context{config};
   options.context = &context;
   options.log = &ProcessLogger();
+  options.limits = config.limits;
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, CpuPasses(), options));
   QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
 

@@ -243,29 +243,6 @@ TEST_P(FloatRows, InfinitiesAndNaNSurvive) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, FloatRows, testing::ValuesIn(RunnableRows(IsFloatRow)), RowTestName);
 
-TEST(MatMul, TransformsRunOncePerPanelAndKBlock) {
-  size_t seen = 0;
-  for (const GemmKernel* row : RunnableRows(IsFloatRow)) {
-    if (ukernel::SameElements(row->consumed, ukernel::kF32x16) || !ukernel::AcceptsLayout(*row, ukernel::kF32x16)) {
-      continue;
-    }
-    ++seen;
-    uint64_t first = 0;
-    for (size_t m : {1, 16, 100, 1000}) {
-      for (int threads : {1, 2}) {
-        FloatCase c({.m = m, .n = 200, .k = 1500});
-        ThreadPool pool({.threads = threads});
-        DriverCounters counters;
-        c.Run(ukernel::Name(*row).text, row->precision, &pool, &counters);
-        EXPECT_GT(counters.transforms, 0u);
-        if (!first) first = counters.transforms;
-        EXPECT_EQ(counters.transforms, first) << ukernel::Name(*row).text << " m=" << m;
-      }
-    }
-  }
-  if (!seen) GTEST_SKIP() << "no row with a block transform runs here";
-}
-
 TEST(MatMul, BatchesBroadcastAndMerge) {
   // [2][3][m x k] x [3][k x n] (repeated over the first dimension) -> [2][3][m x n], run-time right sides.
   const size_t m = 5, n = 19, k = 23;

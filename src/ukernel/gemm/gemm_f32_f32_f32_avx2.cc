@@ -28,7 +28,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
           .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
           .consumed = kF32x16,
           .layouts = {kF32x16},
-          .fused = kFusedF32,
+          .fused = kFusedProductF32,
           .cost = {.engine = Engine::kVector,
                    .step_row = vectors / 2,
                    .step_min = vectors * 0.7f,

@@ -34,7 +34,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
           .rhs_in_place = true,
           .consumed = kF32x16,
           .layouts = {kF32x16},
-          .fused = kFusedF32,
+          .fused = kFusedProductF32,
           .cost = {.engine = Engine::kVector512,
                    .step_row = units / 2 + 0.25f,
                    .step_min = units * 1.5f,

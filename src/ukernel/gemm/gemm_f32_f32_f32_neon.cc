@@ -45,7 +45,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float overhead, GemmRun run)
           .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
           .consumed = kF32x8,
           .layouts = {kF32x8},
-          .fused = kFusedF32,
+          .fused = kFusedProductF32,
           .cost = {.engine = Engine::kVector,
                    .step_row = vectors / 2 * overhead,
                    .step_min = vectors * 0.5f,

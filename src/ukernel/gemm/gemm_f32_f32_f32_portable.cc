@@ -18,7 +18,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
           .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
           .consumed = kF32x16,
           .layouts = {kF32x16},
-          .fused = kFusedF32,
+          .fused = kFusedProductF32,
           .cost = {.engine = Engine::kScalar,
                    .step_row = vectors * 1.5f,
                    .step_min = vectors,

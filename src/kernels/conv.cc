@@ -302,6 +302,11 @@ class ConvRun {
     }
     if (!any) return OkStatus();
     ops[(*count)++] = {.kind = EpilogueKind::kAddOuter, .data = sums + first_pixel, .data2 = zeros};
+    // The lines of an image follow one another and share its sums.
+    if (input == summed_input_ && base == summed_area_) return OkStatus();
+    summed_input_ = input;
+    summed_area_ = base;
+    if (r_.counters) r_.counters->images_summed.fetch_add(1, std::memory_order_relaxed);
     const size_t channels = c_.in_channels / c_.groups;
     int32_t* pixels = reinterpret_cast<int32_t*>(base + p_.pixel_sums_offset);
     QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_h, 1, [&](size_t begin, size_t end) {
@@ -351,6 +356,8 @@ class ConvRun {
   const size_t element_;
   const char* padded_input_ = nullptr;  // the image that the area holds
   const char* padded_to_ = nullptr;
+  const char* summed_input_ = nullptr;  // the image and group whose sums the area holds
+  const char* summed_area_ = nullptr;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct DriverCounters {
   std::atomic<uint64_t> rhs_packed_bytes{0};  // run-time right sides
   std::atomic<uint64_t> regions{0};           // parallel regions
   std::atomic<uint64_t> modes_entered{0};     // by rows that need a mode: at most one per worker and region
+  std::atomic<uint64_t> images_summed{0};     // integer convolutions: an image's group, for weight zero points
   std::atomic<uint64_t> split_fallbacks{0};   // blocks that ran on FMA because a bf16 split was unsafe
 };
 

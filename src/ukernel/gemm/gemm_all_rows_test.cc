@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -447,6 +448,17 @@ TEST(GemmTable, NamesAreUniqueAndBeginWithTheirFiles) {
       EXPECT_THAT(name, testing::EndsWith(isa));
     }
   }
+}
+
+// Emulators ignore options that they do not know: a run that means to test a streaming vector length says which, in
+// bits.
+TEST(Sme, StreamingVectorsAreAsLongAsExpected) {
+  const char* bits = std::getenv("QUERN_EXPECT_SVL");
+  if (!bits) GTEST_SKIP() << "QUERN_EXPECT_SVL is not set";
+  EXPECT_EQ(std::to_string(Host().sme_vector_bytes * 8), bits);
+  size_t rows = 0;
+  for (const GemmKernel* row : Rows(true)) rows += row->nr_scale == VectorScale::kSme;
+  EXPECT_GT(rows, 0u) << "no row of streaming vectors runs";
 }
 
 TEST(GemmTable, HasBodiesForThisArchitecture) {

@@ -71,5 +71,15 @@ inline void Put(char* base, size_t offset, size_t row, float x) {
   return kPackFine;
 }
 
+// The row of a file, compiled with its ISA's flags.
+[[maybe_unused]] constexpr LhsPackKernel I8dRow(float cycles_per_element) {
+  return {.isa = kIsa,
+          .layout = kI8dRows,
+          .source = Format::kF32,
+          .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+          .cycles_per_element = cycles_per_element,
+          .run = QUERN_ISA_HERE ? PackI8dRows : nullptr};
+}
+
 }  // namespace
 }  // namespace quern::ukernel

@@ -28,8 +28,8 @@ function(quern_isa_here token flags out)
 endfunction()
 
 # collect(<family> KERNEL <type> HEADER <header> FUNCTION <name> SOURCES <out> [EMULATED])
-# Globs <current dir>/<family>/<family>_*_<isa>.cc. An object library per ISA compiles them; <out> gets the generated
-# table and the object expressions, to be added to the folder's library. The table defines
+# Globs <current dir>/<family>/<family>_*_<isa>.cc. An object library per file compiles it with its ISA's flags; <out>
+# gets the generated table and the object expressions, to be added to the folder's library. The table defines
 #   std::span<const KernelList<type>* const> <FUNCTION>()
 # EMULATED: only files whose ISA has an emulation, with that, under names that do not clash.
 function(collect family)
@@ -58,9 +58,11 @@ function(collect family)
     endif()
     if(ARG_EMULATED)
       set(flags ${QUERN_ISA_${token}_EMULATED_FLAGS})
+      set(features ${QUERN_ISA_${token}_EMULATED_FEATURES})
       set(emulated 1)
     else()
       set(flags ${QUERN_ISA_${token}_FLAGS})
+      set(features ${QUERN_ISA_${token}_FEATURES})
       set(emulated 0)
     endif()
     quern_isa_here(${token} "${flags}" here)
@@ -73,18 +75,9 @@ function(collect family)
       set(any 1)
       set(arch kX86_64)
     endif()
-    set(needs "")
-    foreach(feature IN LISTS QUERN_ISA_${token}_FEATURES)
-      if(ARG_EMULATED AND NOT feature MATCHES "^k(Avx|Avx2|Fma|F16c|Bmi2|Avx512(F|Bw|Vl|Dq|Cd))$")
-        continue()  # emulated
-      endif()
-      if(ARG_EMULATED AND NOT QUERN_ISA_${token}_EMULATED_FLAGS)
-        continue()  # plain C++ for the baseline
-      endif()
-      list(APPEND needs "::quern::CpuFeature::${feature}")
-    endforeach()
+    list(TRANSFORM features PREPEND "::quern::CpuFeature::" OUTPUT_VARIABLE needs)
     list(JOIN needs "," needs)
-    # An object library per file: the same source may be compiled twice (native, emulated), each with its own flags.
+    # Per file: the same source may be compiled twice (native, emulated), each with its own flags.
     set(object ukernel_${stem}${suffix})
     add_library(${object} OBJECT ${file})
     target_include_directories(${object} BEFORE PRIVATE ${QUERN_ROOT})

@@ -1,18 +1,22 @@
-# One row per instruction set of the micro-kernels: quern_isa(<token> <arch> FEATURES ... FLAGS ... [EMULATED ...])
-#   token     last part of a kernel file's stem
-#   arch      kX86_64, kAArch64, or any
-#   FEATURES  enumerators of CpuFeature that a CPU must have
-#   FLAGS     compiler flags of the bodies
-#   EMULATED  the ISA's own instructions have a plain C++ emulation; flags of the emulated build (may be empty)
+# One row per instruction set of the micro-kernels:
+#   quern_isa(<token> <arch> [FEATURES f...] [FLAGS f...] [EMULATE [EMULATED_FEATURES f...] [EMULATED_FLAGS f...]])
+#   token    last part of a kernel file's stem
+#   arch     kX86_64, kAArch64, or any
+#   FEATURES enumerators of CpuFeature that a CPU must have
+#   FLAGS    compiler flags of the bodies
+#   EMULATE  headers have the ISA's own instructions in plain C++ too (QUERN_ISA_EMULATED): its files are compiled a
+#            second time so, for tests. That build needs EMULATED_FEATURES and is compiled with EMULATED_FLAGS; without
+#            them it is C++ for the baseline of the target. An ISA without EMULATE has no such build.
 set(QUERN_ISAS "")
 macro(quern_isa token arch)
-  cmake_parse_arguments(_isa "EMULATE" "" "FEATURES;FLAGS;EMULATED" ${ARGN})
+  cmake_parse_arguments(_isa "EMULATE" "" "FEATURES;FLAGS;EMULATED_FEATURES;EMULATED_FLAGS" ${ARGN})
   list(APPEND QUERN_ISAS ${token})
   set(QUERN_ISA_${token}_ARCH ${arch})
   set(QUERN_ISA_${token}_FEATURES ${_isa_FEATURES})
   set(QUERN_ISA_${token}_FLAGS ${_isa_FLAGS})
   set(QUERN_ISA_${token}_EMULATE ${_isa_EMULATE})
-  set(QUERN_ISA_${token}_EMULATED_FLAGS ${_isa_EMULATED})
+  set(QUERN_ISA_${token}_EMULATED_FEATURES ${_isa_EMULATED_FEATURES})
+  set(QUERN_ISA_${token}_EMULATED_FLAGS ${_isa_EMULATED_FLAGS})
 endmacro()
 
 set(_avx2 -mavx -mavx2 -mfma -mf16c -mbmi -mbmi2)
@@ -22,17 +26,18 @@ set(_avx512_features ${_avx2_features} kAvx512F kAvx512Bw kAvx512Vl kAvx512Dq kA
 
 quern_isa(portable any)
 quern_isa(avx2 kX86_64 FEATURES ${_avx2_features} FLAGS ${_avx2})
-quern_isa(avxvnni kX86_64 EMULATE FEATURES ${_avx2_features} kAvxVnni FLAGS ${_avx2} -mavxvnni EMULATED ${_avx2})
+quern_isa(avxvnni kX86_64 FEATURES ${_avx2_features} kAvxVnni FLAGS ${_avx2} -mavxvnni
+          EMULATE EMULATED_FEATURES ${_avx2_features} EMULATED_FLAGS ${_avx2})
 quern_isa(avx512 kX86_64 FEATURES ${_avx512_features} FLAGS ${_avx512})
 quern_isa(avx512vnni kX86_64 FEATURES ${_avx512_features} kAvx512Vnni FLAGS ${_avx512} -mavx512vnni)
-quern_isa(avx512bf16 kX86_64 EMULATE FEATURES ${_avx512_features} kAvx512Bf16 FLAGS ${_avx512} -mavx512bf16
-          EMULATED ${_avx512})
+quern_isa(avx512bf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 FLAGS ${_avx512} -mavx512bf16
+          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512})
 # AMX instructions come from ukernel/amx_tile.h as inline assembly, so no compiler flag is needed for them; the emulated
 # build is plain C++ for the baseline.
-quern_isa(amxbf16 kX86_64 EMULATE FEATURES ${_avx512_features} kAvx512Bf16 kAmxTile kAmxBf16
-          FLAGS ${_avx512} -mavx512bf16)
-quern_isa(amxint8 kX86_64 EMULATE FEATURES ${_avx512_features} kAvx512Vnni kAmxTile kAmxInt8
-          FLAGS ${_avx512} -mavx512vnni)
+quern_isa(amxbf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 kAmxTile kAmxBf16
+          FLAGS ${_avx512} -mavx512bf16 EMULATE)
+quern_isa(amxint8 kX86_64 FEATURES ${_avx512_features} kAvx512Vnni kAmxTile kAmxInt8
+          FLAGS ${_avx512} -mavx512vnni EMULATE)
 quern_isa(neon kAArch64 FEATURES kNeon)
 quern_isa(neondot kAArch64 FEATURES kNeon kDotProd FLAGS -march=armv8.2-a+dotprod)
 quern_isa(neoni8mm kAArch64 FEATURES kNeon kDotProd kI8mm FLAGS -march=armv8.2-a+dotprod+i8mm)

@@ -18,12 +18,6 @@ constexpr size_t kFoldChannels = 16;
 // Entries are spread over threads, whole, when there are at least this many for each thread.
 constexpr size_t kEntriesPerSlot = 2;
 
-bool IsInteger(Format f) { return f == Format::kI8 || f == Format::kU8; }
-bool IsSplit(Format f) { return f == Format::kBf16x2 || f == Format::kBf16x3; }
-bool IsReduction(const EpilogueOp& op) {
-  return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
-}
-
 size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
   const size_t reach = dilation * (kernel - 1) + 1;
   const size_t padded = in + before + after;
@@ -46,20 +40,6 @@ Status Check(const ConvProblem& p) {
     return InvalidArgument("kernel, stride and dilation must be at least 1");
   }
   return OkStatus();
-}
-
-// [0, total) in even pieces over the executor; f(begin, end).
-template <class F>
-Status ForEach(const RunResources& r, int slots, size_t total, F f) {
-  if (slots <= 1) {
-    f(size_t{0}, total);
-    return OkStatus();
-  }
-  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
-  return r.executor->ParallelFor(
-      static_cast<int64_t>(total), 1,
-      [&](int, int64_t begin, int64_t end) { f(static_cast<size_t>(begin), static_cast<size_t>(end)); }, r.cancel,
-      slots);
 }
 
 }  // namespace
@@ -151,11 +131,11 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
 
   const GemmKernel& row = *RowFor(m);
   const GemmKernel* fallback = nullptr;
-  if (IsSplit(row.lhs) || IsSplit(row.consumed.element)) {
+  if (ComputesOnTerms(row)) {
     fallback = SelectSplitFallback(fallbacks_, gemm_, cpu_, weights_.layout(), m);
   }
   bool reduces = false;
-  for (size_t i = 0; i < args.op_count; ++i) reduces |= IsReduction(args.ops[i]);
+  for (size_t i = 0; i < args.op_count; ++i) reduces |= IsReduction(args.ops[i].kind);
   const size_t slots = static_cast<size_t>(std::max(concurrency, 1));
   p.parallel_entries = slots > 1 && p.entries >= kEntriesPerSlot * slots && !reduces;
   const GemmShape shape{.m = m, .image = !p.plain_rows, .ops = args.ops, .op_count = args.op_count};
@@ -176,7 +156,7 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
     p.padded_w = args.in_w + problem_.pad_left + problem_.pad_right;
     p.padded_offset = take(p.padded_h * p.padded_w * problem_.in_channels * element);
   }
-  if (IsInteger(problem_.lhs)) {
+  if (IsInt8(problem_.lhs)) {
     p.pixel_sums_offset = take(args.in_h * args.in_w * 4);
     p.row_sums_offset = take(p.out_h * p.out_w * 4);
     p.zeros_offset = take(gemm_.n * 4);
@@ -225,7 +205,7 @@ class ConvRun {
     g.rhs = weights_.data(group);
     EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
     size_t count = 0;
-    if (IsInteger(c_.lhs)) {
+    if (IsInt8(c_.lhs)) {
       const size_t line_begin = line * p_.out_w;
       QUERN_RETURN_IF_ERROR(AddZeroPoints(input, group, line_begin, g.rhs, base, ops, &count));
     }
@@ -251,7 +231,7 @@ class ConvRun {
 
  private:
   int slots() const { return p_.parallel_entries ? 1 : p_.slots; }
-  int padding() const { return IsInteger(c_.lhs) ? a_.input_zero_point & 0xff : 0; }
+  int padding() const { return IsInt8(c_.lhs) ? a_.input_zero_point & 0xff : 0; }
 
   Status DescribeRows(const char* input, char* base, ImageRows* rows) {
     *rows = {.image = input,
@@ -281,7 +261,7 @@ class ConvRun {
     if (input == padded_input_ && padded == padded_to_) return OkStatus();
     padded_input_ = input;
     padded_to_ = padded;
-    return ForEach(r_, slots(), p_.padded_h, [&](size_t begin, size_t end) {
+    return ForEach(r_, slots(), p_.padded_h, 1, [&](size_t begin, size_t end) {
       for (size_t y = begin; y < end; ++y) {
         char* to = padded + y * line;
         if (y < c_.pad_top || y >= c_.pad_top + a_.in_h) {
@@ -322,9 +302,14 @@ class ConvRun {
     }
     if (!any) return OkStatus();
     ops[(*count)++] = {.kind = EpilogueKind::kAddOuter, .data = sums + first_pixel, .data2 = zeros};
+    // The lines of an image follow one another and share its sums.
+    if (input == summed_input_ && base == summed_area_) return OkStatus();
+    summed_input_ = input;
+    summed_area_ = base;
+    if (r_.counters) r_.counters->images_summed.fetch_add(1, std::memory_order_relaxed);
     const size_t channels = c_.in_channels / c_.groups;
     int32_t* pixels = reinterpret_cast<int32_t*>(base + p_.pixel_sums_offset);
-    QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_h, [&](size_t begin, size_t end) {
+    QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_h, 1, [&](size_t begin, size_t end) {
       for (size_t y = begin; y < end; ++y) {
         for (size_t x = 0; x < a_.in_w; ++x) {
           const char* p =
@@ -337,7 +322,7 @@ class ConvRun {
         }
       }
     }));
-    return ForEach(r_, slots(), p_.out_h, [&](size_t begin, size_t end) {
+    return ForEach(r_, slots(), p_.out_h, 1, [&](size_t begin, size_t end) {
       for (size_t oy = begin; oy < end; ++oy) {
         for (size_t ox = 0; ox < p_.out_w; ++ox) sums[oy * p_.out_w + ox] = SumTaps(pixels, oy, ox);
       }
@@ -371,6 +356,8 @@ class ConvRun {
   const size_t element_;
   const char* padded_input_ = nullptr;  // the image that the area holds
   const char* padded_to_ = nullptr;
+  const char* summed_input_ = nullptr;  // the image and group whose sums the area holds
+  const char* summed_area_ = nullptr;
 };
 
 }  // namespace

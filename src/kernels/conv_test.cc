@@ -129,7 +129,8 @@ class Runner {
   }
 
   // Float: relu(x + bias + residual); integers: requantized x + bias. The bytes of dst, gaps included.
-  std::vector<char> Run(std::string_view row, Executor* executor, Conv* made = nullptr) {
+  std::vector<char> Run(std::string_view row, Executor* executor, Conv* made = nullptr,
+                        DriverCounters* counters = nullptr) {
     const SelectOptions options = Options(row);
     InlineExecutor inline_executor;
     const ptrdiff_t e = static_cast<ptrdiff_t>(FormatBytes(p_.rhs));
@@ -184,8 +185,11 @@ class Runner {
     const ConvPlan plan = conv->Plan(a, executor ? executor->concurrency() : 1);
     GuardedBuffer workspace(plan.workspace_bytes);
     std::memset(workspace.data(), 0x55, workspace.bytes());
-    const Status status = conv->Run(
-        plan, a, {.executor = executor, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes});
+    const Status status = conv->Run(plan, a,
+                                    {.executor = executor,
+                                     .workspace = workspace.data(),
+                                     .workspace_bytes = plan.workspace_bytes,
+                                     .counters = counters});
     EXPECT_TRUE(status.ok()) << status.message();
     if (made) *made = std::move(*conv);
     return {dst.data(), dst.data() + dst.bytes()};
@@ -364,6 +368,23 @@ TEST(Conv, FoldsStemsAndReadsPointwiseInPlace) {
   const ConvPlan plan = point.Plan(args, 1);
   EXPECT_TRUE(plan.plain_rows);
   EXPECT_LT(plan.workspace_bytes, 8u * 8 * 64 * 4) << "no copy of the input";
+}
+
+// Lines with gaps between them are products of their own, of one image's sums.
+TEST(Conv, SumsAnImageOnceWhateverItsLines) {
+  Case c{
+      .c = {.lhs = Format::kU8, .rhs = Format::kI8, .in_channels = 8, .out_channels = 6, .groups = 2}, .h = 9, .w = 7};
+  c.images = 2;
+  c.row_gap = 24;
+  c.input_zero = 77;
+  c.weight_zero = 3;
+  Runner r(c);
+  DriverCounters counters;
+  const std::vector<char> out = r.Run("", nullptr, nullptr, &counters);
+  r.ExpectRight(out, Text(c));
+  EXPECT_EQ(counters.images_summed, 4u);  // images x groups
+  ThreadPool pool({.threads = 2});
+  EXPECT_EQ(r.Run("", &pool), out);
 }
 
 TEST(Conv, RefusesGroupsThatDoNotDivide) {

@@ -22,13 +22,14 @@ using ukernel::EpilogueOp;
 // Filled by runs that are given one; tests and `explain` read it.
 struct DriverCounters {
   std::atomic<uint64_t> kernel_calls{0};
-  std::atomic<uint64_t> transforms{0};       // block transforms run: one per (n block of the driver, K block)
+  std::atomic<uint64_t> transforms{0};       // block transforms run: one per (tile of columns, K block), whatever M
   std::atomic<uint64_t> transform_bytes{0};  // bytes of transformed panels written
   std::atomic<uint64_t> lhs_packed_bytes{0};
   std::atomic<uint64_t> rhs_packed_bytes{0};  // run-time right sides
   std::atomic<uint64_t> regions{0};           // parallel regions
-  std::atomic<uint64_t> modes_entered{0};
-  std::atomic<uint64_t> split_fallbacks{0};  // blocks that ran on FMA because a bf16 split was unsafe
+  std::atomic<uint64_t> modes_entered{0};     // by rows that need a mode: at most one per worker and region
+  std::atomic<uint64_t> images_summed{0};     // integer convolutions: an image's group, for weight zero points
+  std::atomic<uint64_t> split_fallbacks{0};   // blocks that ran on FMA because a bf16 split was unsafe
 };
 
 inline constexpr size_t kMaxBatchDims = 6;
@@ -50,5 +51,19 @@ struct RunResources {
   size_t workspace_bytes = 0;
   DriverCounters* counters = nullptr;  // may be null
 };
+
+// [0, total) in pieces of at least `grain` over at most `slots` slots; f(begin, end).
+template <class F>
+Status ForEach(const RunResources& r, int slots, size_t total, size_t grain, F f) {
+  if (slots <= 1 || total <= grain) {
+    f(size_t{0}, total);
+    return OkStatus();
+  }
+  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return r.executor->ParallelFor(
+      static_cast<int64_t>(total), static_cast<int64_t>(grain),
+      [&](int, int64_t begin, int64_t end) { f(static_cast<size_t>(begin), static_cast<size_t>(end)); }, r.cancel,
+      slots);
+}
 
 }  // namespace quern::kernels

@@ -51,10 +51,6 @@ Interior InteriorOf(size_t in, size_t out, size_t pad, size_t kernel, size_t dil
   return {begin, std::max(begin, end)};
 }
 
-bool IsReduction(const EpilogueOp& op) {
-  return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
-}
-
 }  // namespace
 
 const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwSelectOptions& options,
@@ -295,7 +291,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     // driver.
     size_t fused = FusedPrefix(row_->fused, ops, args.op_count);
     for (size_t i = 0; i < fused; ++i) {
-      if (IsReduction(ops[i])) fused = i;
+      if (IsReduction(ops[i].kind)) fused = i;
     }
     const Rows rows(problem_, *row_, weights_.as<float>(), args, out_w, ops, fused);
     QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {

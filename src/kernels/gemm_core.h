@@ -40,6 +40,10 @@ struct GemmOperands {
   size_t op_count = 0;
 };
 
+// Kinds of the ops that turn products of dynamic rows into real numbers, which run before the caller's (numerics.md):
+// (acc - zero*sums) / scale [* channel scale]. Returns their number, 0 for other rows.
+size_t DynamicOps(const GemmKernel& row, const PackLayout& layout, EpilogueOp* out);
+
 // The most ops of one product: the caller's, and those that drivers put before them.
 inline constexpr size_t kMaxGemmOps = ukernel::kMaxEpilogueOps + 4;
 
@@ -70,18 +74,20 @@ struct GemmPlan {
   ukernel::RhsGeometry rhs_geometry;  // resident
   PackLayout layout;
   PackLayout panel_layout;              // of transformed panels
-  ukernel::RhsGeometry panel_geometry;  // one n block and K block
+  ukernel::RhsGeometry panel_geometry;  // of one K block and an n block (a group, if panels are kept)
   size_t vector_bytes = 0;
   size_t m = 0, n = 0, k = 0, segments = 1;
 
   size_t k_block = 0;  // elements of the longest K block (per tap, when taps are split)
   size_t k_block_count = 1;
-  size_t taps_per_block = 1;        // several taps in a block, or
-  size_t k_parts = 1;               // several blocks in a tap
-  size_t n_block = 0;               // columns that are worked on before the next K block
-  size_t m_super = 0;               // rows likewise
-  size_t m_block = 0;               // rows for which a panel of the right side stays in L1
-  size_t lhs_block = 0;             // rows of the left side prepared at once
+  size_t taps_per_block = 1;  // several taps in a block, or
+  size_t k_parts = 1;         // several blocks in a tap
+  size_t n_block = 0;         // columns that are worked on before the next K block
+  size_t m_super = 0;         // rows likewise
+  size_t m_block = 0;         // rows for which a panel of the right side stays in L1
+  size_t lhs_block = 0;       // rows of the left side prepared at once
+  size_t n_group = 0;         // columns that all blocks of rows are computed for before the next ones
+  bool keep_panels = false;   // with several blocks of rows, transformed panels of a group are kept for all of them
   size_t m_parts = 1, n_parts = 1;  // tasks of the region
   int slots = 1;
   bool acc_in_dst = false;
@@ -96,11 +102,16 @@ struct GemmPlan {
   size_t lhs_flags_offset = 0;  // a byte per tile of rows: its split is unsafe
   size_t lhs_zeros_offset = 0;  // int32 negated zero points of dynamic rows with int32 accumulators
   size_t pointers_offset = 0;   // row pointers of a prepared image
+  size_t panels_offset = 0;     // kept panels, K block by K block
+  size_t panel_flags_offset = 0;
   size_t slots_offset = 0, slot_stride = 0;
   size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_scratch = 0;
-  size_t slot_flags = 0;  // a byte per tile of columns of the n block: the transform found its split unsafe
+  size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the transform found its split unsafe
   size_t workspace_bytes = 0;
 };
+
+// At most about this many bytes of prepared left side at once, and of kept panels: rows beyond are rare.
+inline constexpr size_t kPreparedBytes = size_t{48} << 20;
 
 struct GemmShape {
   size_t m = 0;
@@ -108,6 +119,7 @@ struct GemmShape {
   bool in_place = false;            // right side
   const EpilogueOp* ops = nullptr;  // only kinds and formats matter; integer ops may come and go
   size_t op_count = 0;
+  size_t prepared_bytes = kPreparedBytes;  // smaller in tests
 };
 
 // The row must be eligible for the problem and the layout.
@@ -120,7 +132,8 @@ EpilogueOp MovedRight(EpilogueOp op, size_t columns);
 
 KBlock KBlockAt(const GemmPlan& plan, size_t index);
 
-// Computes the product in at most two parallel regions per block of prepared rows. Allocates nothing.
+// Computes the product in at most two parallel regions per group of columns and block of prepared rows. Each panel is
+// transformed once per K block, whatever M. Allocates nothing.
 Status RunGemm(const GemmPlan& plan, const GemmOperands& operands, const RunResources& resources);
 
 }  // namespace quern::kernels

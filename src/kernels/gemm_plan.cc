@@ -22,8 +22,6 @@ constexpr size_t kNarrowColumnBytes = 1024;
 constexpr size_t kL1Share = 2;
 // A product whose whole row block fits in a quarter of L1 needs no K blocks when it has one tile of rows.
 constexpr size_t kSmallLhsShare = 2;
-// At most this much prepared left side at once; more rows than that are rare and worked on in turn.
-constexpr size_t kLhsBlockBytes = size_t{48} << 20;
 // A region with less work than this (about 20 us) stays on the calling thread.
 constexpr double kParallelCycles = 60000;
 // Cycles per task for its hand-over.
@@ -33,30 +31,10 @@ constexpr size_t kPointerBytes = 8192;
 
 constexpr size_t kAlign = ukernel::kPackAlignment;
 
-bool HasReduction(const EpilogueOp* ops, size_t count) {
-  return std::any_of(ops, ops + count, [](const EpilogueOp& op) {
-    return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
-  });
-}
-
-// Ops that drivers of dynamic int8 rows put before the caller's.
-size_t DynamicOps(const GemmKernel& row, const PackLayout& layout, EpilogueOp* out) {
-  if (row.lhs != Format::kI8d) return 0;
-  out[0].kind = EpilogueKind::kAddOuter;
-  out[1].kind = EpilogueKind::kDivVectorM;
-  if (!layout.channel_scales) return 2;
-  out[2].kind = EpilogueKind::kMulVectorN;
-  return 3;
-}
-
-double BytesPerCycle(double bytes, const CpuFacts& cpu) {
-  return bytes <= cpu.l2_bytes / 2.0 ? 32 : bytes <= cpu.l3_bytes / 2.0 ? 10 : 5;
-}
-
 // The grid of tasks: even over threads first, then the fewest bytes that each thread has to read.
 void Split(GemmPlan& p, const GemmProblem& problem, int concurrency, bool split_m, bool split_n) {
   const size_t m_tiles = ukernel::CeilDiv(std::min(p.m, p.lhs_block), p.main.tile_m);
-  const size_t n_tiles = ukernel::CeilDiv(p.n, p.main.tile_n);
+  const size_t n_tiles = ukernel::CeilDiv(std::min(p.n, p.n_group), p.main.tile_n);
   const double tile = GemmTileCycles(*p.main.row, p.cpu, std::min(p.main.tile_m, p.m), p.k * p.segments);
   p.m_parts = p.n_parts = 1;
   p.slots = 1;
@@ -76,7 +54,7 @@ void Split(GemmPlan& p, const GemmProblem& problem, int concurrency, bool split_
       const double rows = static_cast<double>(ukernel::CeilDiv(m_tiles, m_parts));
       const double columns = static_cast<double>(ukernel::CeilDiv(n_tiles, n_parts));
       const double bytes = rows * row_bytes + columns * column_bytes;
-      const double cycles = rounds * (rows * columns * tile + bytes / BytesPerCycle(bytes, p.cpu) + kTaskCycles);
+      const double cycles = rounds * (rows * columns * tile + bytes / ReadBytesPerCycle(bytes, p.cpu) + kTaskCycles);
       if (best == 0 || cycles < best) {
         best = cycles;
         p.m_parts = m_parts;
@@ -129,6 +107,14 @@ void PlanKBlocks(GemmPlan& p, const PackLayout& consumed) {
       EvenBlock(static_cast<int64_t>(length), static_cast<int64_t>(most), static_cast<int64_t>(grain)));
   p.k_parts = ukernel::CeilDiv(length, p.k_block);
   p.k_block_count = p.segments * p.k_parts;
+}
+
+// Of the transformed panels of the longest K block over n columns.
+ukernel::RhsGeometry PanelGeometry(const GemmPlan& p, size_t n) {
+  size_t padded = 0;
+  for (size_t i = 0; i < p.k_block_count; ++i) padded = std::max(padded, KBlockAt(p, i).padded);
+  return ukernel::DescribeRhs(p.panel_layout,
+                              {.k = padded, .n = n, .block = p.rhs_shape.block, .vector_bytes = p.vector_bytes});
 }
 
 RowBinding Bind(const GemmKernel& row, const CpuFacts& cpu, size_t m) {
@@ -200,13 +186,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   p.segments = problem.segments;
   p.layout = choice.layout;
   p.vector_bytes = choice.vector_bytes ? choice.vector_bytes : ukernel::RowVectorBytes(row, cpu);
-  p.rhs_shape = {.k = problem.k,
-                 .n = problem.n,
-                 .segments = problem.segments,
-                 .block = problem.block                  ? problem.block
-                          : problem.rhs >= Format::kQ4_0 ? size_t{32}
-                                                         : size_t{0},
-                 .vector_bytes = p.vector_bytes};
+  p.rhs_shape = RhsShapeOf(problem, p.vector_bytes);
   p.rhs_geometry = ukernel::DescribeRhs(p.layout, p.rhs_shape);
   p.acc_format = row.dst;
   p.lhs_format = ukernel::LhsSourceFormat(row);
@@ -218,7 +198,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   if (fallback) p.fallback = Bind(*fallback, cpu, p.main.tile_m);
   p.prepared = row.lhs_layout.element != Format::kNone;
   if (!ukernel::SameElements(p.layout, row.consumed) && !shape.in_place) {
-    p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu);
+    p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu, ukernel::Lookup::kRun);
   }
   p.panel_layout = row.consumed;
   p.panel_layout.sums = p.panel_layout.bias = Format::kNone;
@@ -233,21 +213,30 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
                    .segment_align = p.layout.k_interleave,
                    .vector_bytes = p.vector_bytes};
     const size_t tile_bytes = ukernel::DescribeLhs(row.lhs_layout, p.lhs_shape).total_bytes;
-    const size_t most = std::max<size_t>(1, kLhsBlockBytes / std::max<size_t>(tile_bytes, 1)) * tile_m;
+    const size_t most = std::max<size_t>(1, shape.prepared_bytes / std::max<size_t>(tile_bytes, 1)) * tile_m;
     p.lhs_block = std::min(RoundUp(std::max<size_t>(p.m, 1), tile_m), most);
     p.lhs_shape.m = p.lhs_block;
     p.lhs_geometry = ukernel::DescribeLhs(row.lhs_layout, p.lhs_shape);
     ukernel::LhsSource source;
     source.format = p.lhs_format;
     source.form = shape.image ? ukernel::kLhsRowPointers : ukernel::kLhsRows;
-    p.lhs_pack = ukernel::FindLhsPackKernel(row.lhs_layout, source, cpu);
+    p.lhs_pack = ukernel::FindLhsPackKernel(row.lhs_layout, source, cpu, ukernel::Lookup::kRun);
   }
   PlanKBlocks(p, row.consumed);
+  p.n_group = RoundUp(std::max<size_t>(p.n, 1), tile_n);
+  p.keep_panels = p.transform && p.lhs_block < p.m;
+  if (p.keep_panels) {
+    const size_t tile_bytes = PanelGeometry(p, tile_n).total_bytes * p.k_block_count;
+    p.n_group =
+        std::min(p.n_group, std::max<size_t>(1, shape.prepared_bytes / std::max<size_t>(tile_bytes, 1)) * tile_n);
+  }
 
   // Tasks first: blocks lie within a task's part. A transform is run by one task per panel, so M is not split then.
-  Split(p, problem, concurrency, p.transform == nullptr, !HasReduction(ops, count));
-  const size_t n_part = static_cast<size_t>(
-      EvenPart(static_cast<int64_t>(p.n), static_cast<int64_t>(p.n_parts), 0, static_cast<int64_t>(tile_n)).size());
+  const bool reduces = std::any_of(ops, ops + count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
+  Split(p, problem, concurrency, p.transform == nullptr, !reduces);
+  const size_t n_part = static_cast<size_t>(EvenPart(static_cast<int64_t>(std::min(p.n, p.n_group)),
+                                                     static_cast<int64_t>(p.n_parts), 0, static_cast<int64_t>(tile_n))
+                                                .size());
   const size_t m_rows = std::min(std::max<size_t>(p.m, 1), p.lhs_block);
   const size_t m_part = static_cast<size_t>(
       EvenPart(static_cast<int64_t>(m_rows), static_cast<int64_t>(p.m_parts), 0, static_cast<int64_t>(tile_m)).size());
@@ -288,16 +277,17 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     }
     if (shape.image) p.pointers_offset = carver.Take(p.segments * p.lhs_block * sizeof(void*));
   }
-  p.slots_offset = carver.end();
   Carver slot;
   if (p.transform) {
-    size_t padded = 0;
-    for (size_t i = 0; i < p.k_block_count; ++i) padded = std::max(padded, KBlockAt(p, i).padded);
-    const ukernel::RhsShape block{
-        .k = padded, .n = p.n_block, .block = p.rhs_shape.block, .vector_bytes = p.vector_bytes};
-    p.panel_geometry = ukernel::DescribeRhs(p.panel_layout, block);
-    p.slot_panel = slot.Take(p.panel_geometry.total_bytes);
+    p.panel_geometry = PanelGeometry(p, p.keep_panels ? p.n_group : p.n_block);
+    if (p.keep_panels) {
+      p.panels_offset = carver.Take(p.panel_geometry.total_bytes * p.k_block_count);
+      p.panel_flags_offset = carver.Take(p.n_group / tile_n);
+    } else {
+      p.slot_panel = slot.Take(p.panel_geometry.total_bytes);
+    }
   }
+  p.slots_offset = carver.end();
   const size_t call_m = row.whole_panel ? p.m_block : tile_m;
   const size_t call_n = row.whole_panel ? p.n_block : tile_n;
   if (p.k_block_count > 1 && !p.acc_in_dst) p.slot_acc = slot.Take(p.m_super * (p.n_block * 4 + kAlign));
@@ -309,7 +299,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     p.slot_pointers = slot.Take(pointers * sizeof(void*));
   }
   p.slot_scratch = slot.Take(std::max<size_t>(row.scratch_bytes, fallback ? fallback->scratch_bytes : 0));
-  if (p.fallback.row) p.slot_flags = slot.Take(p.n_block / tile_n + 1);
+  if (p.fallback.row && !p.keep_panels) p.slot_panel_flags = slot.Take(p.n_block / tile_n + 1);
   p.slot_stride = RoundUp(slot.end(), 4096) + kAlign;
   p.workspace_bytes = p.slots_offset + p.slot_stride * static_cast<size_t>(p.slots);
   return p;

@@ -16,12 +16,6 @@ using ukernel::RoundUp;
 // Batches are spread over threads, one product each, when there are at least this many for each thread.
 constexpr size_t kBatchesPerSlot = 2;
 
-bool IsInteger(Format f) { return f == Format::kI8 || f == Format::kU8; }
-bool IsSplit(Format f) { return f == Format::kBf16x2 || f == Format::kBf16x3; }
-bool IsReduction(const EpilogueOp& op) {
-  return op.kind == EpilogueKind::kRowMinMax || op.kind == EpilogueKind::kRowSumSquares;
-}
-
 // Whether `op` sees one longer M when a batch of products of m rows, `stride` bytes apart, becomes one product.
 bool MergesInto(const EpilogueOp& op, size_t m, ptrdiff_t stride) {
   switch (op.kind) {
@@ -42,7 +36,7 @@ bool MergesInto(const EpilogueOp& op, size_t m, ptrdiff_t stride) {
 }
 
 EpilogueOp MovedTo(EpilogueOp op, ptrdiff_t bytes) {
-  if (IsReduction(op)) {
+  if (IsReduction(op.kind)) {
     op.out = static_cast<char*>(op.out) + bytes;
   } else if (op.data) {
     op.data = static_cast<const char*>(op.data) + bytes;
@@ -87,20 +81,6 @@ void SumRows(Format format, const char* lhs, ptrdiff_t row_stride, size_t k, con
     }
     out[m] = sum - static_cast<int32_t>(k) * (z.lhs_rows ? z.lhs_rows[m] : z.lhs);
   }
-}
-
-// [0, total) in even pieces over at most `slots` slots; f(begin, end).
-template <class F>
-Status ForEach(const RunResources& r, int slots, size_t total, size_t grain, F f) {
-  if (slots <= 1 || total <= grain) {
-    f(size_t{0}, total);
-    return OkStatus();
-  }
-  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
-  return r.executor->ParallelFor(
-      static_cast<int64_t>(total), static_cast<int64_t>(grain),
-      [&](int, int64_t begin, int64_t end) { f(static_cast<size_t>(begin), static_cast<size_t>(end)); }, r.cancel,
-      slots);
 }
 
 struct Offsets {
@@ -181,11 +161,11 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
 
   const GemmKernel& row = *RowFor(p.m);
   const bool run_time = args.packed_rhs == nullptr;
-  p.rhs_in_place = run_time && !IsInteger(problem_.lhs) && problem_.lhs != Format::kI8d &&
+  p.rhs_in_place = run_time && !IsInt8(problem_.lhs) && problem_.lhs != Format::kI8d &&
                    args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs)) && args.rhs.k_stride >= 0 &&
                    args.rhs.format == row.rhs && ReadsInPlace(row, problem_, cpu_, p.m);
   const GemmKernel* fallback = nullptr;
-  if (IsSplit(row.lhs) || IsSplit(row.consumed.element)) {
+  if (ComputesOnTerms(row)) {
     fallback = SelectSplitFallback(fallbacks_, problem_, cpu_, layout_.layout, p.m);
   }
   const GemmShape shape{.m = p.m, .in_place = p.rhs_in_place, .ops = args.ops, .op_count = args.op_count};
@@ -205,7 +185,7 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
   p.area_offset = p.rhs_shared ? RoundUp(rhs_bytes, ukernel::kPackAlignment) : 0;
   p.gather_offset = take(p.gather_lhs ? p.m * k * element : 0);
   p.rhs_offset = take(p.rhs_shared ? 0 : rhs_bytes);
-  if (IsInteger(problem_.lhs)) {
+  if (IsInt8(problem_.lhs)) {
     p.sums_offset = take(p.m * 4);
     p.rows_offset = take(p.m * 4);
     p.zeros_offset = take(problem_.n * 4);
@@ -283,7 +263,7 @@ class Products {
   Status PackRunTime(ptrdiff_t offset, std::byte* packed) {
     ukernel::RhsSource s = a_.rhs;
     s.data = static_cast<const char*>(s.data) + offset;
-    const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout_.layout, s, cpu_);
+    const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout_.layout, s, cpu_, ukernel::Lookup::kRun);
     const ukernel::RhsGeometry& g = p_.gemm.rhs_geometry;
     if (r_.counters) r_.counters->rhs_packed_bytes.fetch_add(g.total_bytes, std::memory_order_relaxed);
     const size_t grain = (size_t{16} << 10) / (g.unit_stride + 1) + 1;
@@ -295,7 +275,7 @@ class Products {
   // sum (a - za)(w - zw) = sum a*w' - za * sum w' - zw' * (sum a - K*za), where w' and zw' are what is stored (u8 less
   // 128).
   Status AddZeroPoints(const GemmOperands& g, char* base, EpilogueOp* ops, size_t* count) {
-    if (!IsInteger(problem_.lhs)) return OkStatus();
+    if (!IsInt8(problem_.lhs)) return OkStatus();
     const ZeroPoints& z = a_.zero_points;
     const std::byte* sums = g.rhs + p_.gemm.rhs_geometry.sums_offset;
     if (z.lhs_rows) {

@@ -243,29 +243,6 @@ TEST_P(FloatRows, InfinitiesAndNaNSurvive) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, FloatRows, testing::ValuesIn(RunnableRows(IsFloatRow)), RowTestName);
 
-TEST(MatMul, TransformsRunOncePerPanelAndKBlock) {
-  size_t seen = 0;
-  for (const GemmKernel* row : RunnableRows(IsFloatRow)) {
-    if (ukernel::SameElements(row->consumed, ukernel::kF32x16) || !ukernel::AcceptsLayout(*row, ukernel::kF32x16)) {
-      continue;
-    }
-    ++seen;
-    uint64_t first = 0;
-    for (size_t m : {1, 16, 100, 1000}) {
-      for (int threads : {1, 2}) {
-        FloatCase c({.m = m, .n = 200, .k = 1500});
-        ThreadPool pool({.threads = threads});
-        DriverCounters counters;
-        c.Run(ukernel::Name(*row).text, row->precision, &pool, &counters);
-        EXPECT_GT(counters.transforms, 0u);
-        if (!first) first = counters.transforms;
-        EXPECT_EQ(counters.transforms, first) << ukernel::Name(*row).text << " m=" << m;
-      }
-    }
-  }
-  if (!seen) GTEST_SKIP() << "no row with a block transform runs here";
-}
-
 TEST(MatMul, BatchesBroadcastAndMerge) {
   // [2][3][m x k] x [3][k x n] (repeated over the first dimension) -> [2][3][m x n], run-time right sides.
   const size_t m = 5, n = 19, k = 23;
@@ -340,6 +317,7 @@ struct IntegerCase {
   Format lhs, rhs;
   int32_t lhs_zero, rhs_zero;
   bool per_column;
+  bool per_row = false;  // zero points of the left side: lhs_zero and the four below it in turn
 };
 
 int At(Format f, const std::vector<uint8_t>& v, size_t i) {
@@ -352,7 +330,8 @@ void CheckInteger(const GemmKernel* row, const IntegerCase& c, Executor* executo
   for (auto* v : {&lhs, &rhs}) {
     for (uint8_t& x : *v) x = static_cast<uint8_t>(rng());
   }
-  std::vector<int32_t> bias(c.n), zeros(c.n);
+  std::vector<int32_t> bias(c.n), zeros(c.n), row_zeros(c.m);
+  for (size_t m = 0; m < c.m; ++m) row_zeros[m] = c.lhs_zero - (c.per_row ? static_cast<int32_t>(m % 5) : 0);
   std::vector<float> scale(c.n);
   for (size_t n = 0; n < c.n; ++n) {
     bias[n] = static_cast<int32_t>(rng() % 2000) - 1000;
@@ -384,6 +363,7 @@ void CheckInteger(const GemmKernel* row, const IntegerCase& c, Executor* executo
     args.ops = ops;
     args.op_count = op_count;
     args.zero_points.lhs = c.lhs_zero;
+    if (c.per_row) args.zero_points.lhs_rows = row_zeros.data();
     args.zero_points.rhs = c.rhs_zero;
     if (c.per_column) args.zero_points.rhs_columns = zeros.data();
     const MatMulPlan plan = matmul.Plan(args, executor ? executor->concurrency() : 1);
@@ -396,7 +376,7 @@ void CheckInteger(const GemmKernel* row, const IntegerCase& c, Executor* executo
       for (size_t n = 0; n < c.n; ++n) {
         int32_t want = 0;
         for (size_t k = 0; k < c.k; ++k) {
-          want += (At(c.lhs, lhs, m * c.k + k) - c.lhs_zero) *
+          want += (At(c.lhs, lhs, m * c.k + k) - row_zeros[m]) *
                   (At(c.rhs, rhs, k * c.n + n) - (c.per_column ? zeros[n] : c.rhs_zero));
         }
         if (op_count > 0) want += bias[n];
@@ -427,6 +407,8 @@ TEST_P(IntegerRows, ZeroPointsBiasRequantize) {
     CheckInteger(GetParam(), {1, 33, 70, lhs, Format::kI8, zero, 0, false}, e);
     CheckInteger(GetParam(), {37, 50, 129, lhs, Format::kI8, zero, 0, false}, e);
     CheckInteger(GetParam(), {37, 50, 64, lhs, Format::kI8, zero, 3, true}, e);
+    CheckInteger(GetParam(), {37, 50, 64, lhs, Format::kI8, zero, 0, false, true}, e);
+    CheckInteger(GetParam(), {130, 96, 700, lhs, Format::kU8, zero, 100, true, true}, e);
     CheckInteger(GetParam(), {12, 20, 5000, lhs, Format::kU8, 0, 120, false}, e);
     CheckInteger(GetParam(), {9, 17, 31, lhs, Format::kU8, zero, 128, false}, e);
     CheckInteger(GetParam(), {300, 200, 100, lhs, Format::kU8, zero, 100, true}, e);

@@ -2,14 +2,11 @@
 #include "kernels/packed_rhs.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <string>
 
 namespace quern::kernels {
 namespace {
-
-bool IsGguf(Format f) { return f == Format::kQ4_0 || f == Format::kQ4_1 || f == Format::kQ8_0; }
 
 // Units packed by one task at least: small matrices are not worth a hand-over.
 constexpr size_t kTaskBytes = 64 << 10;
@@ -17,37 +14,6 @@ constexpr size_t kTaskBytes = 64 << 10;
 const void* Advance(const void* p, ptrdiff_t bytes) { return p ? static_cast<const char*>(p) + bytes : nullptr; }
 
 }  // namespace
-
-ukernel::RhsShape RhsShapeOf(const GemmProblem& p, const LayoutChoice& choice) {
-  return {.k = p.k,
-          .n = p.n,
-          .segments = p.segments,
-          .block = IsGguf(p.rhs) ? 32 : p.block,
-          .vector_bytes = choice.vector_bytes};
-}
-
-size_t PackedRhs::PackedBytes(const GemmProblem& problem, const LayoutChoice& choice, size_t batches) {
-  return ukernel::DescribeRhs(choice.layout, RhsShapeOf(problem, choice)).total_bytes * batches;
-}
-
-Result<PackedRhs> PackedRhs::Borrow(const GemmProblem& problem, const LayoutChoice& choice,
-                                    std::span<const std::byte> bytes, size_t batches, uint32_t pack_flags) {
-  PackedRhs r;
-  r.choice_ = choice;
-  r.shape_ = RhsShapeOf(problem, choice);
-  r.geometry_ = ukernel::DescribeRhs(choice.layout, r.shape_);
-  r.batches_ = batches;
-  r.pack_flags_ = pack_flags;
-  if (bytes.size() != r.packed_bytes()) {
-    return InvalidArgument("packed weights have " + std::to_string(bytes.size()) + " bytes instead of " +
-                           std::to_string(r.packed_bytes()));
-  }
-  if (reinterpret_cast<uintptr_t>(bytes.data()) % ukernel::kPackAlignment) {
-    return InvalidArgument("packed weights are not aligned to 64 bytes");
-  }
-  r.data_ = bytes.data();
-  return r;
-}
 
 Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice& choice,
                                   const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
@@ -58,18 +24,16 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
   }
   PackedRhs r;
   r.choice_ = choice;
-  r.shape_ = RhsShapeOf(problem, choice);
+  r.shape_ = RhsShapeOf(problem, choice.vector_bytes);
   r.geometry_ = ukernel::DescribeRhs(choice.layout, r.shape_);
   r.batches_ = batches;
-  QUERN_ASSIGN_OR_RETURN(r.owned_, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
-  r.data_ = r.owned_.data();
-  const ukernel::PackKernel* fast = ukernel::FindPackKernel(choice.layout, source, cpu);
-  std::atomic<uint32_t> flags{0};
+  QUERN_ASSIGN_OR_RETURN(r.bytes_, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
+  const ukernel::PackKernel* fast = ukernel::FindPackKernel(choice.layout, source, cpu, ukernel::Lookup::kRun);
   const int64_t units = static_cast<int64_t>(r.geometry_.units);
   const int64_t grain = static_cast<int64_t>(kTaskBytes / (r.geometry_.unit_stride + 1) + 1);
-  // Nothing writes the gaps between the vectors after the units: they are part of what a pack cache stores.
+  // Nothing writes the gaps between the vectors after the units: they are part of the packed bytes.
   for (size_t b = 0; b < batches; ++b) {
-    std::byte* base = r.owned_.data() + b * r.geometry_.total_bytes;
+    std::byte* base = r.bytes_.data() + b * r.geometry_.total_bytes;
     std::memset(base + r.geometry_.sums_offset, 0, r.geometry_.total_bytes - r.geometry_.sums_offset);
   }
   auto pack = [&](int, int64_t begin, int64_t end) {
@@ -85,15 +49,13 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
       s.zero_points = Advance(s.zero_points, columns * s.zero_point_n_stride);
       if (s.channel_scales) s.channel_scales += columns;
       s.bias = Advance(s.bias, columns * 4);
-      std::byte* base = r.owned_.data() + static_cast<size_t>(batch) * r.geometry_.total_bytes;
-      const uint32_t found = (fast ? fast->run : ukernel::PackRhs)(
-          choice.layout, r.shape_, s, static_cast<size_t>(first), static_cast<size_t>(last), base);
-      if (found) flags.fetch_or(found, std::memory_order_relaxed);
+      std::byte* base = r.bytes_.data() + static_cast<size_t>(batch) * r.geometry_.total_bytes;
+      (fast ? fast->run : ukernel::PackRhs)(choice.layout, r.shape_, s, static_cast<size_t>(first),
+                                            static_cast<size_t>(last), base);
       begin += last - first;
     }
   };
   QUERN_RETURN_IF_ERROR(executor.ParallelFor(units * static_cast<int64_t>(batches), grain, pack));
-  r.pack_flags_ = flags.load(std::memory_order_relaxed);
   return r;
 }
 

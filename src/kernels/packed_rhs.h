@@ -24,33 +24,20 @@ class PackedRhs {
                                 const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
                                 size_t batches = 1, ptrdiff_t source_batch_stride = 0);
 
-  // Bytes that Pack makes; what a pack cache stores.
-  static size_t PackedBytes(const GemmProblem& problem, const LayoutChoice& choice, size_t batches = 1);
-
-  // Bytes packed before (64-byte aligned, PackedBytes of them), which must outlive the object.
-  static Result<PackedRhs> Borrow(const GemmProblem& problem, const LayoutChoice& choice,
-                                  std::span<const std::byte> bytes, size_t batches = 1, uint32_t pack_flags = 0);
-
   const LayoutChoice& choice() const { return choice_; }
   const PackLayout& layout() const { return choice_.layout; }
   const ukernel::RhsShape& shape() const { return shape_; }
   const ukernel::RhsGeometry& geometry() const { return geometry_; }
   size_t batches() const { return batches_; }
   size_t packed_bytes() const { return geometry_.total_bytes * batches_; }
-  const std::byte* data(size_t batch = 0) const { return data_ + batch * geometry_.total_bytes; }
-  uint32_t pack_flags() const { return pack_flags_; }  // ukernel::PackFlags
+  const std::byte* data(size_t batch = 0) const { return bytes_.data() + batch * geometry_.total_bytes; }
 
  private:
   LayoutChoice choice_;
   ukernel::RhsShape shape_;
   ukernel::RhsGeometry geometry_;
   size_t batches_ = 0;
-  uint32_t pack_flags_ = 0;
-  AlignedBuffer owned_;
-  const std::byte* data_ = nullptr;
+  AlignedBuffer bytes_;
 };
-
-// The shape that packers and geometry see for a problem.
-ukernel::RhsShape RhsShapeOf(const GemmProblem& problem, const LayoutChoice& choice);
 
 }  // namespace quern::kernels

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <tuple>
 
 #include "ukernel/convert.h"
@@ -14,21 +15,6 @@ namespace {
 
 using ukernel::CeilDiv;
 using ukernel::RoundUp;
-
-// Bytes per cycle that one core reads at most: L2, L3, memory (15 GB/s at 3 GHz; an L3 slice gives about twice that).
-constexpr double kL2BytesPerCycle = 32;
-constexpr double kL3BytesPerCycle = 10;
-constexpr double kMemoryBytesPerCycle = 5;
-
-bool IsGguf(Format f) { return f == Format::kQ4_0 || f == Format::kQ4_1 || f == Format::kQ8_0; }
-
-bool IsBlockProblem(const GemmProblem& p) { return p.block != 0 || IsGguf(p.rhs); }
-
-bool IsSplit(Format f) { return f == Format::kBf16x2 || f == Format::kBf16x3; }
-
-Format BlockScale(const GemmProblem& p) { return IsGguf(p.rhs) ? Format::kF16 : p.scale; }
-
-size_t BlockLength(const GemmProblem& p) { return IsGguf(p.rhs) ? 32 : p.block; }
 
 // What CanPackRhs needs to know of the source.
 ukernel::RhsSource SourceKind(const GemmProblem& p) {
@@ -45,14 +31,6 @@ ukernel::RhsSource SourceKind(const GemmProblem& p) {
 }
 
 bool ScaleFits(Format source, Format layout) { return layout == source || layout == Format::kF32; }
-
-ukernel::RhsShape ShapeOf(const GemmProblem& p, const PackLayout& layout, size_t vector_bytes) {
-  return {.k = p.k,
-          .n = p.n,
-          .segments = p.segments,
-          .block = layout.scale != Format::kNone ? BlockLength(p) : (IsBlockProblem(p) ? BlockLength(p) : 0),
-          .vector_bytes = vector_bytes};
-}
 
 // Whether the layout keeps what the problem needs; the reason if not.
 std::string LayoutReason(const PackLayout& l, const GemmProblem& p) {
@@ -76,8 +54,7 @@ std::string LayoutReason(const PackLayout& l, const GemmProblem& p) {
   }
   // Where a split in bf16 terms is unsafe, float32 must still be there.
   if (IsSplit(l.element)) return "no float32 left where a split is unsafe";
-  const bool integer = p.lhs == Format::kI8 || p.lhs == Format::kU8;
-  if (integer && l.sums != Format::kI32) return "has no column sums";
+  if (IsInt8(p.lhs) && l.sums != Format::kI32) return "has no column sums";
   if (p.lhs == Format::kI8d && l.sums == Format::kNone) return "has no column sums";
   if (p.channel_scales != l.channel_scales) {
     return p.channel_scales ? "has no channel scales" : "has channel scales";
@@ -107,9 +84,6 @@ std::string BasicReason(const GemmKernel& r, const GemmProblem& p, const SelectO
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
-  for (std::string_view isa : o.disabled) {
-    if (isa == r.isa.name) return std::string(r.isa.name) + " is switched off";
-  }
   if (!o.force_row.empty() && o.force_row != ukernel::Name(r).text) return "another row is forced";
   if (r.only_forced && o.force_row.empty()) return "taken only when forced";
   if (!r.run && !o.ignore_missing_bodies) return "no body in this build";
@@ -126,24 +100,23 @@ std::string BasicReason(const GemmKernel& r, const GemmProblem& p, const SelectO
 std::string TransformReason(const GemmKernel& r, const PackLayout& l, size_t segments, const SelectOptions& o) {
   if (ukernel::SameElements(l, r.consumed)) return "";
   if (segments > 1 && !Prepared(r)) return "transforms do not keep segments apart";
-  const ukernel::TransformKernel* t = ukernel::FindTransformKernel(l, r.consumed, o.cpu);
-  if (!t) return "no block transform from " + LayoutName(l);
-  if (!t->run && !o.ignore_missing_bodies) return "no body of its block transform in this build";
+  const ukernel::Lookup lookup = o.ignore_missing_bodies ? ukernel::Lookup::kCost : ukernel::Lookup::kRun;
+  if (!ukernel::FindTransformKernel(l, r.consumed, o.cpu, lookup)) return "no block transform from " + LayoutName(l);
   return "";
-}
-
-double Traffic(double bytes, const CpuFacts& cpu) {
-  if (bytes <= cpu.l2_bytes / 2.0) return bytes / kL2BytesPerCycle;
-  if (bytes <= cpu.l3_bytes / 2.0) return bytes / kL3BytesPerCycle;
-  return bytes / kMemoryBytesPerCycle;
 }
 
 }  // namespace
 
 std::string CostReason(double cycles, double best) {
-  char text[48];
-  std::snprintf(text, sizeof(text), "cost %.2gx of best", best > 0 ? cycles / best : 1.0);
-  return text;
+  const double ratio = best > 0 ? cycles / best : 1.0;
+  // The fewest digits that show more than 1.
+  constexpr int kMostDigits = 5;
+  for (int digits = 1; digits <= kMostDigits; ++digits) {
+    char text[48];
+    std::snprintf(text, sizeof(text), "%.*f", digits, ratio);
+    if (std::strtod(text, nullptr) > 1) return std::string("cost ") + text + "x of best";
+  }
+  return "cost equal to best";
 }
 
 std::string LayoutName(const PackLayout& l) {
@@ -196,10 +169,10 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
   if (row.whole_panel) {  // one call loops over all tiles: entering it is paid once
     compute -= row.cost.call * (n_tiles * static_cast<double>(whole + (rest ? 1 : 0)) - 1.0);
   }
-  const ukernel::RhsGeometry g = ukernel::DescribeRhs(layout, ShapeOf(p, layout, vector_bytes));
+  const ukernel::RhsGeometry g = ukernel::DescribeRhs(layout, RhsShapeOf(p, vector_bytes));
   const double elements = static_cast<double>(g.padded_k) * static_cast<double>(g.units * g.n_unit);
   if (!ukernel::SameElements(layout, row.consumed)) {
-    const ukernel::TransformKernel* t = ukernel::FindTransformKernel(layout, row.consumed, cpu);
+    const ukernel::TransformKernel* t = ukernel::FindTransformKernel(layout, row.consumed, cpu, ukernel::Lookup::kCost);
     compute += elements * (t ? t->cycles_per_element : 8.0);
   }
   if (Prepared(row)) {
@@ -207,7 +180,8 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
     source.format = ukernel::LhsSourceFormat(row);
     source.form = p.lhs_form;
     compute += static_cast<double>(m) * static_cast<double>(k) *
-               ukernel::LhsPackCyclesPerElement(ukernel::FindLhsPackKernel(row.lhs_layout, source, cpu));
+               ukernel::LhsPackCyclesPerElement(
+                   ukernel::FindLhsPackKernel(row.lhs_layout, source, cpu, ukernel::Lookup::kCost));
   }
   double bytes = static_cast<double>(g.total_bytes);
   if (!p.rhs_constant) {
@@ -217,12 +191,13 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
     if (!in_place) {
       ukernel::RhsSource source = SourceKind(p);
       source.n_stride = p.rhs_contiguous ? static_cast<ptrdiff_t>(FormatBytes(p.rhs)) : 0;
-      compute += read * ukernel::PackCyclesPerElement(ukernel::FindPackKernel(layout, source, cpu));
+      compute +=
+          read * ukernel::PackCyclesPerElement(ukernel::FindPackKernel(layout, source, cpu, ukernel::Lookup::kCost));
     } else {
       bytes = read * static_cast<double>(FormatBytes(p.rhs));
     }
   }
-  const double memory = Traffic(bytes, cpu);
+  const double memory = bytes / ReadBytesPerCycle(bytes, cpu);
   return std::max(compute, memory) + 0.1 * std::min(compute, memory);
 }
 
@@ -257,7 +232,7 @@ const GemmKernel* SelectSplitFallback(std::span<const GemmKernel* const> eligibl
   const GemmKernel* best = nullptr;
   double fewest = 0;
   for (const GemmKernel* r : eligible) {
-    if (Prepared(*r) || IsSplit(r->lhs) || IsSplit(r->consumed.element) || r->precision != Precision::kFp32) continue;
+    if (Prepared(*r) || ComputesOnTerms(*r) || r->precision != Precision::kFp32) continue;
     if (!ukernel::SameElements(layout, r->consumed) || r->whole_panel) continue;
     const double cycles = EstimateCycles(*r, problem, cpu, layout, m);
     if (!best || cycles < fewest) {
@@ -304,7 +279,7 @@ Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOption
       continue;
     }
     candidate.resident_bytes =
-        ukernel::DescribeRhs(candidate.layout, ShapeOf(problem, candidate.layout, choices[c].vector_bytes)).total_bytes;
+        ukernel::DescribeRhs(candidate.layout, RhsShapeOf(problem, choices[c].vector_bytes)).total_bytes;
     for (size_t i = 0; i < ms.size(); ++i) {
       candidate.rows[i] = SelectRow(rows, problem, options.cpu, candidate.layout, ms[i]);
       candidate.cycles[i] = EstimateCycles(*candidate.rows[i], problem, options.cpu, candidate.layout, ms[i]);

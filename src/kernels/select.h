@@ -11,44 +11,20 @@
 
 #include "base/cpu_features.h"
 #include "base/status.h"
+#include "kernels/problem.h"
 #include "ukernel/gemm.h"
 #include "ukernel/pack.h"
 
 namespace quern::kernels {
 
-using ukernel::Format;
-using ukernel::GemmKernel;
-using ukernel::PackLayout;
-using ukernel::Precision;
-
 using RowTable = std::span<const ukernel::KernelList<GemmKernel>* const>;
-
-// What is multiplied: [M, K] x [K, N] with K = segments * k. M is not part of it.
-struct GemmProblem {
-  Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8, or kI8d: float32 rows, quantized at run time
-  Format rhs = Format::kF32;  // of the source: kF32 kF16 kBf16 kI8 kU8 kU4 kU2 kQ4_0 kQ4_1 kQ8_0
-  size_t n = 0;
-  size_t k = 0;                       // per segment
-  size_t segments = 1;                // taps of a convolution
-  size_t block = 0;                   // block-quantized sources: elements along K per scale (GGUF: 32)
-  Format scale = Format::kNone;       // of their scales: kF32 kF16 kBf16 (GGUF: kF16)
-  Format zero_point = Format::kNone;  // kU8: integer zero points given; kF32: float zero points or minima
-  bool channel_scales = false;        // kI8d by kI8: float32 scale per output channel
-  Precision precision = Precision::kFp32;
-  size_t expected_m = 0;        // 0: unknown
-  bool rhs_constant = true;     // else the right side is given at run time and packed (or read in place) per call
-  bool rhs_contiguous = false;  // run-time right side: its columns are contiguous, so it may be read in place
-  ukernel::LhsForm lhs_form = ukernel::kLhsRows;  // how the driver will address the left side
-  bool allow_expansion = false;  // block-quantized weights may become float32 in memory (8 times larger)
-};
 
 // What selection may choose from, and for whom.
 struct SelectOptions {
   CpuFacts cpu;
   RowTable rows = ukernel::AllGemmKernels();
-  std::span<const std::string_view> disabled;  // ISA names whose rows are off
-  std::string_view force_row;                  // only the row of this name (tests, experiments)
-  bool ignore_missing_bodies = false;          // the CPU is not this host: rows without a body count
+  std::string_view force_row;          // only the row of this name (tests, experiments)
+  bool ignore_missing_bodies = false;  // the CPU is not this host: rows without a body count
 };
 
 // The Ms that the load stage weighs when none is expected.
@@ -98,7 +74,8 @@ std::string RejectionReason(const GemmKernel& row, const GemmProblem& problem, c
 double EstimateCycles(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout,
                       size_t m);
 
-// "cost 1.8x of best": why something that would serve was not chosen.
+// Why something that would serve was not chosen: "cost 1.8x of best", with as many digits as tell the two apart, or
+// "cost equal to best" (then the order of the table or the memory decided).
 std::string CostReason(double cycles, double best);
 
 // Whether a call with M rows reads a run-time right side where it is. Packing pays off over many rows, and always where
@@ -113,7 +90,7 @@ Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOption
 std::vector<const GemmKernel*> EligibleRows(const GemmProblem& problem, const SelectOptions& options,
                                             const LayoutChoice& layout);
 
-// Call stage: the cheapest of `eligible` for M rows; null when it is empty. Allocates nothing.
+// Call stage: the cheapest of `eligible` for M rows (of equals the first); null when it is empty. Allocates nothing.
 const GemmKernel* SelectRow(std::span<const GemmKernel* const> eligible, const GemmProblem& problem,
                             const CpuFacts& cpu, const PackLayout& layout, size_t m);
 

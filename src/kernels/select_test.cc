@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "base/cpu.h"
@@ -98,12 +99,20 @@ TEST(Select, SaysWhyNot) {
     EXPECT_THAT(empty.rows, row("neon", "no body in this build"));
   }
 
-  const std::string_view off[] = {"avx512"};
-  options = On("sapphirerapids");
-  options.disabled = off;
+  options = On("sapphirerapids,-avx512f");
   ASSERT_TRUE(SelectLayout(p, options, &report).ok());
-  EXPECT_THAT(report.rows, row("avx512", "avx512 is switched off"));
+  EXPECT_THAT(report.rows, row("avx512", "needs avx512f"));
   EXPECT_THAT(report.rows[0].name, HasSubstr("avx2"));
+
+  GemmKernel steps = options.rows[0]->rows[0];
+  steps.k_divisor = 32;
+  const ukernel::KernelList<GemmKernel> list{&steps, 1, "steps"};
+  const ukernel::KernelList<GemmKernel>* const table[] = {&list};
+  options.rows = table;
+  GemmProblem odd{.lhs = ukernel::LhsSourceFormat(steps), .rhs = steps.rhs, .n = 64, .k = 40};
+  odd.precision = Precision::kBf16;
+  options.cpu = On("sapphirerapids").cpu;
+  EXPECT_EQ(RejectionReason(steps, odd, options, nullptr), "K % 32 != 0");
 }
 
 TEST(Select, BlocksStayBlocksUnlessAllowed) {
@@ -119,6 +128,72 @@ TEST(Select, BlocksStayBlocksUnlessAllowed) {
   const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
   ASSERT_TRUE(layout.ok()) << layout.status().message();
   EXPECT_EQ(layout->layout.element, Format::kU4);
+}
+
+TEST(Select, CostReasonsTell) {
+  EXPECT_EQ(CostReason(180, 100), "cost 1.8x of best");
+  EXPECT_EQ(CostReason(1042, 100), "cost 10.4x of best");
+  EXPECT_EQ(CostReason(104, 100), "cost 1.04x of best");
+  EXPECT_EQ(CostReason(100.3, 100), "cost 1.003x of best");
+  EXPECT_EQ(CostReason(100, 100), "cost equal to best");
+}
+
+// Choices and their cycles are functions of problem, CPU and rows: the same numbers on every host that runs this.
+TEST(Select, ChoosesTheSameOnEveryHost) {
+  struct Case {
+    const char* cpu;
+    GemmProblem problem;
+    size_t m;
+    const char* want;  // "<layout> | <row> | <cycles>"
+  };
+  const GemmProblem f32{.n = 256, .k = 512};
+  GemmProblem run_time = f32, columns = f32, fast = f32;
+  run_time.rhs_constant = columns.rhs_constant = false;
+  run_time.rhs_contiguous = true;
+  fast.precision = Precision::kFp32Fast;
+  const GemmProblem i8{.lhs = Format::kU8, .rhs = Format::kI8, .n = 256, .k = 512};
+  const GemmProblem i8d{.lhs = Format::kI8d, .rhs = Format::kI8, .n = 256, .k = 512, .channel_scales = true};
+  const GemmProblem blocks{
+      .lhs = Format::kI8d, .rhs = Format::kU4, .n = 256, .k = 512, .block = 32, .scale = Format::kBf16};
+  const Case cases[] = {
+      {"generic", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_3x16x1_portable | 4965706"},
+      {"generic", blocks, 100,
+       "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_1x16x8_portable | 3393155"},
+      {"haswell", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 847653"},
+      {"haswell", run_time, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 880421"},
+      {"haswell", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 1896229"},
+      {"haswell", i8d, 100, "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_4x16x4_avx2 | 754301"},
+      {"haswell", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_2x16x8_avx2 | 1076355"},
+      {"haswell", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_4x16x4_avx2 | 29402"},
+      {"icelake", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 469842"},
+      {"icelake", i8d, 100,
+       "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_12x32x4_avx512vnni | 150979"},
+      {"icelake", blocks, 100,
+       "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
+      {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x32x4_avx512vnni | 5517"},
+      {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 1518418"},
+      {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
+      {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
+      {"graviton3", i8d, 100,
+       "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_2x16x4_portable | 2282019"},
+      {"apple-m4", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 109832"},
+      {"apple-m4", run_time, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 912781"},
+      {"sapphirerapids", fast, 1000, "f32 [N/16][K][16] | gemm_bf16x2_f32_f32_32x32x32_amxbf16 | 1590941"},
+      {"haswell", f32, 1, "f32 [N/16][K][16] | gemm_f32_f32_f32_2x32x1_avx2 | 53726"},
+  };
+  for (const Case& c : cases) {
+    const SelectOptions options = On(c.cpu);
+    const Result<LayoutChoice> layout = SelectLayout(c.problem, options);
+    ASSERT_TRUE(layout.ok()) << layout.status().message();
+    const GemmKernel* row =
+        SelectRow(EligibleRows(c.problem, options, *layout), c.problem, options.cpu, layout->layout, c.m);
+    ASSERT_NE(row, nullptr);
+    const double cycles = EstimateCycles(*row, c.problem, options.cpu, layout->layout, c.m);
+    EXPECT_EQ(
+        LayoutName(layout->layout) + " | " + ukernel::Name(*row).text + " | " + std::to_string(std::lround(cycles)),
+        c.want)
+        << c.cpu << " m=" << c.m;
+  }
 }
 
 // Every row that selection may take by itself is taken for some shape, CPU, type and precision.

@@ -15,9 +15,6 @@ struct IndexRange {
 // Ceiling of a / b for a >= 0, b > 0, without overflow.
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return a == 0 ? 0 : (a - 1) / b + 1; }
 
-// Number of blocks of at most max_block items (at least 1) that [0, total) needs.
-constexpr int64_t BlockCount(int64_t total, int64_t max_block) { return CeilDiv(total, max_block < 1 ? 1 : max_block); }
-
 // Part `index` of [0, total) cut in `parts` (at least 1) parts. Borders are multiples of unit (at least 1) but for
 // total itself; sizes in units differ by at most one, the larger first. Parts beyond the work are empty.
 constexpr IndexRange EvenPart(int64_t total, int64_t parts, int64_t index, int64_t unit = 1) {

@@ -9,7 +9,6 @@ namespace quern {
 namespace {
 
 TEST(Partition, EvenNotGreedy) {
-  EXPECT_EQ(BlockCount(49, 8), 7);
   for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(EvenPart(49, 7, i), (IndexRange{7 * i, 7 * i + 7}));
   EXPECT_EQ(EvenBlock(49, 8), 7);
   EXPECT_EQ(EvenBlock(100, 48, 16), 48);

@@ -81,6 +81,11 @@ static constexpr bool IsIntegerOp(EpilogueKind k) {
          k == EpilogueKind::kAddOuterScalar || k == EpilogueKind::kAddScalar;
 }
 
+// True for operations that leave the numbers as they are and put a result per row elsewhere.
+static constexpr bool IsReduction(EpilogueKind k) {
+  return k == EpilogueKind::kRowMinMax || k == EpilogueKind::kRowSumSquares;
+}
+
 // What stands in dst after ops[0..count) on an accumulator of format `acc` (kF32 or kI32).
 static constexpr Format EpilogueFormat(Format acc, const EpilogueOp* ops, size_t count) {
   Format f = acc;
@@ -88,7 +93,7 @@ static constexpr Format EpilogueFormat(Format acc, const EpilogueOp* ops, size_t
     const EpilogueKind k = ops[i].kind;
     if (k == EpilogueKind::kRequantize || k == EpilogueKind::kConvert) {
       f = ops[i].format;
-    } else if (k == EpilogueKind::kRowMinMax || k == EpilogueKind::kRowSumSquares) {
+    } else if (IsReduction(k)) {
       continue;
     } else if (f == Format::kI32 && !IsIntegerOp(k)) {
       f = Format::kF32;

@@ -99,6 +99,16 @@ static constexpr size_t FormatBytes(Format f) { return FormatBits(f) / 8; }  // 
 
 static constexpr size_t FormatTerms(Format f) { return f == Format::kBf16x2 ? 2 : f == Format::kBf16x3 ? 3 : 1; }
 
+// A float32 as several bf16 terms.
+static constexpr bool IsSplit(Format f) { return FormatTerms(f) > 1; }
+
+// Blocks of GGUF: scales and minima stand inside, kGgufBlock elements each.
+static constexpr bool IsGguf(Format f) { return f == Format::kQ4_0 || f == Format::kQ4_1 || f == Format::kQ8_0; }
+[[maybe_unused]] static constexpr size_t kGgufBlock = 32;
+
+// Operands of products in int32.
+static constexpr bool IsInt8(Format f) { return f == Format::kI8 || f == Format::kU8; }
+
 // The format of a tensor's elements; kNone for types that no kernel takes.
 static constexpr Format FormatOf(DType t) {
   switch (t) {

@@ -147,13 +147,16 @@ struct GemmKernel {
   uint16_t block_divisor = 1;         // the block length must be a multiple of this
   bool uses_sums = false;             // reads rhs_sums: all taps must then be in the calls from first_k to last_k
 
-  bool only_forced = false;  // shows the numbers of rows for other CPUs; selection takes it by name alone
+  // The numbers of another row, in portable C++: what tests compare that row's with where the CPU lacks its ISA, and
+  // what its emulation is measured against. Too slow to serve, so that selection takes it by name alone.
+  bool only_forced = false;
 
   uint32_t fused = 0;  // mask of EpilogueBit that the kernel fuses
   GemmCost cost{};
   uint32_t scratch_bytes = 0;  // GemmArgs::scratch
 
-  // Modes: called by each worker once around all its calls of a parallel region, null where not needed.
+  // Modes, null where not needed: a worker enters at most once in each parallel region of a product, around all its
+  // calls there, and leaves on the same thread.
   const void* mode_config = nullptr;  // 64-byte AMX tile configuration
   void (*enter_mode)(const void* mode_config) = nullptr;
   void (*leave_mode)() = nullptr;

@@ -1,6 +1,9 @@
 // The instruction set of a kernel file, as collect() passes it from its row in cmake/isa.cmake. Kernel-safe.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "base/cpu_features.h"
 
 namespace quern::ukernel {
@@ -17,6 +20,10 @@ struct Isa {
 static constexpr bool IsaRunsOn(const Isa& isa, const CpuFacts& cpu) {
   return isa.any_arch || (isa.arch == cpu.arch && cpu.features.ContainsAll(isa.needs));
 }
+
+// What a row of a family is looked up for: to be called, or for its cost. Costs must not depend on the host, so that
+// choices for a CPU are the same everywhere: they count rows without a body in this build too.
+enum class Lookup : uint8_t { kRun, kCost };
 
 // A family's rows in one file; each kernel file exports exactly one, named as its stem.
 template <class Kernel>

@@ -126,7 +126,6 @@ struct LhsLayout {
   uint16_t k_interleave = 1;
   uint16_t k_multiple = 1;
   bool row_params = false;  // float32 scale[M] and float32 zero point[M] (x ~ (q - zero point) / scale)
-  bool row_sums = false;    // int32 sum over K of the stored integers, pads excluded
 
   friend constexpr bool operator==(const LhsLayout&, const LhsLayout&) = default;
 };
@@ -148,7 +147,6 @@ struct LhsGeometry {
   size_t scales_offset = 0;       // float32[M padded], bytes from the start of the packed buffer, as the following
   size_t zero_points_offset = 0;  // float32[M padded], integers in value
   size_t negated_zero_points_offset = 0;  // float32[M padded]: -zero point, the operand of kAddOuter
-  size_t sums_offset = 0;                 // int32[M padded]
   size_t total_bytes = 0;
 };
 
@@ -174,8 +172,6 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
   end += l.row_params ? vector : 0;
   g.negated_zero_points_offset = end;
   end += l.row_params ? vector : 0;
-  g.sums_offset = end;
-  end += l.row_sums ? vector : 0;
   g.total_bytes = end;
   return g;
 }
@@ -183,12 +179,8 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
 // Layouts that several files share. Constants with internal linkage: nothing is exported from kernel objects.
 [[maybe_unused]] static constexpr PackLayout kF32x16{.element = Format::kF32, .n_unit = 16};
 [[maybe_unused]] static constexpr PackLayout kF32x8{.element = Format::kF32, .n_unit = 8};  // NEON
-[[maybe_unused]] static constexpr PackLayout kBf16x16{
-    .element = Format::kBf16, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 [[maybe_unused]] static constexpr PackLayout kBf16Terms2x16{
     .element = Format::kBf16x2, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
-[[maybe_unused]] static constexpr PackLayout kBf16Terms3x16{
-    .element = Format::kBf16x3, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 [[maybe_unused]] static constexpr PackLayout kI8x16{
     .element = Format::kI8, .n_unit = 16, .k_interleave = 4, .k_multiple = 64, .sums = Format::kI32};
 // int8 weights of a dynamically quantized product: one float32 scale per output channel.

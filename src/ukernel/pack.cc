@@ -8,10 +8,8 @@
 namespace quern::ukernel {
 namespace {
 
-bool IsGgufBlock(Format f) { return f == Format::kQ4_0 || f == Format::kQ4_1 || f == Format::kQ8_0; }
-
 // Sources whose elements are integers with a scale per block along K.
-bool IsBlockSource(const RhsSource& s) { return IsGgufBlock(s.format) || s.scales != nullptr; }
+bool IsBlockSource(const RhsSource& s) { return IsGguf(s.format) || s.scales != nullptr; }
 
 // A block-quantized element as w = scale * (q - zero) + minimum.
 struct BlockElement {
@@ -258,14 +256,15 @@ void UnpackRhs(const PackLayout& l, const RhsShape& shape, const void* packed, f
   }
 }
 
-const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu) {
+const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu,
+                                 Lookup lookup) {
   const PackKernel* best = nullptr;
   const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(source.format));
   for (const KernelList<PackKernel>* list : AllPackKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const PackKernel& row = list->rows[i];
-      if (!(row.layout == layout) || row.source != source.format || source.scales || !row.run) continue;
-      if (!IsaRunsOn(row.isa, cpu)) continue;
+      if (!(row.layout == layout) || row.source != source.format || source.scales) continue;
+      if (!IsaRunsOn(row.isa, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (row.contiguous_n && source.n_stride != element) continue;
       if (row.contiguous_k && source.k_stride != element) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;

@@ -80,7 +80,7 @@ struct PackKernel {
 std::span<const KernelList<PackKernel>* const> AllPackKernels();
 
 // The fastest row that serves (layout, source) on `cpu`; null where only PackRhs does.
-const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu);
+const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu, Lookup lookup);
 
 // Cycles that packing one element takes: by the row, or by PackRhs when `row` is null.
 static constexpr float PackCyclesPerElement(const PackKernel* row) { return row ? row->cycles_per_element : 8.0f; }

@@ -14,9 +14,9 @@ CpuFacts Host() { return HostCpu().facts(); }
 std::vector<PackLayout> Layouts() {
   std::vector<PackLayout> all = {kF32x16,
                                  kF32x8,
-                                 kBf16x16,
                                  kBf16Terms2x16,
-                                 kBf16Terms3x16,
+                                 {.element = Format::kBf16, .n_unit = 16, .k_interleave = 2, .k_multiple = 32},
+                                 {.element = Format::kBf16x3, .n_unit = 16, .k_interleave = 2, .k_multiple = 32},
                                  kI8x16,
                                  kI8Channels16,
                                  Blocks4x16(Format::kF32),

@@ -4,23 +4,15 @@
 #include <cmath>
 
 #include "ukernel/convert.h"
+#include "ukernel/quantize/lhs_rows.h"
 
 namespace quern::ukernel {
 namespace {
 
-const char* RowOf(const LhsSource& s, size_t segment, size_t row) {
-  if (s.form == kLhsRowPointers) {
-    const void* p = s.row_pointers[segment * s.row_pointer_pitch + row];
-    return static_cast<const char*>(p) + (p == s.zero_row ? 0 : s.row_pointer_offset);
-  }
-  const ptrdiff_t tap = s.form == kLhsTaps ? s.taps[segment].lhs_offset : 0;
-  return static_cast<const char*>(s.data) + tap + static_cast<ptrdiff_t>(row) * s.row_stride;
-}
-
 DynamicRow RangeOf(const LhsShape& shape, const LhsSource& s, size_t row) {
   float lo = 0, hi = 0;
   for (size_t segment = 0; segment < shape.segments; ++segment) {
-    const char* p = RowOf(s, segment, row);
+    const char* p = SourceRow(s, segment, row);
     for (size_t k = 0; k < shape.k; ++k) {
       const float x = LoadFloat(s.format, p + k * FormatBytes(s.format));
       lo = x < lo ? x : lo;
@@ -75,9 +67,8 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
       const bool real = row < shape.m;
       const bool dynamic = real && l.element == Format::kI8d;
       const DynamicRow params = dynamic ? RangeOf(shape, s, row) : DynamicRow{};
-      int32_t sum = 0;
       for (size_t segment = 0; real && segment < shape.segments; ++segment) {
-        const char* p = RowOf(s, segment, row);
+        const char* p = SourceRow(s, segment, row);
         for (size_t k = 0; k < shape.k; ++k, p += element) {
           const size_t at = segment * g.segment_k + k;
           char* to = out + ElementOffset(l, g.m_unit, at, r, 0);
@@ -106,7 +97,6 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
             }
           }
           *to = static_cast<char>(q);
-          sum += q;
         }
       }
       if (l.row_params) {
@@ -114,19 +104,19 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
         StoreAs(base + g.zero_points_offset + row * 4, params.zero_point);
         StoreAs(base + g.negated_zero_points_offset + row * 4, -params.zero_point);
       }
-      if (l.row_sums) StoreAs(base + g.sums_offset + row * 4, sum);
     }
   }
   return flags;
 }
 
-const LhsPackKernel* FindLhsPackKernel(const LhsLayout& layout, const LhsSource& source, const CpuFacts& cpu) {
+const LhsPackKernel* FindLhsPackKernel(const LhsLayout& layout, const LhsSource& source, const CpuFacts& cpu,
+                                       Lookup lookup) {
   const LhsPackKernel* best = nullptr;
   for (const KernelList<LhsPackKernel>* list : AllLhsPackKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const LhsPackKernel& row = list->rows[i];
-      if (!(row.layout == layout) || row.source != source.format || !(row.forms & source.form) || !row.run) continue;
-      if (!IsaRunsOn(row.isa, cpu)) continue;
+      if (!(row.layout == layout) || row.source != source.format || !(row.forms & source.form)) continue;
+      if (!IsaRunsOn(row.isa, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;
     }
   }

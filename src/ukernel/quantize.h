@@ -57,7 +57,8 @@ struct LhsPackKernel {
 std::span<const KernelList<LhsPackKernel>* const> AllLhsPackKernels();
 
 // The fastest row that serves (layout, source) on `cpu`; null where only PackLhs does.
-const LhsPackKernel* FindLhsPackKernel(const LhsLayout& layout, const LhsSource& source, const CpuFacts& cpu);
+const LhsPackKernel* FindLhsPackKernel(const LhsLayout& layout, const LhsSource& source, const CpuFacts& cpu,
+                                       Lookup lookup);
 
 static constexpr float LhsPackCyclesPerElement(const LhsPackKernel* row) {
   return row ? row->cycles_per_element : 12.0f;

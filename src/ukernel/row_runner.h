@@ -124,7 +124,8 @@ class RowRunner {
                                    layout_.scale != Format::kNone ? p_.block : size_t{1}});
     const size_t k_step = p_.k_block && p_.taps == 1 ? RoundUp(p_.k_block, grain) : std::max<size_t>(k_all, 1);
     const bool transformed = !(row_.consumed == layout_) && !SameElements(layout_, row_.consumed);
-    const TransformKernel* transform = transformed ? FindTransformKernel(layout_, row_.consumed, HostFacts()) : nullptr;
+    const TransformKernel* transform =
+        transformed ? FindTransformKernel(layout_, row_.consumed, cpu_, Lookup::kRun) : nullptr;
     const size_t n_step = row_.whole_panel ? std::max<size_t>(p_.n, 1) : tile_n_;
     const size_t m_step = row_.whole_panel ? std::max<size_t>(p_.m, 1) : tile_m_;
     for (size_t n0 = 0; n0 < p_.n; n0 += n_step) {
@@ -217,8 +218,6 @@ class RowRunner {
   }
 
  private:
-  CpuFacts HostFacts() const { return cpu_; }
-
   const char* SourceRow(size_t m, size_t tap) const {
     if (p_.form == kLhsRowPointers) return static_cast<const char*>(pointers_[tap * p_.m + m]);
     return lhs_->data() + m * lhs_stride_ + static_cast<ptrdiff_t>(tap) * static_cast<ptrdiff_t>(lhs_stride_);
@@ -287,7 +286,7 @@ class RowRunner {
                   .vector_bytes = vector_bytes_};
     lhs_geometry_ = DescribeLhs(row_.lhs_layout, lhs_shape_);
     packed_lhs_ = std::make_unique<GuardedBuffer>(lhs_geometry_.total_bytes);
-    const LhsPackKernel* fast = FindLhsPackKernel(row_.lhs_layout, source, cpu_);
+    const LhsPackKernel* fast = FindLhsPackKernel(row_.lhs_layout, source, cpu_, Lookup::kRun);
     (fast ? fast->run : PackLhs)(row_.lhs_layout, lhs_shape_, source, 0, lhs_geometry_.panels, packed_lhs_->data());
     if (row_.lhs == Format::kI8d) {
       for (size_t m = 0; m < p_.m; ++m) {
@@ -345,7 +344,7 @@ class RowRunner {
     }
     const RhsGeometry g = DescribeRhs(layout_, shape_);
     packed_ = std::make_unique<GuardedBuffer>(g.total_bytes);
-    const PackKernel* fast = FindPackKernel(layout_, s, cpu_);
+    const PackKernel* fast = FindPackKernel(layout_, s, cpu_, Lookup::kRun);
     (fast ? fast->run : PackRhs)(layout_, shape_, s, 0, g.units, packed_->data());
     rhs_values_.resize(p_.taps * p_.k * p_.n);
     for (size_t t = 0; t < p_.taps; ++t) {

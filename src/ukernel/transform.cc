@@ -8,12 +8,14 @@ bool SameElements(const PackLayout& a, const PackLayout& b) {
          (a.scale == Format::kNone) == (b.scale == Format::kNone);
 }
 
-const TransformKernel* FindTransformKernel(const PackLayout& from, const PackLayout& to, const CpuFacts& cpu) {
+const TransformKernel* FindTransformKernel(const PackLayout& from, const PackLayout& to, const CpuFacts& cpu,
+                                           Lookup lookup) {
   const TransformKernel* best = nullptr;
   for (const KernelList<TransformKernel>* list : AllTransformKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const TransformKernel& row = list->rows[i];
       if (!SameElements(row.from, from) || !SameElements(row.to, to) || !IsaRunsOn(row.isa, cpu)) continue;
+      if (lookup == Lookup::kRun && !row.run) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;
     }
   }

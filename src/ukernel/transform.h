@@ -43,7 +43,8 @@ std::span<const KernelList<TransformKernel>* const> AllTransformKernels();
 // channel scales and bias, which are read where they are resident.
 bool SameElements(const PackLayout& a, const PackLayout& b);
 
-// The cheapest row from -> to that `cpu` can run (run may be null on this host); null if none.
-const TransformKernel* FindTransformKernel(const PackLayout& from, const PackLayout& to, const CpuFacts& cpu);
+// The cheapest row from -> to of `cpu`; null if none.
+const TransformKernel* FindTransformKernel(const PackLayout& from, const PackLayout& to, const CpuFacts& cpu,
+                                           Lookup lookup);
 
 }  // namespace quern::ukernel

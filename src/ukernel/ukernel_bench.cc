@@ -1,53 +1,242 @@
-// Every GEMM row that this host can run, on cached operands: GFLOP/s (GOP/s for integers), and the machine's FMA peak
-// to compare with. A new row is benchmarked without a change here: --benchmark_filter=<part of its name>.
+// Every row of every family that this host can run, on cached operands: operations, elements or bytes per second, and
+// the peaks to compare with. New rows are benchmarked without a change here: --benchmark_filter=<part of a name>.
 #include <benchmark/benchmark.h>
 
 #include "base/cpu.h"
+#include "ukernel/dwconv.h"
+#include "ukernel/peak.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
-void BenchRow(benchmark::State& state, const GemmKernel& row, size_t m, size_t n, size_t k) {
-  const CpuFacts host = HostCpu().facts();
-  RowProblem p{
-      .m = m, .n = n, .k = RoundUp(k, row.k_divisor), .lhs_row_gap = 0, .dst_row_gap = 0, .fill = Fill::kNormal};
-  RowRunner runner(row, host, p);
-  runner.Prepare();
-  if (row.enter_mode) row.enter_mode(row.mode_config);
-  for (auto _ : state) {
-    runner.ComputeInMode({});
-    benchmark::ClobberMemory();
-  }
-  if (row.leave_mode) row.leave_mode();
-  state.counters["ops"] = benchmark::Counter(2.0 * static_cast<double>(m * n * p.k) * state.iterations(),
-                                             benchmark::Counter::kIsRate, benchmark::Counter::OneK::kIs1000);
+const CpuFacts& Host() {
+  static const CpuFacts facts = HostCpu().facts();
+  return facts;
 }
 
-void Register() {
-  const CpuFacts host = HostCpu().facts();
-  for (const auto* list : AllGemmKernels()) {
+// Of scaled units: portable rows of streaming layouts run on hosts without such vectors too.
+size_t VectorBytes(VectorScale s) {
+  const size_t bytes = s == VectorScale::kSme ? Host().sme_vector_bytes : Host().sve_vector_bytes;
+  return s == VectorScale::kFixed ? 0 : bytes ? bytes : 64;
+}
+
+std::vector<float> RandomFloats(size_t count) {
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(count);
+  for (float& v : x) v = normal(rng);
+  return x;
+}
+
+// Runs f() and reports `count` things of that name per second.
+template <class F>
+void Measure(benchmark::State& state, const char* things, double count, F f) {
+  for (auto _ : state) {
+    f();
+    benchmark::ClobberMemory();
+  }
+  state.counters[things] = benchmark::Counter(count * static_cast<double>(state.iterations()),
+                                              benchmark::Counter::kIsRate, benchmark::Counter::OneK::kIs1000);
+}
+
+template <class F>
+void Add(const std::string& name, F f) {
+  benchmark::RegisterBenchmark(name.c_str(), f);
+}
+
+// f(row, stem of its file) for the rows of a family whose code the host runs.
+template <class Kernel, class F>
+void EachRow(std::span<const KernelList<Kernel>* const> lists, F f) {
+  for (const KernelList<Kernel>* list : lists) {
     for (size_t i = 0; i < list->count; ++i) {
-      const GemmKernel& row = list->rows[i];
-      if (!RowRunner::WhyNot(row, host).empty()) continue;
-      const size_t mr = TileM(row, host), nr = TileN(row, host);
-      const struct {
-        const char* what;
-        size_t m, n, k;
-      } shapes[] = {{"tile_k256", mr, nr, 256},
-                    {"row_k1024", 1, nr, 1024},
-                    {"block", 96, 2 * nr, 384},
-                    {"square", 512, 512, 512}};
-      for (const auto& s : shapes) {
-        const std::string name = std::string(Name(row).text) + "/" + s.what;
-        benchmark::RegisterBenchmark(name.c_str(),
-                                     [&row, s](benchmark::State& state) { BenchRow(state, row, s.m, s.n, s.k); });
-      }
+      if (IsaRunsOn(list->rows[i].isa, Host())) f(list->rows[i], std::string(list->stem));
     }
   }
 }
 
-[[maybe_unused]] const bool kRegistered = (Register(), true);
+void BenchGemm(benchmark::State& state, const GemmKernel& row, const RowProblem& problem) {
+  RowRunner runner(row, Host(), problem);
+  runner.Prepare();
+  if (row.enter_mode) row.enter_mode(row.mode_config);
+  Measure(state, "ops", 2.0 * static_cast<double>(problem.m * problem.n * problem.k),
+          [&] { runner.ComputeInMode({}); });
+  if (row.leave_mode) row.leave_mode();
+}
+
+void AddGemm() {
+  EachRow(AllGemmKernels(), [](const GemmKernel& row, const std::string&) {
+    if (!row.run) return;
+    const size_t mr = TileM(row, Host()), nr = TileN(row, Host());
+    const struct {
+      const char* what;
+      size_t m, n, k;
+    } shapes[] = {
+        {"tile_k256", mr, nr, 256}, {"row_k1024", 1, nr, 1024}, {"block", 96, 2 * nr, 384}, {"square", 512, 512, 512}};
+    for (size_t layout = 0; layout < kMaxLayouts && row.layouts[layout].element != Format::kNone; ++layout) {
+      for (const auto& s : shapes) {
+        const RowProblem p{.m = s.m,
+                           .n = s.n,
+                           .k = RoundUp(s.k, row.k_divisor),
+                           .layout = layout,
+                           .lhs_row_gap = 0,
+                           .dst_row_gap = 0,
+                           .fill = Fill::kNormal};
+        const std::string which = layout ? "/layout" + std::to_string(layout) : "";
+        Add(Name(row).text + which + "/" + s.what, [&row, p](benchmark::State& state) { BenchGemm(state, row, p); });
+      }
+    }
+  });
+}
+
+constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32;
+
+void BenchPack(benchmark::State& state, const PackKernel& row) {
+  const RhsShape shape{.k = kPackK, .n = kPackN, .vector_bytes = VectorBytes(row.layout.n_scale)};
+  const RhsGeometry g = DescribeRhs(row.layout, shape);
+  const std::vector<float> x = RandomFloats(kPackK * kPackN);  // rows of formats up to 4 bytes
+  const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(row.source));
+  RhsSource s{.format = row.source, .data = x.data()};
+  s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(kPackN);
+  s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(kPackK) : element;
+  GuardedBuffer packed(g.total_bytes);
+  Measure(state, "elements", static_cast<double>(kPackK * kPackN),
+          [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
+}
+
+void BenchTransform(benchmark::State& state, const TransformKernel& row) {
+  const bool blocks = row.from.scale != Format::kNone;
+  const std::vector<float> x = RandomFloats(kPackK * kPackN), scales(kPackN * kPackK / kPackBlock, 0.01f);
+  RhsSource s{.format = Format::kF32, .data = x.data(), .k_stride = kPackN * 4, .n_stride = 4};
+  if (blocks) {  // any bits are 4-bit numbers
+    s = {.format = row.from.element, .data = x.data()};
+    s.block_stride = static_cast<ptrdiff_t>(kPackBlock * FormatBits(s.format) / 8);
+    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(kPackK / kPackBlock);
+    s.scales = scales.data();
+    s.scale_block_stride = 4;
+    s.scale_n_stride = static_cast<ptrdiff_t>(kPackK / kPackBlock * 4);
+  }
+  const RhsShape shape{.k = kPackK, .n = kPackN, .block = blocks ? kPackBlock : size_t{0}};
+  const RhsGeometry from = DescribeRhs(row.from, shape), to = DescribeRhs(row.to, shape);
+  GuardedBuffer packed(from.total_bytes), panel(to.total_bytes);
+  PackRhs(row.from, shape, s, 0, from.units, packed.data());
+  TransformArgs a;
+  a.src = packed.data();
+  a.src_unit_stride = from.unit_stride;
+  a.src_scales = packed.data() + from.scales_offset;
+  a.src_offsets = packed.data() + from.offsets_offset;
+  a.src_scale = row.from.scale;
+  a.src_offset = row.from.offset;
+  a.dst = panel.data();
+  a.dst_unit_stride = to.unit_stride;
+  a.dst_scales_offset = to.scales_offset;
+  a.k = kPackK;
+  a.units = from.units;
+  a.n_unit = from.n_unit;
+  a.block = shape.block;
+  Measure(state, "elements", static_cast<double>(kPackK * kPackN), [&] { row.run(a); });
+}
+
+void BenchQuantize(benchmark::State& state, const LhsPackKernel& row) {
+  const LhsShape shape{.m = 64, .k = 1024, .vector_bytes = VectorBytes(row.layout.m_scale)};
+  const LhsGeometry g = DescribeLhs(row.layout, shape);
+  const std::vector<float> x = RandomFloats(shape.m * shape.k);
+  const LhsSource s{
+      .format = row.source, .data = x.data(), .row_stride = static_cast<ptrdiff_t>(shape.k * FormatBytes(row.source))};
+  GuardedBuffer packed(g.total_bytes);
+  Measure(state, "elements", static_cast<double>(shape.m * shape.k),
+          [&] { row.run(row.layout, shape, s, 0, g.panels, packed.data()); });
+}
+
+void AddPreparation() {
+  EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
+    if (!row.run) return;
+    const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.contiguous_k ? "_from_nk" : "_from_kn");
+    Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row); });
+  });
+  EachRow(AllTransformKernels(), [](const TransformKernel& row, const std::string& stem) {
+    if (row.run) Add(stem, [&row](benchmark::State& state) { BenchTransform(state, row); });
+  });
+  EachRow(AllLhsPackKernels(), [](const LhsPackKernel& row, const std::string& stem) {
+    if (row.run && (row.forms & kLhsRows)) Add(stem, [&row](benchmark::State& state) { BenchQuantize(state, row); });
+  });
+}
+
+// A line of 3x3 convolution.
+void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
+  constexpr size_t kPixels = 56, kChannels = 64, kTaps = 9, kWidth = kPixels + 2;
+  const size_t units = CeilDiv(kChannels, size_t{row.lanes});
+  const std::vector<float> x = RandomFloats(3 * kWidth * kChannels);
+  GuardedBuffer weights(units * kTaps * row.lanes * 4), dst(kPixels * kChannels * 4);
+  std::memcpy(weights.data(), x.data(), std::min(weights.bytes(), x.size() * 4));
+  ptrdiff_t offsets[kTaps];
+  uint16_t indices[kTaps];
+  for (size_t t = 0; t < kTaps; ++t) {
+    offsets[t] = static_cast<ptrdiff_t>((t / 3 * kWidth + t % 3) * kChannels * 4);
+    indices[t] = static_cast<uint16_t>(t);
+  }
+  DwConvArgs a;
+  a.pixels = kPixels;
+  a.channels = kChannels;
+  a.src = x.data();
+  a.src_pixel_stride = a.dst_pixel_stride = kChannels * 4;
+  a.tap_offsets = offsets;
+  a.tap_indices = indices;
+  a.tap_count = a.weight_taps = kTaps;
+  a.weights = reinterpret_cast<const float*>(weights.data());
+  a.dst = dst.data();
+  Measure(state, "ops", 2.0 * kPixels * kChannels * kTaps, [&] { row.run(a); });
+}
+
+void AddVectorRow(const VectorKernel& row, const std::string& stem) {
+  constexpr size_t kCount = 4096;
+  static const std::vector<float> x = RandomFloats(kCount), z = RandomFloats(kCount);
+  static std::vector<float> y(kCount);
+  const auto add = [&](const char* what, auto f) {
+    Add(stem + "/" + what, [f](benchmark::State& state) { Measure(state, "elements", kCount, f); });
+  };
+  for (const auto& [name, kind] : {std::pair("relu", UnaryKind::kRelu),
+                                   {"exp", UnaryKind::kExp},
+                                   {"tanh", UnaryKind::kTanh},
+                                   {"gelu", UnaryKind::kGelu}}) {
+    add(name, [&row, kind = kind] { row.unary({.kind = kind, .n = kCount, .x = x.data(), .y = y.data()}); });
+  }
+  add("add", [&row] { row.binary({.n = kCount, .x = x.data(), .z = z.data(), .y = y.data()}); });
+  add("sum", [&row] { benchmark::DoNotOptimize(row.fold({.n = kCount, .x = x.data()})); });
+  add("sum_rows",
+      [&row] { row.fold_rows({.rows = 8, .n = kCount / 8, .x = x.data(), .row_stride = kCount / 8, .y = y.data()}); });
+  add("softmax", [&row] { row.softmax({.count = kCount, .x = x.data(), .y = y.data()}); });
+  add("normalize", [&row] { row.normalize({.n = kCount, .x = x.data(), .y = y.data(), .gamma = z.data()}); });
+  add("blend", [&row] {
+    static constexpr ptrdiff_t kOffsets[] = {0, 1};
+    static constexpr float kWeights[] = {0.25f, 0.75f};
+    row.blend({.taps = 2, .n = kCount - 1, .x = x.data(), .offsets = kOffsets, .weights = kWeights, .y = y.data()});
+  });
+}
+
+void BenchPeak(benchmark::State& state, const PeakKernel& row) {
+  GuardedBuffer data(kPeakDataBytes);
+  std::mt19937 rng(1);
+  for (size_t i = 0; i < kPeakDataBytes; ++i) data.data()[i] = static_cast<char>(rng());
+  constexpr size_t kSteps = 10000;
+  Measure(state, "ops", row.operations * kSteps, [&] { benchmark::DoNotOptimize(row.run(kSteps, data.data())); });
+}
+
+[[maybe_unused]] const bool kRegistered = [] {
+  EachRow(AllPeakKernels(), [](const PeakKernel& row, const std::string& stem) {
+    if (row.run) Add(stem, [&row](benchmark::State& state) { BenchPeak(state, row); });
+  });
+  AddGemm();
+  AddPreparation();
+  EachRow(AllDwConvKernels(), [](const DwConvKernel& row, const std::string&) {
+    if (row.run) Add(Name(row).text, [&row](benchmark::State& state) { BenchDwConv(state, row); });
+  });
+  EachRow(AllVectorKernels(), [](const VectorKernel& row, const std::string& stem) {
+    if (row.unary) AddVectorRow(row, stem);
+  });
+  return true;
+}();
 
 }  // namespace
 }  // namespace quern::ukernel

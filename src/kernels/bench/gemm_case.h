@@ -1,4 +1,4 @@
-// One float32 product on one thread, ready to be timed: what the benchmarks share.
+// One float32 product on one thread, ready to be timed.
 #pragma once
 
 #include <random>

@@ -16,15 +16,16 @@ double Median(std::vector<double> v) {
 }
 
 constexpr char kUsage[] =
-    "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [MxNxK...]\n"
+    "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [--min-share F] [MxNxK...]\n"
     "Float32 products on one thread; GFLOP/s and share of the FMA peak measured in the same run, medians over rounds.\n"
+    "Exits with 1 when a shape's share is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared. QUERN_CPU sets the CPU where --cpu does not.\n";
 
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;
   int rounds = 9;
-  double seconds = 0.25;
+  double seconds = 0.25, min_share = 0;
   std::vector<const char*> shapes;
   for (int i = 1; i < argc; ++i) {
     const auto value = [&](const char* name) {
@@ -38,6 +39,8 @@ int Main(int argc, char** argv) {
       rounds = std::max(1, std::atoi(n));
     } else if (const char* s = value("--seconds")) {
       seconds = std::atof(s);
+    } else if (const char* f = value("--min-share")) {
+      min_share = std::atof(f);
     } else if (argv[i][0] == '-') {
       std::fputs(kUsage, std::strcmp(argv[i], "--help") ? stderr : stdout);
       return std::strcmp(argv[i], "--help") ? 2 : 0;
@@ -51,6 +54,7 @@ int Main(int argc, char** argv) {
   if (const Status can = CheckCanRun(*cpu); !can.ok()) return std::fprintf(stderr, "%s\n", can.message().c_str()), 2;
   std::printf("cpu %s on %s, peak loop fma %s, one thread\n", cpu->name.c_str(), HostCpu().model.c_str(),
               FmaSliceName(cpu->facts()));
+  bool reached = true;
   for (const char* shape : shapes) {
     size_t m = 0, n = 0, k = 0;
     if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
@@ -72,8 +76,12 @@ int Main(int argc, char** argv) {
     std::printf("%-16s %7.1f GFLOP/s of %7.1f  %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n", shape,
                 Median(speed), Median(peak), 100 * Median(share), c.row_name().c_str(), p.k_block, p.n_block,
                 p.m_block);
+    if (Median(share) < min_share) {
+      std::printf("%s is below the share of %.1f %%\n", shape, 100 * min_share);
+      reached = false;
+    }
   }
-  return 0;
+  return reached ? 0 : 1;
 }
 
 }  // namespace

@@ -31,6 +31,26 @@ namespace {
     EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp) |
     EpilogueBit(EpilogueKind::kHardSwish);
 
+// Products of float32 accumulators also reduce their rows. Not those of int32: a requantization, which stores,
+// may stand before the reductions.
+[[maybe_unused]] constexpr uint32_t kFusedProductF32 =
+    kFusedF32 | EpilogueBit(EpilogueKind::kRowMinMax) | EpilogueBit(EpilogueKind::kRowSumSquares);
+
+// A reduction over x[0..n) of output row m. Out of line: it is rare, and tiles are unrolled.
+[[maybe_unused]] __attribute__((noinline)) void ReduceRow(const EpilogueOp& op, const float* x, size_t n, size_t m) {
+  if (op.kind == EpilogueKind::kRowMinMax) {
+    float* range = static_cast<float*>(op.out) + 2 * m;
+    for (size_t i = 0; i < n; ++i) {
+      range[0] = x[i] < range[0] ? x[i] : range[0];
+      range[1] = x[i] > range[1] ? x[i] : range[1];
+    }
+    return;
+  }
+  float total = 0;
+  for (size_t i = 0; i < n; ++i) total += x[i] * x[i];
+  static_cast<float*>(op.out)[m] += total;
+}
+
 // A tile of MR rows by NU units held in vectors, and what is done to it after the product.
 template <class V, int MR, int NU>
 struct TileEpilogue {
@@ -150,6 +170,14 @@ struct TileEpilogue {
           });
           break;
         }
+        case EpilogueKind::kRowMinMax:
+        case EpilogueKind::kRowSumSquares:
+          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+            float x[kVectors * V::kLanes];
+            QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(x + v * V::kLanes, acc[r][v]);
+            ReduceRow(*op, x, a.n, a.m0 + static_cast<size_t>(r));
+          }
+          break;
         default:
           break;
       }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -46,8 +47,8 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     for (size_t i = 0; i < LayoutCount(row()); ++i) {
       const PackLayout& l = row().layouts[i];
       if (SameElements(l, row().consumed)) continue;
-      const TransformKernel* t = FindTransformKernel(l, row().consumed, Host());
-      ASSERT_TRUE(t && t->run) << Name(row()).text << ": no block transform for its layout " << i;
+      const TransformKernel* t = FindTransformKernel(l, row().consumed, Host(), Lookup::kRun);
+      ASSERT_NE(t, nullptr) << Name(row()).text << ": no block transform for its layout " << i;
     }
   }
 
@@ -358,7 +359,7 @@ TEST_P(AllRows, FusedEpilogue) {
       for (unsigned i = 0; i < static_cast<unsigned>(EpilogueKind::kCount); ++i) {
         const EpilogueKind kind = static_cast<EpilogueKind>(i);
         if (!(row().fused & EpilogueBit(kind))) continue;
-        if (kind == EpilogueKind::kRowMinMax || kind == EpilogueKind::kRowSumSquares) continue;  // below
+        if (IsReduction(kind)) continue;  // below
         const EpilogueOp op = make(kind, integer && IsIntegerOp(kind));
         const std::string what = "op kind " + std::to_string(i);
         CheckOps(row(), {op}, m, n, what.c_str());
@@ -388,7 +389,7 @@ TEST_P(AllRows, FusedReductions) {
   const bool squares = row().fused & EpilogueBit(EpilogueKind::kRowSumSquares);
   if (!min_max && !squares) return;
   const size_t m = m_tile() + 1, n = n_tile() + 3;
-  RowRunner runner(row(), Host(), {.m = m, .n = n, .k = row().k_divisor, .fill = Fill::kNormal});
+  RowRunner runner(row(), Host(), {.m = m, .n = n, .k = RoundUp(9, row().k_divisor), .fill = Fill::kNormal});
   runner.Prepare();
   std::vector<float> range(2 * m, 0.0f), sums(m, 0.0f);
   std::vector<EpilogueOp> ops;
@@ -436,13 +437,28 @@ TEST(GemmTable, NamesAreUniqueAndBeginWithTheirFiles) {
     for (size_t i = 0; i < list->count; ++i) {
       const std::string name = Name(list->rows[i]).text;
       EXPECT_TRUE(names.insert(name).second) << name << " twice";
+      // gemm_<lhs>_<rhs>_<dst>_: what a file's name has before its ISA tells files of the same types apart.
+      const GemmKernel& row = list->rows[i];
       const std::string stem = list->stem;
-      const std::string types = stem.substr(0, stem.rfind('_'));
-      EXPECT_EQ(name.compare(0, types.size() + 1, types + "_"), 0) << name << " in " << stem;
+      const std::string types =
+          std::string("gemm_") + FormatName(row.lhs) + "_" + FormatName(row.rhs) + "_" + FormatName(row.dst) + "_";
+      EXPECT_THAT(stem, testing::StartsWith(types));
+      EXPECT_THAT(name, testing::StartsWith(types));
       const std::string isa = stem.substr(stem.rfind('_'));
       EXPECT_THAT(name, testing::EndsWith(isa));
     }
   }
+}
+
+// Emulators ignore options that they do not know: a run that means to test a streaming vector length says which, in
+// bits.
+TEST(Sme, StreamingVectorsAreAsLongAsExpected) {
+  const char* bits = std::getenv("QUERN_EXPECT_SVL");
+  if (!bits) GTEST_SKIP() << "QUERN_EXPECT_SVL is not set";
+  EXPECT_EQ(std::to_string(Host().sme_vector_bytes * 8), bits);
+  size_t rows = 0;
+  for (const GemmKernel* row : Rows(true)) rows += row->nr_scale == VectorScale::kSme;
+  EXPECT_GT(rows, 0u) << "no row of streaming vectors runs";
 }
 
 TEST(GemmTable, HasBodiesForThisArchitecture) {

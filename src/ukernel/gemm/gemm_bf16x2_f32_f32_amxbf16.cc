@@ -167,7 +167,7 @@ static constexpr GemmKernel kRows[] = {
      .lhs_layout = kBf16Terms2Panels,
      .consumed = kBf16Terms2x16,
      .layouts = {kF32x16},
-     .fused = kFusedF32,
+     .fused = kFusedProductF32,
      .cost = {.engine = Engine::kMatrix, .step_row = 8, .row = 6, .tile = 60, .m_grain = 16},
      .scratch_bytes = 4096,
      .mode_config = kConfig,

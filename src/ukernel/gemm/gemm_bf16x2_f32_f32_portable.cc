@@ -89,7 +89,7 @@ static constexpr GemmKernel kRows[] = {
      .consumed = kBf16Terms2x16,
      .layouts = {kF32x16},
      .only_forced = true,
-     .fused = kFusedF32,
+     .fused = kFusedProductF32,
      .cost = {.engine = Engine::kScalar, .step_row = 600, .row = 10, .tile = 40},
      .run = Run},
 };

@@ -17,24 +17,13 @@ static constexpr GemmRun kRun6x16 = nullptr, kRun2x32 = nullptr;
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float vectors = nr / 8.0f;
-  return {.isa = kIsa,
-          .lhs = Format::kF32,
-          .rhs = Format::kF32,
-          .dst = Format::kF32,
-          .precision = Precision::kFp32,
-          .mr = mr,
-          .nr = nr,
-          .kr = 1,
-          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .consumed = kF32x16,
-          .layouts = {kF32x16},
-          .fused = kFusedF32,
-          .cost = {.engine = Engine::kVector,
-                   .step_row = vectors / 2,
-                   .step_min = vectors * 0.7f,
-                   .row = vectors * 2 + 2,
-                   .tile = 30},
-          .run = run};
+  return TileF32Row(kF32x16, mr, nr,
+                    {.engine = Engine::kVector,
+                     .step_row = vectors / 2,
+                     .step_min = vectors * 0.7f,
+                     .row = vectors * 2 + 2,
+                     .tile = 30},
+                    run);
 }
 
 static constexpr GemmKernel kRows[] = {

@@ -22,25 +22,15 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun8x32 = null
 // rows.
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float units = nr / 16.0f;
-  return {.isa = kIsa,
-          .lhs = Format::kF32,
-          .rhs = Format::kF32,
-          .dst = Format::kF32,
-          .precision = Precision::kFp32,
-          .mr = mr,
-          .nr = nr,
-          .kr = 1,
-          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .rhs_in_place = true,
-          .consumed = kF32x16,
-          .layouts = {kF32x16},
-          .fused = kFusedF32,
-          .cost = {.engine = Engine::kVector512,
-                   .step_row = units / 2 + 0.25f,
-                   .step_min = units * 1.5f,
-                   .row = units * 2 + 2,
-                   .tile = 30},
-          .run = run};
+  GemmKernel row = TileF32Row(kF32x16, mr, nr,
+                              {.engine = Engine::kVector512,
+                               .step_row = units / 2 + 0.25f,
+                               .step_min = units * 1.5f,
+                               .row = units * 2 + 2,
+                               .tile = 30},
+                              run);
+  row.rhs_in_place = true;
+  return row;
 }
 
 static constexpr GemmKernel kRows[] = {

@@ -34,24 +34,13 @@ static constexpr GemmRun kRun8x8 = nullptr, kRun6x16 = nullptr, kRunSmeUnit = nu
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float overhead, GemmRun run) {
   const float vectors = nr / 4.0f;
-  return {.isa = kIsa,
-          .lhs = Format::kF32,
-          .rhs = Format::kF32,
-          .dst = Format::kF32,
-          .precision = Precision::kFp32,
-          .mr = mr,
-          .nr = nr,
-          .kr = 1,
-          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .consumed = kF32x8,
-          .layouts = {kF32x8},
-          .fused = kFusedF32,
-          .cost = {.engine = Engine::kVector,
-                   .step_row = vectors / 2 * overhead,
-                   .step_min = vectors * 0.5f,
-                   .row = vectors * 2,
-                   .tile = 30},
-          .run = run};
+  return TileF32Row(kF32x8, mr, nr,
+                    {.engine = Engine::kVector,
+                     .step_row = vectors / 2 * overhead,
+                     .step_min = vectors * 0.5f,
+                     .row = vectors * 2,
+                     .tile = 30},
+                    run);
 }
 
 // Few rows by weights that are resident for SME, whose vector length gives the unit.

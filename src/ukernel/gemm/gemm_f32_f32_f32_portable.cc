@@ -7,24 +7,10 @@ namespace {
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float vectors = nr / 4.0f;
-  return {.isa = kIsa,
-          .lhs = Format::kF32,
-          .rhs = Format::kF32,
-          .dst = Format::kF32,
-          .precision = Precision::kFp32,
-          .mr = mr,
-          .nr = nr,
-          .kr = 1,
-          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .consumed = kF32x16,
-          .layouts = {kF32x16},
-          .fused = kFusedF32,
-          .cost = {.engine = Engine::kScalar,
-                   .step_row = vectors * 1.5f,
-                   .step_min = vectors,
-                   .row = vectors * 2,
-                   .tile = 30},
-          .run = run};
+  return TileF32Row(
+      kF32x16, mr, nr,
+      {.engine = Engine::kScalar, .step_row = vectors * 1.5f, .step_min = vectors, .row = vectors * 2, .tile = 30},
+      run);
 }
 
 // Three rows: 12 accumulators and the broadcast value fit the 16 registers of baseline x86-64.

@@ -212,7 +212,7 @@ constexpr GemmKernel TileBlocksRow(const Isa& isa, Format rhs, uint16_t mr, uint
                  .lhs_layout = kI8dRows,
                  .consumed = Blocks8x16(Format::kF32),
                  .block_divisor = 8,
-                 .fused = kFusedF32,
+                 .fused = kFusedProductF32,
                  .cost = cost,
                  .scratch_bytes = static_cast<uint32_t>(RoundUp(mr * StagedRowBytes(group_bytes) + sums, 64)),
                  .run = run};

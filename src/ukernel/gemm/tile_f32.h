@@ -163,5 +163,24 @@ void DispatchTileF32(const GemmArgs& a) {
   TileF32<V, MR, NU>::Run(a);
 }
 
+// The descriptor of a row.
+[[maybe_unused]] constexpr GemmKernel TileF32Row(const PackLayout& layout, uint16_t mr, uint16_t nr, GemmCost cost,
+                                                 GemmRun run) {
+  return {.isa = kIsa,
+          .lhs = Format::kF32,
+          .rhs = Format::kF32,
+          .dst = Format::kF32,
+          .precision = Precision::kFp32,
+          .mr = mr,
+          .nr = nr,
+          .kr = 1,
+          .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+          .consumed = layout,
+          .layouts = {layout},
+          .fused = kFusedProductF32,
+          .cost = cost,
+          .run = run};
+}
+
 }  // namespace
 }  // namespace quern::ukernel

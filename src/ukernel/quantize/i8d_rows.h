@@ -29,8 +29,7 @@ inline void Range(const float* x, size_t count, float& lo, float& hi) {
   }
 }
 
-inline int32_t Quantize(const float* x, size_t count, float scale, int zero_point, int8_t* q) {
-  int32_t sum = 0;
+inline void Quantize(const float* x, size_t count, float scale, int zero_point, int8_t* q) {
   for (size_t i = 0; i < count; ++i) {
     float y = x[i] * scale;
     y = y > -512.0f ? (y < 512.0f ? y : 512.0f) : -512.0f;  // far outside of int8; NaN becomes the lowest value
@@ -39,9 +38,7 @@ inline int32_t Quantize(const float* x, size_t count, float scale, int zero_poin
     const int rounded = whole + (rest >= 0.5f) - (rest <= -0.5f) + zero_point;  // half away from zero
     const int clamped = rounded < -128 ? -128 : rounded > 127 ? 127 : rounded;
     q[i] = static_cast<int8_t>(clamped);
-    sum += clamped;
   }
-  return sum;
 }
 
 inline void Put(char* base, size_t offset, size_t row, float x) {
@@ -59,11 +56,10 @@ inline void Put(char* base, size_t offset, size_t row, float x) {
       Range(reinterpret_cast<const float*>(SourceRow(s, segment, row)), shape.k, lo, hi);
     }
     const DynamicRow p = DynamicRowParams(lo, hi);
-    int32_t sum = 0;
     size_t at = 0;
     for (size_t segment = 0; segment < shape.segments; ++segment) {
-      sum += Quantize(reinterpret_cast<const float*>(SourceRow(s, segment, row)), shape.k, p.scale,
-                      static_cast<int>(p.zero_point), reinterpret_cast<int8_t*>(out + at));
+      Quantize(reinterpret_cast<const float*>(SourceRow(s, segment, row)), shape.k, p.scale,
+               static_cast<int>(p.zero_point), reinterpret_cast<int8_t*>(out + at));
       const size_t next = segment + 1 < shape.segments ? at + g.segment_k : g.panel_stride;
       for (size_t i = at + shape.k; i < next; ++i) out[i] = 0;
       at = next;
@@ -71,9 +67,18 @@ inline void Put(char* base, size_t offset, size_t row, float x) {
     Put(base, g.scales_offset, row, p.scale);
     Put(base, g.zero_points_offset, row, p.zero_point);
     Put(base, g.negated_zero_points_offset, row, -p.zero_point);
-    if (layout.row_sums) __builtin_memcpy(base + g.sums_offset + row * 4, &sum, 4);
   }
   return kPackFine;
+}
+
+// The row of a file, compiled with its ISA's flags.
+[[maybe_unused]] constexpr LhsPackKernel I8dRow(float cycles_per_element) {
+  return {.isa = kIsa,
+          .layout = kI8dRows,
+          .source = Format::kF32,
+          .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+          .cycles_per_element = cycles_per_element,
+          .run = QUERN_ISA_HERE ? PackI8dRows : nullptr};
 }
 
 }  // namespace

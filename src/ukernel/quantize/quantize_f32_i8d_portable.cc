@@ -4,20 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-#if QUERN_ISA_HERE
-static constexpr auto kRun = PackI8dRows;
-#else
-static constexpr decltype(LhsPackKernel::run) kRun = nullptr;
-#endif
-
-static constexpr LhsPackKernel kRows[] = {
-    {.isa = kIsa,
-     .layout = kI8dRows,
-     .source = Format::kF32,
-     .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-     .cycles_per_element = 3.0f,
-     .run = kRun},
-};
+static constexpr LhsPackKernel kRows[] = {I8dRow(3.0f)};
 
 }  // namespace
 

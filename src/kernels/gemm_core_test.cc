@@ -1,0 +1,378 @@
+// The loops of products, with blocking made small: block transforms once per panel and K block, blocks of prepared
+// rows, modes, reductions over rows. The oracle of the numbers is in matmul_test.
+#include "kernels/gemm_core.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/cpu.h"
+#include "kernels/packed_rhs.h"
+#include "kernels/row_table.h"
+#include "parallel/hostile_executor.h"
+#include "parallel/thread_pool.h"
+#include "ukernel/convert.h"
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::CeilDiv;
+using ukernel::EpilogueKind;
+using ukernel::GuardedBuffer;
+
+// A CPU like this host but for caches so small that little products have several blocks of K and N.
+CpuFacts SmallCaches() {
+  CpuFacts cpu = HostCpu().facts();
+  cpu.l1d_bytes = 1 << 10;
+  cpu.l2_bytes = 32 << 10;
+  return cpu;
+}
+
+// A product by any row, from random operands of its formats.
+class Product {
+ public:
+  Product(const GemmKernel& row, size_t layout, size_t m, size_t n, size_t k, const CpuFacts& cpu = SmallCaches())
+      : row_(row), cpu_(cpu), m_(m) {
+    choice_.layout = row.layouts[layout];
+    choice_.vector_bytes = ukernel::RowVectorBytes(row, cpu);
+    const PackLayout& l = choice_.layout;
+    const bool blocks = l.scale != Format::kNone;
+    problem_ = {.lhs = row.lhs == Format::kI8d ? Format::kI8d : ukernel::LhsSourceFormat(row),
+                .rhs = blocks && row.rhs == Format::kI8 ? Format::kQ8_0 : row.rhs,
+                .n = n,
+                .k = k,
+                .block = blocks ? size_t{32} : size_t{0},
+                .scale = l.scale,
+                .zero_point = l.offset == Format::kNone ? Format::kNone : Format::kU8,
+                .channel_scales = l.channel_scales,
+                .precision = row.precision};
+    std::mt19937 rng(3);
+    lhs_.resize(m * k * lhs_element());
+    Fill(rng, ukernel::LhsSourceFormat(row), lhs_.data(), m * k);
+    MakeRhs(rng, n, k, blocks);
+  }
+
+  float& LhsAt(size_t m, size_t k) { return reinterpret_cast<float*>(lhs_.data())[m * problem_.k + k]; }
+
+  GemmPlan Plan(const std::vector<EpilogueOp>& ops, int concurrency, size_t prepared_bytes = kPreparedBytes) const {
+    const GemmKernel* fallback = nullptr;
+    if (ComputesOnTerms(row_)) {
+      SelectOptions all;
+      all.cpu = cpu_;
+      all.rows = TestRows();
+      fallback = SelectSplitFallback(EligibleRows(problem_, all, choice_), problem_, cpu_, choice_.layout, m_);
+    }
+    return PlanGemm(problem_, cpu_, choice_, row_, fallback,
+                    {.m = m_, .ops = ops.data(), .op_count = ops.size(), .prepared_bytes = prepared_bytes},
+                    concurrency);
+  }
+
+  // The result's bytes, [m][n] of 4 bytes.
+  std::vector<char> Run(const GemmPlan& plan, const std::vector<EpilogueOp>& ops, Executor* executor,
+                        DriverCounters* counters = nullptr) const {
+    std::vector<char> dst(m_ * problem_.n * 4);
+    GuardedBuffer workspace(plan.workspace_bytes);
+    std::memset(workspace.data(), 0x55, plan.workspace_bytes);
+    const GemmOperands operands{.lhs = lhs_.data(),
+                                .lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * lhs_element()),
+                                .rhs = packed_.data(),
+                                .dst = dst.data(),
+                                .dst_row_stride = problem_.n * 4,
+                                .ops = ops.data(),
+                                .op_count = ops.size()};
+    const Status status = RunGemm(plan, operands,
+                                  {.executor = executor,
+                                   .workspace = workspace.data(),
+                                   .workspace_bytes = plan.workspace_bytes,
+                                   .counters = counters});
+    EXPECT_TRUE(status.ok()) << status.message();
+    return dst;
+  }
+
+ private:
+  size_t lhs_element() const { return FormatBytes(ukernel::LhsSourceFormat(row_)); }
+
+  static void Fill(std::mt19937& rng, Format f, char* to, size_t count) {
+    std::normal_distribution<float> normal;
+    for (size_t i = 0; i < count; ++i) {
+      if (IsInt8(f)) {
+        to[i] = static_cast<char>(rng());
+      } else {
+        ukernel::StoreFloat(f, to + i * FormatBytes(f), normal(rng));
+      }
+    }
+  }
+
+  void MakeRhs(std::mt19937& rng, size_t n, size_t k, bool blocks) {
+    ukernel::RhsSource s;
+    std::vector<char> data, scales, zeros;
+    std::vector<float> channels(n, 0.01f);
+    if (problem_.rhs == Format::kQ8_0) {
+      const size_t count = CeilDiv(k, ukernel::kGgufBlock), bytes = 2 + ukernel::kGgufBlock;
+      data.resize(n * count * bytes);
+      for (char& c : data) c = static_cast<char>(rng());
+      for (size_t i = 0; i < n * count; ++i) ukernel::StoreFloat(Format::kF16, data.data() + i * bytes, 0.01f);
+      s.format = problem_.rhs;
+      s.data = data.data();
+      s.block_stride = static_cast<ptrdiff_t>(bytes);
+      s.n_stride = static_cast<ptrdiff_t>(count * bytes);
+    } else if (blocks) {
+      const size_t count = CeilDiv(k, problem_.block), bytes = problem_.block * FormatBits(row_.rhs) / 8;
+      data.resize(n * count * bytes);
+      for (char& c : data) c = static_cast<char>(rng());
+      scales.resize(n * count * FormatBytes(problem_.scale));
+      for (size_t i = 0; i < n * count; ++i) {
+        ukernel::StoreFloat(problem_.scale, scales.data() + i * FormatBytes(problem_.scale),
+                            0.01f + 0.001f * static_cast<float>(rng() % 40));
+      }
+      zeros.resize(n * CeilDiv(count, 2), 0x37);
+      s.format = row_.rhs;
+      s.data = data.data();
+      s.block_stride = static_cast<ptrdiff_t>(bytes);
+      s.n_stride = static_cast<ptrdiff_t>(count * bytes);
+      s.scales = scales.data();
+      s.scale_format = problem_.scale;
+      s.scale_block_stride = static_cast<ptrdiff_t>(FormatBytes(problem_.scale));
+      s.scale_n_stride = static_cast<ptrdiff_t>(count) * s.scale_block_stride;
+      if (problem_.zero_point != Format::kNone) {
+        s.zero_points = zeros.data();
+        s.zero_point_format = row_.rhs;
+        s.zero_point_n_stride = static_cast<ptrdiff_t>(CeilDiv(count, 2));
+      }
+    } else {
+      const size_t element = FormatBytes(row_.rhs);
+      data.resize(n * k * element);
+      Fill(rng, row_.rhs, data.data(), n * k);
+      s.format = row_.rhs;
+      s.data = data.data();
+      s.n_stride = static_cast<ptrdiff_t>(element);
+      s.k_stride = static_cast<ptrdiff_t>(n * element);
+      s.channel_scales = channels.data();
+    }
+    InlineExecutor executor;
+    Result<PackedRhs> packed = PackedRhs::Pack(problem_, choice_, s, executor, cpu_);
+    EXPECT_TRUE(packed.ok()) << ukernel::Name(row_).text;
+    if (packed.ok()) packed_ = std::move(*packed);
+  }
+
+  const GemmKernel& row_;
+  const CpuFacts cpu_;
+  const size_t m_;
+  LayoutChoice choice_;
+  GemmProblem problem_;
+  std::vector<char> lhs_;
+  PackedRhs packed_;
+};
+
+bool Any(const GemmKernel&) { return true; }
+
+class GemmRows : public testing::TestWithParam<const GemmKernel*> {};
+
+// Layouts of the row that need a block transform.
+std::vector<size_t> TransformedLayouts(const GemmKernel& row) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < ukernel::kMaxLayouts && row.layouts[i].element != Format::kNone; ++i) {
+    if (!ukernel::SameElements(row.layouts[i], row.consumed)) found.push_back(i);
+  }
+  return found;
+}
+
+TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
+  const GemmKernel& row = *GetParam();
+  const std::vector<size_t> layouts = TransformedLayouts(row);
+  if (layouts.empty()) GTEST_SKIP() << "needs no block transform";
+  const size_t n = 96, k = 1024, most_m = 150;
+  const size_t lhs_bytes = Product(row, layouts[0], most_m, n, k).Plan({}, 1).lhs_geometry.total_bytes;
+  // Room for all rows; for most of them and the panels of all columns; for few rows and few columns.
+  const size_t some = lhs_bytes * 9 / 10, few = lhs_bytes / 4;
+  for (size_t layout : layouts) {
+    for (size_t m : {size_t{1}, size_t{40}, most_m}) {
+      Product product(row, layout, m, n, k);
+      std::vector<char> want;
+      for (size_t prepared : {kPreparedBytes, some, few}) {
+        for (int threads : {1, 2}) {
+          ThreadPool pool({.threads = threads});
+          DriverCounters counters;
+          const GemmPlan plan = product.Plan({}, threads, prepared);
+          const std::vector<char> got = product.Run(plan, {}, &pool, &counters);
+          ASSERT_GT(plan.k_block_count, 1u);
+          EXPECT_EQ(counters.transforms, CeilDiv(n, plan.main.tile_n) * plan.k_block_count)
+              << ukernel::Name(row).text << " layout " << layout << " m=" << m << " prepared " << prepared;
+          if (want.empty()) want = got;
+          EXPECT_EQ(got, want) << ukernel::Name(row).text << " layout " << layout << " m=" << m;
+          if (m == most_m) {
+            EXPECT_EQ(plan.lhs_block < m, prepared != kPreparedBytes);
+            EXPECT_EQ(plan.n_group < n, prepared == few);
+          }
+        }
+      }
+    }
+  }
+}
+
+// What the transform found unsafe is remembered with the panels that are kept.
+TEST_P(GemmRows, UnsafeSplitsSurviveBlocksOfRows) {
+  const GemmKernel& row = *GetParam();
+  if (!ComputesOnTerms(row)) GTEST_SKIP() << "does not compute on bf16 terms";
+  const size_t m = 100, n = 96, k = 512;
+  Product product(row, 0, m, n, k);
+  product.LhsAt(m - 1, 7) = std::numeric_limits<float>::infinity();
+  ThreadPool pool({.threads = 2});
+  DriverCounters all, some;
+  const std::vector<char> want = product.Run(product.Plan({}, 2), {}, &pool, &all);
+  const GemmPlan plan = product.Plan({}, 2, 100 << 10);
+  ASSERT_LT(plan.lhs_block, m);
+  EXPECT_EQ(product.Run(plan, {}, &pool, &some), want);
+  EXPECT_GT(all.split_fallbacks, 0u);
+  EXPECT_EQ(some.split_fallbacks, all.split_fallbacks);
+}
+
+// Ranges and sums of squares of rows come out with the product, fused or not, for the next layer's quantization or
+// norm.
+TEST_P(GemmRows, ReducesRows) {
+  const GemmKernel& row = *GetParam();
+  const size_t n = 200, k = FormatBits(row.consumed.element) <= 8 ? 1280 : 320;
+  for (size_t m : {size_t{1}, size_t{70}}) {
+    Product product(row, 0, m, n, k);
+    std::vector<float> range, sums;
+    std::vector<char> first;
+    std::vector<float> first_sums;
+    for (int threads : {1, 3}) {
+      for (bool hostile : {false, true}) {
+        range.assign(2 * m, 0.0f);
+        sums.assign(m, 0.0f);
+        std::vector<EpilogueOp> ops = {{.kind = EpilogueKind::kMulScalar, .a = 0.125f},
+                                       {.kind = EpilogueKind::kRowMinMax, .out = range.data()},
+                                       {.kind = EpilogueKind::kRowSumSquares, .out = sums.data()}};
+        const GemmPlan plan = product.Plan(ops, threads);
+        if (m > 1 && !row.whole_panel) {
+          ASSERT_GT(plan.k_block_count, 1u);
+          ASSERT_LT(plan.n_block, n);
+        }
+        ThreadPool pool({.threads = threads});
+        HostileExecutor random(9, threads);
+        const std::vector<char> dst =
+            product.Run(plan, ops, hostile ? static_cast<Executor*>(&random) : static_cast<Executor*>(&pool));
+        for (size_t r = 0; r < m; ++r) {
+          float lo = 0, hi = 0;
+          double sum = 0;
+          for (size_t c = 0; c < n; ++c) {
+            const float x = ukernel::LoadAs<float>(dst.data() + (r * n + c) * 4);
+            lo = std::min(lo, x);
+            hi = std::max(hi, x);
+            sum += static_cast<double>(x) * static_cast<double>(x);
+          }
+          ASSERT_LT(lo, 0);
+          ASSERT_GT(hi, 0);
+          ASSERT_EQ(range[2 * r], lo) << ukernel::Name(row).text << " row " << r;
+          ASSERT_EQ(range[2 * r + 1], hi) << ukernel::Name(row).text << " row " << r;
+          ASSERT_NEAR(sums[r], sum, 1e-5 * sum) << ukernel::Name(row).text << " row " << r;
+        }
+        if (first.empty()) {
+          first = dst;
+          first_sums = sums;
+        }
+        EXPECT_EQ(dst, first);
+        EXPECT_EQ(sums, first_sums) << "the order of sums depends on threads";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, GemmRows, testing::ValuesIn(RunnableRows(Any)), RowTestName);
+
+// ---- modes
+
+ukernel::GemmRun g_run = nullptr;
+std::atomic<uint64_t> g_entered{0}, g_left{0}, g_outside{0}, g_nested{0};
+thread_local int t_mode = 0;
+constexpr int kConfig = 42;
+
+void Enter(const void* config) {
+  if (config != &kConfig || t_mode != 0) ++g_nested;
+  ++t_mode;
+  ++g_entered;
+}
+void Leave() {
+  --t_mode;
+  ++g_left;
+}
+void RunInMode(const ukernel::GemmArgs& a) {
+  if (t_mode != 1) ++g_outside;
+  g_run(a);
+}
+
+// A row with a mode, made from one without, counts: no worker enters it twice in a region.
+TEST(Gemm, WorkersEnterAModeOncePerRegion) {
+  const auto portable = [](const GemmKernel& r) {
+    return r.isa.any_arch && r.lhs == Format::kF32 && r.lhs_layout.element == Format::kNone;
+  };
+  GemmKernel row = *RunnableRows(portable).at(0);
+  g_run = row.run;
+  row.run = RunInMode;
+  row.mode_config = &kConfig;
+  row.enter_mode = Enter;
+  row.leave_mode = Leave;
+  Product product(row, 0, 120, 400, 400);
+  for (int threads : {1, 2, 4}) {
+    ThreadPool pool({.threads = threads});
+    HostileExecutor hostile(5, threads);
+    for (Executor* executor : {static_cast<Executor*>(&pool), static_cast<Executor*>(&hostile)}) {
+      g_entered = g_left = g_outside = g_nested = 0;
+      DriverCounters counters;
+      GemmPlan plan = product.Plan({}, threads);
+      plan.m_parts = 4;
+      plan.n_parts = 3;
+      product.Run(plan, {}, executor, &counters);
+      EXPECT_EQ(g_outside, 0u);
+      EXPECT_EQ(g_nested, 0u);
+      EXPECT_EQ(g_left, g_entered);
+      EXPECT_EQ(counters.modes_entered, g_entered);
+      EXPECT_GE(counters.modes_entered, 1u);
+      EXPECT_LE(counters.modes_entered, static_cast<uint64_t>(plan.slots));
+    }
+  }
+}
+
+TEST(Gemm, ModesAreLeftWhenCancelled) {
+  const auto portable = [](const GemmKernel& r) {
+    return r.isa.any_arch && r.lhs == Format::kF32 && r.lhs_layout.element == Format::kNone;
+  };
+  static CancelToken token;
+  token.Reset();
+  GemmKernel row = *RunnableRows(portable).at(0);
+  g_run = row.run;
+  row.run = [](const ukernel::GemmArgs& a) {
+    token.Cancel();
+    RunInMode(a);
+  };
+  row.mode_config = &kConfig;
+  row.enter_mode = Enter;
+  row.leave_mode = Leave;
+  g_entered = g_left = g_outside = 0;
+  Product product(row, 0, 120, 400, 400);
+  const GemmPlan plan = product.Plan({}, 2);
+  std::vector<float> lhs(120 * 400), dst(120 * 400);
+  std::vector<std::byte> rhs(plan.rhs_geometry.total_bytes);
+  GuardedBuffer workspace(plan.workspace_bytes);
+  ThreadPool pool({.threads = 2});
+  DriverCounters counters;
+  const GemmOperands operands{
+      .lhs = lhs.data(), .lhs_row_stride = 1600, .rhs = rhs.data(), .dst = dst.data(), .dst_row_stride = 1600};
+  const Status status = RunGemm(plan, operands,
+                                {.executor = &pool,
+                                 .cancel = &token,
+                                 .workspace = workspace.data(),
+                                 .workspace_bytes = plan.workspace_bytes,
+                                 .counters = &counters});
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(g_left, g_entered);
+  EXPECT_LE(counters.modes_entered, 2u);
+}
+
+}  // namespace
+}  // namespace quern::kernels

@@ -1,0 +1,332 @@
+// The loops of a part of a product: columns, K blocks, block transforms, rows, tiles, epilogues.
+#include "kernels/gemm_part.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::GemmArgs;
+
+constexpr size_t kLine = 64;  // bytes of a cache line
+
+}  // namespace
+
+void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size_t taps, size_t pitch,
+                  const void** out) {
+  for (size_t t = tap; t < tap + taps; ++t, out += pitch) {
+    const ptrdiff_t dy = static_cast<ptrdiff_t>(t / im.kernel_w * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
+    const ptrdiff_t dx = static_cast<ptrdiff_t>(t % im.kernel_w * im.dilation_w) - static_cast<ptrdiff_t>(im.pad_left);
+    size_t r = 0;
+    while (r < rows) {
+      const size_t oy = (row + r) / im.out_w, ox = (row + r) % im.out_w;
+      const size_t run = std::min(im.out_w - ox, rows - r);
+      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + dy;
+      const bool inside = y >= 0 && y < static_cast<ptrdiff_t>(im.in_h);
+      ptrdiff_t x = static_cast<ptrdiff_t>(ox * im.stride_w) + dx;
+      const char* line = static_cast<const char*>(im.image) + (inside ? y * im.row_stride : 0);
+      for (size_t i = 0; i < run; ++i, x += static_cast<ptrdiff_t>(im.stride_w)) {
+        const bool in = inside && x >= 0 && x < static_cast<ptrdiff_t>(im.in_w);
+        out[r + i] = in ? line + x * im.pixel_stride : im.zero_row;
+      }
+      r += run;
+    }
+  }
+}
+
+void GemmCount::AddTo(DriverCounters* c) const {
+  if (!c) return;
+  const auto add = [](std::atomic<uint64_t>& to, uint64_t x) {
+    if (x) to.fetch_add(x, std::memory_order_relaxed);
+  };
+  add(c->kernel_calls, calls);
+  add(c->transforms, transforms);
+  add(c->transform_bytes, transform_bytes);
+  add(c->modes_entered, modes);
+  add(c->split_fallbacks, fallbacks);
+}
+
+void GemmPart::Run(size_t m0, size_t m1, size_t n0, size_t n1) {
+  const GemmKernel& row = *p_.main.row;
+  if (row.enter_mode && !in_mode_) {
+    row.enter_mode(row.mode_config);
+    in_mode_ = true;
+    ++count_.modes;
+  }
+  for (size_t m = m0; m < m1; m += p_.m_super) {
+    for (size_t n = n0; n < n1; n += p_.n_block) {
+      RunColumns(m, std::min(m1, m + p_.m_super), n, std::min(n1, n + p_.n_block));
+    }
+  }
+}
+
+void GemmPart::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
+  acc_m0_ = m0;
+  acc_n0_ = n0;
+  panels_n0_ = p_.keep_panels ? b_.n0 : n0;
+  panel_flags_ =
+      reinterpret_cast<uint8_t*>(p_.keep_panels ? b_.workspace + p_.panel_flags_offset : slot_ + p_.slot_panel_flags);
+  if (p_.fallback.row && b_.transforms) std::memset(&RhsUnsafe(n0), 0, ukernel::CeilDiv(n1 - n0, p_.main.tile_n));
+  for (size_t i = 0; i < p_.k_block_count; ++i) {
+    const KBlock k = KBlockAt(p_, i);
+    first_ = i == 0;
+    last_ = i + 1 == p_.k_block_count;
+    panels_ =
+        p_.keep_panels ? b_.workspace + p_.panels_offset + i * p_.panel_geometry.total_bytes : slot_ + p_.slot_panel;
+    if (p_.transform && b_.transforms) Transform(k, n0, n1);
+    for (size_t m = m0; m < m1; m += p_.m_block) {
+      const size_t end = std::min(m1, m + p_.m_block);
+      AimPrefetch(k, m, end, std::min(m1, end + p_.m_block), n1 - n0);
+      RunRows(k, m, end, n0, n1);
+    }
+  }
+  if (p_.fallback.row) RunFallbacks(m0, m1, n0, n1);
+}
+
+void GemmPart::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) {
+  const size_t tile_m = p_.main.row->whole_panel ? m1 - m0 : p_.main.tile_m;
+  const size_t tile_n = p_.main.row->whole_panel ? n1 - n0 : p_.main.tile_n;
+  if (b_.operands.image && !p_.prepared) {
+    pointer_pitch_ = m1 - m0;
+    pointers_ = reinterpret_cast<const void**>(slot_ + p_.slot_pointers);
+    FillPointers(*b_.operands.image, b_.row0 + m0, m1 - m0, k.tap0, k.taps, pointer_pitch_, pointers_);
+  }
+  for (size_t n = n0; n < n1; n += tile_n) {
+    const size_t columns = std::min(tile_n, n1 - n);
+    if (p_.fallback.row && RhsUnsafe(n)) continue;
+    GemmArgs a;
+    a.n = columns;
+    a.k = k.k;
+    a.first_k = first_;
+    a.last_k = last_;
+    a.vector_bytes = p_.vector_bytes;
+    a.scratch = slot_ + p_.slot_scratch;
+    a.n0 = n;
+    a.ops = b_.ops;
+    a.op_count = last_ ? b_.main_fused : 0;
+    SetRhs(a, p_.main, k, n, p_.transform != nullptr);
+    for (size_t m = m0; m < m1; m += tile_m) {
+      if (p_.fallback.row && b_.lhs_flags()[m / p_.main.tile_m]) continue;
+      a.m = std::min(tile_m, m1 - m);
+      a.m0 = m;
+      SetLhs(a, k, m, m0);
+      PrefetchLhs();
+      if (!first_) PrefetchAccumulators(m + tile_m < m1 ? m + tile_m : m0, m1, m + tile_m < m1 ? n : n + tile_n, n1);
+      Call(*p_.main.row, b_.main_fused, a);
+    }
+  }
+}
+
+// The rows [m1, next) come after [m0, m1): their lines of the K block are brought to L2 meanwhile, a few per call, as
+// hardware does not follow rows that are far apart. Not where a block is one tile: so many lines per call would wait
+// for each other, and what a tile misses overlaps with its products anyway.
+void GemmPart::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns) {
+  prefetch_rows_ = 0;
+  if (p_.prepared || b_.operands.image || m1 >= next || p_.m_block == p_.main.tile_m || p_.main.row->whole_panel) {
+    return;
+  }
+  const size_t element = FormatBytes(p_.lhs_format);
+  const size_t calls = ukernel::CeilDiv(m1 - m0, p_.main.tile_m) * ukernel::CeilDiv(columns, p_.main.tile_n);
+  prefetch_line_bytes_ = k.k * element;
+  prefetch_row_ = static_cast<const char*>(b_.operands.lhs) + static_cast<ptrdiff_t>(m1) * b_.operands.lhs_row_stride +
+                  k.k0 * element;
+  prefetch_rows_ = next - m1;
+  prefetch_at_ = 0;
+  prefetch_lines_ = ukernel::CeilDiv(prefetch_rows_ * ukernel::CeilDiv(prefetch_line_bytes_, kLine), calls);
+}
+
+void GemmPart::PrefetchLhs() {
+  for (size_t i = 0; i < prefetch_lines_ && prefetch_rows_; ++i) {
+    __builtin_prefetch(prefetch_row_ + prefetch_at_, 0, 2);
+    prefetch_at_ += kLine;
+    if (prefetch_at_ < prefetch_line_bytes_) continue;
+    prefetch_at_ = 0;
+    prefetch_row_ += b_.operands.lhs_row_stride;
+    --prefetch_rows_;
+  }
+}
+
+// The accumulators of the tile that is next: the kernel begins with reading them.
+void GemmPart::PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const {
+  if (n >= n1 || !p_.acc_in_dst) return;
+  const size_t bytes = std::min(p_.main.tile_n, n1 - n) * 4;
+  const char* row = static_cast<const char*>(b_.operands.dst) + m * b_.operands.dst_row_stride + n * 4;
+  for (const size_t end = std::min(m1, m + p_.main.tile_m); m < end; ++m, row += b_.operands.dst_row_stride) {
+    for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
+  }
+}
+
+void GemmPart::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const {
+  const ukernel::RhsGeometry& g = p_.rhs_geometry;
+  a.block = p_.rhs_shape.block;
+  if (b_.operands.rhs_form == ukernel::RhsForm::kInPlace) {
+    a.rhs_form = ukernel::RhsForm::kInPlace;
+    a.rhs_k_stride = b_.operands.rhs_k_stride;
+    a.rhs = b_.operands.rhs + k.k0 * a.rhs_k_stride + n * FormatBytes(binding.row->rhs);
+    return;
+  }
+  const std::byte* first = b_.operands.rhs + g.UnitOffset(n / g.n_unit);
+  a.rhs_sums = b_.operands.rhs + g.sums_offset + n * 4;
+  a.rhs_tap_stride = RhsElementBytes(binding.row->consumed, g.n_unit, g.segment_k);
+  if (transformed) {
+    const ukernel::RhsGeometry& t = p_.panel_geometry;
+    const char* panel = panels_ + t.UnitOffset((n - panels_n0_) / t.n_unit);
+    a.rhs = panel;
+    a.rhs_unit_stride = t.unit_stride;
+    a.rhs_scales = panel + t.scales_offset;
+    a.rhs_scale = p_.panel_layout.scale;
+    a.rhs_offset = p_.panel_layout.offset;
+    return;
+  }
+  const size_t block = p_.rhs_shape.block ? k.padded0 / p_.rhs_shape.block : 0;
+  a.rhs = first + RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+  a.rhs_unit_stride = g.unit_stride;
+  a.rhs_scales = first + g.scales_offset + block * g.n_unit * FormatBytes(p_.layout.scale);
+  a.rhs_offsets = first + g.offsets_offset + block * g.n_unit * FormatBytes(p_.layout.offset);
+  a.rhs_scale = p_.layout.scale;
+  a.rhs_offset = p_.layout.offset;
+}
+
+// Rows from m on; the pointers of an image were filled from `pointers_m0` on.
+void GemmPart::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const {
+  const GemmKernel& row = *p_.main.row;
+  if (p_.prepared) {
+    const ukernel::LhsGeometry& g = p_.lhs_geometry;
+    a.lhs_form = row.lhs_forms & ukernel::kLhsPacked ? ukernel::kLhsPacked : ukernel::kLhsRows;
+    a.lhs = b_.workspace + p_.lhs_offset + m / g.m_unit * g.panel_stride +
+            LhsElementBytes(row.lhs_layout, g.m_unit, k.padded0);
+    a.lhs_row_stride = static_cast<ptrdiff_t>(g.panel_stride);
+    return;
+  }
+  if (b_.operands.image) {
+    a.lhs_form = ukernel::kLhsRowPointers;
+    a.tap_count = k.taps;
+    a.row_pointers = pointers_ + (m - pointers_m0);
+    a.row_pointer_pitch = pointer_pitch_;
+    a.row_pointer_offset = static_cast<ptrdiff_t>(k.k0 * FormatBytes(p_.lhs_format));
+    a.zero_row = b_.operands.image->zero_row;
+    return;
+  }
+  a.lhs_form = ukernel::kLhsRows;
+  a.lhs = static_cast<const char*>(b_.operands.lhs) + static_cast<ptrdiff_t>(m) * b_.operands.lhs_row_stride +
+          k.k0 * FormatBytes(p_.lhs_format);
+  a.lhs_row_stride = b_.operands.lhs_row_stride;
+}
+
+// Chooses where the tile's accumulators and results go, calls, and runs the ops that the row leaves.
+void GemmPart::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
+  ++count_.calls;
+  const size_t out_bytes = FormatBytes(p_.dst_format);
+  char* dst = static_cast<char*>(b_.operands.dst) + a.m0 * b_.operands.dst_row_stride + a.n0 * out_bytes;
+  if (!a.first_k || !a.last_k) {
+    if (p_.acc_in_dst) {
+      a.acc = dst;
+      a.acc_row_stride = b_.operands.dst_row_stride;
+    } else {
+      a.acc_row_stride = p_.n_block * 4 + ukernel::kPackAlignment;
+      a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * 4;
+    }
+  }
+  a.dst = dst;
+  a.dst_row_stride = b_.operands.dst_row_stride;
+  if (!a.last_k || fused == b_.op_count) {
+    row.run(a);
+    return;
+  }
+  ukernel::EpilogueBlock rest;
+  rest.m = a.m;
+  rest.n = a.n;
+  rest.m0 = a.m0;
+  rest.n0 = a.n0;
+  rest.dst = dst;
+  rest.dst_row_stride = b_.operands.dst_row_stride;
+  rest.src_format = EpilogueFormat(p_.acc_format, b_.ops, fused);
+  if (out_bytes != 4) {  // the intermediate result does not fit into dst
+    a.dst = slot_ + p_.slot_tile;
+    a.dst_row_stride = a.n * 4;
+  }
+  rest.src = a.dst;
+  rest.src_row_stride = a.dst_row_stride;
+  row.run(a);
+  ukernel::ApplyEpilogue(b_.ops + fused, b_.op_count - fused, rest);
+}
+
+void GemmPart::Transform(const KBlock& k, size_t n0, size_t n1) {
+  const ukernel::RhsGeometry& g = p_.rhs_geometry;
+  const ukernel::RhsGeometry& t = p_.panel_geometry;
+  const size_t block = p_.rhs_shape.block ? k.padded0 / p_.rhs_shape.block : 0;
+  for (size_t n = n0; n < n1; n += p_.main.tile_n) {
+    const size_t columns = std::min(p_.main.tile_n, n1 - n);
+    const std::byte* first = b_.operands.rhs + g.UnitOffset(n / g.n_unit);
+    ukernel::TransformArgs a;
+    a.src = first + RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+    a.src_unit_stride = g.unit_stride;
+    a.src_scales = first + g.scales_offset + block * g.n_unit * FormatBytes(p_.layout.scale);
+    a.src_offsets = first + g.offsets_offset + block * g.n_unit * FormatBytes(p_.layout.offset);
+    a.src_scale = p_.layout.scale;
+    a.src_offset = p_.layout.offset;
+    a.dst = panels_ + t.UnitOffset((n - panels_n0_) / t.n_unit);
+    a.dst_unit_stride = t.unit_stride;
+    a.dst_scales_offset = t.scales_offset;
+    a.k = k.padded;
+    a.units = ukernel::CeilDiv(columns, g.n_unit);
+    a.n_unit = g.n_unit;
+    a.block = p_.rhs_shape.block;
+    const uint32_t found = p_.transform->run(a);
+    ++count_.transforms;
+    count_.transform_bytes += a.units * t.unit_stride;
+    if ((found & ukernel::kPackSplitUnsafe) && p_.fallback.row) RhsUnsafe(n) = 1;
+  }
+}
+
+// Tiles whose split in bf16 terms is unsafe run again, whole, on float32 multiply-add.
+void GemmPart::RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1) {
+  for (size_t n = n0; n < n1; n += p_.main.tile_n) {
+    const bool rhs = RhsUnsafe(n);
+    for (size_t m = m0; m < m1; m += p_.main.tile_m) {
+      if (!rhs && !b_.lhs_flags()[m / p_.main.tile_m]) continue;
+      ++count_.fallbacks;
+      RunFallback(m, std::min(m1, m + p_.main.tile_m), n, std::min(n1, n + p_.main.tile_n));
+    }
+  }
+}
+
+void GemmPart::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
+  const RowBinding& f = p_.fallback;
+  const ImageRows* image = b_.operands.image;
+  if (image) {
+    pointer_pitch_ = m1 - m0;
+    pointers_ = reinterpret_cast<const void**>(slot_ + p_.slot_pointers);
+    FillPointers(*image, b_.row0 + m0, m1 - m0, 0, p_.segments, pointer_pitch_, pointers_);
+  }
+  const KBlock whole{.taps = p_.segments, .k = p_.k};
+  for (size_t n = n0; n < n1; n += f.tile_n) {
+    GemmArgs a;
+    a.n = std::min(f.tile_n, n1 - n);
+    a.k = p_.k;
+    a.vector_bytes = p_.vector_bytes;
+    a.scratch = slot_ + p_.slot_scratch;
+    a.n0 = n;
+    a.ops = b_.ops;
+    a.op_count = b_.fallback_fused;
+    SetRhs(a, f, whole, n, false);
+    for (size_t m = m0; m < m1; m += f.tile_m) {
+      a.m = std::min(f.tile_m, m1 - m);
+      a.m0 = m;
+      if (image) {
+        a.lhs_form = ukernel::kLhsRowPointers;
+        a.tap_count = p_.segments;
+        a.row_pointers = pointers_ + (m - m0);
+        a.row_pointer_pitch = pointer_pitch_;
+        a.zero_row = image->zero_row;
+      } else {
+        a.lhs = static_cast<const char*>(b_.operands.lhs) + static_cast<ptrdiff_t>(m) * b_.operands.lhs_row_stride;
+        a.lhs_row_stride = b_.operands.lhs_row_stride;
+      }
+      Call(*f.row, b_.fallback_fused, a);
+    }
+  }
+}
+
+}  // namespace quern::kernels

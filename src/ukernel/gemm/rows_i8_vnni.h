@@ -1,0 +1,39 @@
+// The rows of int8 products on AVX512-VNNI, the same tiles for every kind of left side. For kernel files only.
+#pragma once
+
+#include "ukernel/gemm/tile_i8.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/dot_i8_vnni.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+// kSigned: the left side is; VNNI's is not, so the sums of the columns are needed.
+template <bool kSigned, int MR, int NU>
+constexpr GemmKernel VnniRow(Format lhs) {
+  GemmRun run = nullptr;
+#if QUERN_ISA_HERE
+  run = DispatchTileI8<DotVnni<kSigned>, MR, NU>;
+#endif
+  // Two instructions a cycle, a little for staging; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
+  return TileI8Row(kIsa, lhs, MR, NU * 16, kSigned, 4,
+                   {.engine = Engine::kVector512,
+                    .step_row = NU / 2.0f + 0.05f,
+                    .step_min = NU * 1.5f,
+                    .row = NU * 3.0f + 4,
+                    .tile = 40},
+                   run);
+}
+
+struct VnniRows {
+  GemmKernel rows[3];
+};
+template <bool kSigned>
+constexpr VnniRows MakeVnniRows(Format lhs) {
+  return {{VnniRow<kSigned, 12, 2>(lhs), VnniRow<kSigned, 8, 3>(lhs), VnniRow<kSigned, 16, 1>(lhs)}};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

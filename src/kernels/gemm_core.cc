@@ -2,10 +2,8 @@
 #include "kernels/gemm_core.h"
 
 #include <algorithm>
-#include <atomic>
 
-#include "kernels/gemm_part.h"
-#include "parallel/partition.h"
+#include "kernels/gemm_block.h"
 
 namespace quern::kernels {
 namespace {
@@ -75,74 +73,19 @@ void BindDynamicOps(const GemmBlock& b, EpilogueOp* ops, size_t count) {
   if (count > 2) ops[2].data = b.operands.rhs + p.rhs_geometry.channel_scales_offset;
 }
 
-size_t PartBegin(size_t total, size_t parts, size_t index, size_t unit) {
-  return static_cast<size_t>(EvenPart(static_cast<int64_t>(total), static_cast<int64_t>(parts),
-                                      static_cast<int64_t>(index), static_cast<int64_t>(unit))
-                                 .begin);
-}
-
-Status RunRegion(const GemmPlan& p, const RunResources& r, int64_t items, Task task) {
-  if (p.slots == 1 && !r.cancel) {
-    task(0, 0, items);
-    return OkStatus();
-  }
-  if (p.slots == 1) {
-    InlineExecutor executor;
-    return executor.ParallelFor(items, 1, task, r.cancel);
-  }
-  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
-  return r.executor->ParallelFor(items, 1, task, r.cancel, p.slots);
-}
-
-Status RunBlock(const GemmBlock& b, const RunResources& r) {
+// Packs the whole block of the left side, in one region.
+Status Prepare(const GemmBlock& b, const RunResources& r) {
   const GemmPlan& p = b.p;
-  const size_t tile_m = p.main.tile_m, tile_n = p.main.tile_n;
-  if (p.prepared) {
-    const size_t tiles = ukernel::CeilDiv(b.m, tile_m);
-    const size_t parts = std::min(tiles, static_cast<size_t>(p.slots) * 4);
-    auto prepare = [&](int, int64_t begin, int64_t end) {
-      PrepareRows(b, PartBegin(b.m, parts, static_cast<size_t>(begin), tile_m),
-                  PartBegin(b.m, parts, static_cast<size_t>(end), tile_m));
-    };
-    QUERN_RETURN_IF_ERROR(RunRegion(p, r, static_cast<int64_t>(parts), prepare));
-    if (r.counters) r.counters->lhs_packed_bytes.fetch_add(p.lhs_geometry.total_bytes, std::memory_order_relaxed);
-  }
-  const auto run = [&](GemmPart& part, size_t mi, size_t m_end, size_t ni, size_t n_end) {
-    part.Run(PartBegin(b.m, p.m_parts, mi, tile_m), PartBegin(b.m, p.m_parts, m_end, tile_m),
-             b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, ni, tile_n),
-             b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, n_end, tile_n));
+  const size_t tile_m = p.main.tile_m;
+  const size_t tiles = ukernel::CeilDiv(b.m, tile_m);
+  const size_t parts = std::min(tiles, static_cast<size_t>(p.slots) * 4);
+  auto prepare = [&](int, int64_t begin, int64_t end) {
+    PrepareRows(b, PartBegin(b.m, parts, static_cast<size_t>(begin), tile_m),
+                PartBegin(b.m, parts, static_cast<size_t>(end), tile_m));
   };
-  const size_t parts = p.m_parts * p.n_parts;
-  if (p.main.row->enter_mode) {
-    // One task per slot takes parts until none is left, so that each worker enters the mode once.
-    std::atomic<size_t> next{0};
-    auto share = [&](int slot, int64_t, int64_t) {
-      GemmPart part(b, slot);
-      for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < parts;
-           i = next.fetch_add(1, std::memory_order_relaxed)) {
-        if (r.cancel && r.cancel->cancelled()) break;
-        run(part, i / p.n_parts, i / p.n_parts + 1, i % p.n_parts, i % p.n_parts + 1);
-      }
-      part.count().AddTo(r.counters);
-    };
-    return RunRegion(p, r, p.slots, share);
-  }
-  auto compute = [&](int slot, int64_t begin, int64_t end) {
-    GemmPart part(b, slot);
-    // Neighbours that came together are one part.
-    const size_t first = static_cast<size_t>(begin), last = static_cast<size_t>(end);
-    if (p.n_parts == 1) {
-      run(part, first, last, 0, 1);
-    } else if (p.m_parts == 1) {
-      run(part, 0, 1, first, last);
-    } else {
-      for (size_t i = first; i < last; ++i) {
-        run(part, i / p.n_parts, i / p.n_parts + 1, i % p.n_parts, i % p.n_parts + 1);
-      }
-    }
-    part.count().AddTo(r.counters);
-  };
-  return RunRegion(p, r, static_cast<int64_t>(parts), compute);
+  QUERN_RETURN_IF_ERROR(RunRegion(p, r, static_cast<int64_t>(parts), prepare));
+  if (r.counters) r.counters->lhs_packed_bytes.fetch_add(p.lhs_geometry.total_bytes, std::memory_order_relaxed);
+  return OkStatus();
 }
 
 }  // namespace
@@ -238,6 +181,7 @@ Status RunGemm(const GemmPlan& p, const GemmOperands& operands, const RunResourc
       for (size_t i = 0; i < operands.op_count; ++i) ops[b.op_count++] = MovedDown(operands.ops[i], m);
       b.main_fused = FusedLength(*p.main.row, ops, b.op_count);
       if (p.fallback.row) b.fallback_fused = FusedLength(*p.fallback.row, ops, b.op_count);
+      if (p.prepared) QUERN_RETURN_IF_ERROR(Prepare(b, r));
       QUERN_RETURN_IF_ERROR(RunBlock(b, r));
     }
   }

@@ -1,8 +1,11 @@
-// The loops of a part of a product: columns, K blocks, block transforms, rows, tiles, epilogues.
-#include "kernels/gemm_part.h"
+// The loops of a block of a product: parts over threads; columns, K blocks, block transforms, rows, tiles, epilogues.
+#include "kernels/gemm_block.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+
+#include "parallel/partition.h"
 
 namespace quern::kernels {
 namespace {
@@ -11,43 +14,73 @@ using ukernel::GemmArgs;
 
 constexpr size_t kLine = 64;  // bytes of a cache line
 
-}  // namespace
+// What a task counted; added to the shared counters once.
+struct Count {
+  uint64_t calls = 0, transforms = 0, transform_bytes = 0, modes = 0, fallbacks = 0;
 
-void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size_t taps, size_t pitch,
-                  const void** out) {
-  for (size_t t = tap; t < tap + taps; ++t, out += pitch) {
-    const ptrdiff_t dy = static_cast<ptrdiff_t>(t / im.kernel_w * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
-    const ptrdiff_t dx = static_cast<ptrdiff_t>(t % im.kernel_w * im.dilation_w) - static_cast<ptrdiff_t>(im.pad_left);
-    size_t r = 0;
-    while (r < rows) {
-      const size_t oy = (row + r) / im.out_w, ox = (row + r) % im.out_w;
-      const size_t run = std::min(im.out_w - ox, rows - r);
-      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + dy;
-      const bool inside = y >= 0 && y < static_cast<ptrdiff_t>(im.in_h);
-      ptrdiff_t x = static_cast<ptrdiff_t>(ox * im.stride_w) + dx;
-      const char* line = static_cast<const char*>(im.image) + (inside ? y * im.row_stride : 0);
-      for (size_t i = 0; i < run; ++i, x += static_cast<ptrdiff_t>(im.stride_w)) {
-        const bool in = inside && x >= 0 && x < static_cast<ptrdiff_t>(im.in_w);
-        out[r + i] = in ? line + x * im.pixel_stride : im.zero_row;
-      }
-      r += run;
-    }
+  void AddTo(DriverCounters* c) const {
+    if (!c) return;
+    const auto add = [](std::atomic<uint64_t>& to, uint64_t x) {
+      if (x) to.fetch_add(x, std::memory_order_relaxed);
+    };
+    add(c->kernel_calls, calls);
+    add(c->transforms, transforms);
+    add(c->transform_bytes, transform_bytes);
+    add(c->modes_entered, modes);
+    add(c->split_fallbacks, fallbacks);
   }
-}
+};
 
-void GemmCount::AddTo(DriverCounters* c) const {
-  if (!c) return;
-  const auto add = [](std::atomic<uint64_t>& to, uint64_t x) {
-    if (x) to.fetch_add(x, std::memory_order_relaxed);
-  };
-  add(c->kernel_calls, calls);
-  add(c->transforms, transforms);
-  add(c->transform_bytes, transform_bytes);
-  add(c->modes_entered, modes);
-  add(c->split_fallbacks, fallbacks);
-}
+// A part of the block, K block by K block, with the scratch of a slot.
+class Part {
+ public:
+  Part(const GemmBlock& block, int slot)
+      : b_(block), p_(block.p), slot_(block.workspace + p_.slots_offset + static_cast<size_t>(slot) * p_.slot_stride) {}
+  ~Part() {
+    if (in_mode_ && p_.main.row->leave_mode) p_.main.row->leave_mode();
+  }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
 
-void GemmPart::Run(size_t m0, size_t m1, size_t n0, size_t n1) {
+  const Count& count() const { return count_; }
+
+  // Computes the rows [m0, m1) and columns [n0, n1). The row's mode is entered by the first of several calls and left
+  // by the destructor, which must run on the same thread.
+  void Run(size_t m0, size_t m1, size_t n0, size_t n1);
+
+ private:
+  void RunColumns(size_t m0, size_t m1, size_t n0, size_t n1);
+  void RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1);
+  void Transform(const KBlock& k, size_t n0, size_t n1);
+  void RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1);
+  void RunFallback(size_t m0, size_t m1, size_t n0, size_t n1);
+  void AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns);
+  void PrefetchLhs();
+  void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
+  void SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const;
+  void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const;
+  void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
+
+  // Of the tile of columns that n is in: the transform found its split unsafe.
+  uint8_t& RhsUnsafe(size_t n) const { return panel_flags_[(n - panels_n0_) / p_.main.tile_n]; }
+
+  const GemmBlock& b_;
+  const GemmPlan& p_;
+  char* slot_;
+  size_t acc_m0_ = 0, acc_n0_ = 0;
+  char* panels_ = nullptr;          // of the K block, transformed, from the column panels_n0_ on
+  uint8_t* panel_flags_ = nullptr;  // a byte per tile of columns
+  size_t panels_n0_ = 0;
+  bool first_ = true, last_ = true;  // K block
+  bool in_mode_ = false;
+  const char* prefetch_row_ = nullptr;
+  size_t prefetch_rows_ = 0, prefetch_lines_ = 0, prefetch_line_bytes_ = 0, prefetch_at_ = 0;
+  const void** pointers_ = nullptr;
+  size_t pointer_pitch_ = 0;
+  Count count_;
+};
+
+void Part::Run(size_t m0, size_t m1, size_t n0, size_t n1) {
   const GemmKernel& row = *p_.main.row;
   if (row.enter_mode && !in_mode_) {
     row.enter_mode(row.mode_config);
@@ -61,7 +94,7 @@ void GemmPart::Run(size_t m0, size_t m1, size_t n0, size_t n1) {
   }
 }
 
-void GemmPart::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
+void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
   acc_m0_ = m0;
   acc_n0_ = n0;
   panels_n0_ = p_.keep_panels ? b_.n0 : n0;
@@ -84,7 +117,7 @@ void GemmPart::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
   if (p_.fallback.row) RunFallbacks(m0, m1, n0, n1);
 }
 
-void GemmPart::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) {
+void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) {
   const size_t tile_m = p_.main.row->whole_panel ? m1 - m0 : p_.main.tile_m;
   const size_t tile_n = p_.main.row->whole_panel ? n1 - n0 : p_.main.tile_n;
   if (b_.operands.image && !p_.prepared) {
@@ -121,7 +154,7 @@ void GemmPart::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t 
 // The rows [m1, next) come after [m0, m1): their lines of the K block are brought to L2 meanwhile, a few per call, as
 // hardware does not follow rows that are far apart. Not where a block is one tile: so many lines per call would wait
 // for each other, and what a tile misses overlaps with its products anyway.
-void GemmPart::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns) {
+void Part::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns) {
   prefetch_rows_ = 0;
   if (p_.prepared || b_.operands.image || m1 >= next || p_.m_block == p_.main.tile_m || p_.main.row->whole_panel) {
     return;
@@ -136,7 +169,7 @@ void GemmPart::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, s
   prefetch_lines_ = ukernel::CeilDiv(prefetch_rows_ * ukernel::CeilDiv(prefetch_line_bytes_, kLine), calls);
 }
 
-void GemmPart::PrefetchLhs() {
+void Part::PrefetchLhs() {
   for (size_t i = 0; i < prefetch_lines_ && prefetch_rows_; ++i) {
     __builtin_prefetch(prefetch_row_ + prefetch_at_, 0, 2);
     prefetch_at_ += kLine;
@@ -148,7 +181,7 @@ void GemmPart::PrefetchLhs() {
 }
 
 // The accumulators of the tile that is next: the kernel begins with reading them.
-void GemmPart::PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const {
+void Part::PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const {
   if (n >= n1 || !p_.acc_in_dst) return;
   const size_t bytes = std::min(p_.main.tile_n, n1 - n) * 4;
   const char* row = static_cast<const char*>(b_.operands.dst) + m * b_.operands.dst_row_stride + n * 4;
@@ -157,7 +190,7 @@ void GemmPart::PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) co
   }
 }
 
-void GemmPart::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const {
+void Part::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const {
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
   a.block = p_.rhs_shape.block;
   if (b_.operands.rhs_form == ukernel::RhsForm::kInPlace) {
@@ -189,7 +222,7 @@ void GemmPart::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, s
 }
 
 // Rows from m on; the pointers of an image were filled from `pointers_m0` on.
-void GemmPart::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const {
+void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const {
   const GemmKernel& row = *p_.main.row;
   if (p_.prepared) {
     const ukernel::LhsGeometry& g = p_.lhs_geometry;
@@ -215,7 +248,7 @@ void GemmPart::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0
 }
 
 // Chooses where the tile's accumulators and results go, calls, and runs the ops that the row leaves.
-void GemmPart::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
+void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   ++count_.calls;
   const size_t out_bytes = FormatBytes(p_.dst_format);
   char* dst = static_cast<char*>(b_.operands.dst) + a.m0 * b_.operands.dst_row_stride + a.n0 * out_bytes;
@@ -252,7 +285,7 @@ void GemmPart::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   ukernel::ApplyEpilogue(b_.ops + fused, b_.op_count - fused, rest);
 }
 
-void GemmPart::Transform(const KBlock& k, size_t n0, size_t n1) {
+void Part::Transform(const KBlock& k, size_t n0, size_t n1) {
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
   const ukernel::RhsGeometry& t = p_.panel_geometry;
   const size_t block = p_.rhs_shape.block ? k.padded0 / p_.rhs_shape.block : 0;
@@ -281,7 +314,7 @@ void GemmPart::Transform(const KBlock& k, size_t n0, size_t n1) {
 }
 
 // Tiles whose split in bf16 terms is unsafe run again, whole, on float32 multiply-add.
-void GemmPart::RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1) {
+void Part::RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1) {
   for (size_t n = n0; n < n1; n += p_.main.tile_n) {
     const bool rhs = RhsUnsafe(n);
     for (size_t m = m0; m < m1; m += p_.main.tile_m) {
@@ -292,7 +325,7 @@ void GemmPart::RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1) {
   }
 }
 
-void GemmPart::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
+void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
   const RowBinding& f = p_.fallback;
   const ImageRows* image = b_.operands.image;
   if (image) {
@@ -327,6 +360,90 @@ void GemmPart::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
       Call(*f.row, b_.fallback_fused, a);
     }
   }
+}
+
+}  // namespace
+
+void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size_t taps, size_t pitch,
+                  const void** out) {
+  for (size_t t = tap; t < tap + taps; ++t, out += pitch) {
+    const ptrdiff_t dy = static_cast<ptrdiff_t>(t / im.kernel_w * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
+    const ptrdiff_t dx = static_cast<ptrdiff_t>(t % im.kernel_w * im.dilation_w) - static_cast<ptrdiff_t>(im.pad_left);
+    size_t r = 0;
+    while (r < rows) {
+      const size_t oy = (row + r) / im.out_w, ox = (row + r) % im.out_w;
+      const size_t run = std::min(im.out_w - ox, rows - r);
+      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + dy;
+      const bool inside = y >= 0 && y < static_cast<ptrdiff_t>(im.in_h);
+      ptrdiff_t x = static_cast<ptrdiff_t>(ox * im.stride_w) + dx;
+      const char* line = static_cast<const char*>(im.image) + (inside ? y * im.row_stride : 0);
+      for (size_t i = 0; i < run; ++i, x += static_cast<ptrdiff_t>(im.stride_w)) {
+        const bool in = inside && x >= 0 && x < static_cast<ptrdiff_t>(im.in_w);
+        out[r + i] = in ? line + x * im.pixel_stride : im.zero_row;
+      }
+      r += run;
+    }
+  }
+}
+
+size_t PartBegin(size_t total, size_t parts, size_t index, size_t unit) {
+  return static_cast<size_t>(EvenPart(static_cast<int64_t>(total), static_cast<int64_t>(parts),
+                                      static_cast<int64_t>(index), static_cast<int64_t>(unit))
+                                 .begin);
+}
+
+Status RunRegion(const GemmPlan& p, const RunResources& r, int64_t items, Task task) {
+  if (p.slots == 1 && !r.cancel) {
+    task(0, 0, items);
+    return OkStatus();
+  }
+  if (p.slots == 1) {
+    InlineExecutor executor;
+    return executor.ParallelFor(items, 1, task, r.cancel);
+  }
+  if (r.counters) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return r.executor->ParallelFor(items, 1, task, r.cancel, p.slots);
+}
+
+Status RunBlock(const GemmBlock& b, const RunResources& r) {
+  const GemmPlan& p = b.p;
+  const size_t tile_m = p.main.tile_m, tile_n = p.main.tile_n;
+  const auto run = [&](Part& part, size_t mi, size_t m_end, size_t ni, size_t n_end) {
+    part.Run(PartBegin(b.m, p.m_parts, mi, tile_m), PartBegin(b.m, p.m_parts, m_end, tile_m),
+             b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, ni, tile_n),
+             b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, n_end, tile_n));
+  };
+  const size_t parts = p.m_parts * p.n_parts;
+  if (p.main.row->enter_mode) {
+    // One task per slot takes parts until none is left, so that each worker enters the mode once.
+    std::atomic<size_t> next{0};
+    auto share = [&](int slot, int64_t, int64_t) {
+      Part part(b, slot);
+      for (size_t i = next.fetch_add(1, std::memory_order_relaxed); i < parts;
+           i = next.fetch_add(1, std::memory_order_relaxed)) {
+        if (r.cancel && r.cancel->cancelled()) break;
+        run(part, i / p.n_parts, i / p.n_parts + 1, i % p.n_parts, i % p.n_parts + 1);
+      }
+      part.count().AddTo(r.counters);
+    };
+    return RunRegion(p, r, p.slots, share);
+  }
+  auto compute = [&](int slot, int64_t begin, int64_t end) {
+    Part part(b, slot);
+    // Neighbours that came together are one part.
+    const size_t first = static_cast<size_t>(begin), last = static_cast<size_t>(end);
+    if (p.n_parts == 1) {
+      run(part, first, last, 0, 1);
+    } else if (p.m_parts == 1) {
+      run(part, 0, 1, first, last);
+    } else {
+      for (size_t i = first; i < last; ++i) {
+        run(part, i / p.n_parts, i / p.n_parts + 1, i % p.n_parts, i % p.n_parts + 1);
+      }
+    }
+    part.count().AddTo(r.counters);
+  };
+  return RunRegion(p, r, static_cast<int64_t>(parts), compute);
 }
 
 }  // namespace quern::kernels

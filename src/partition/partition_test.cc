@@ -144,5 +144,18 @@ TEST(Partition, ANodeThatNobodyTakesIsNamedWithAllReasons) {
   EXPECT_THAT(status.message(), AllOf(HasSubstr("n1"), HasSubstr("one: no Neg"), HasSubstr("other: no Neg")));
 }
 
+TEST(Partition, ANodeTwiceInOneSetIsAnError) {
+  quern_provider p = Claimer().Make("twice")->abi();
+  p.claim = [](void*, const quern_graph_view*, quern_claim_sink* sink) {
+    const int32_t set[] = {1, 0, 1};
+    HostApi()->claim(sink, set, 3, 0);
+    return 0;
+  };
+  const std::unique_ptr<Graph> graph = Parse(kChain);
+  const Status status = PartitionGraph(*graph, std::vector{Provider::Create(p).value()}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("'twice'"), HasSubstr("a node twice")));
+}
+
 }  // namespace
 }  // namespace quern

@@ -137,7 +137,7 @@ TEST(StateChecks, AWiderExecutorIsRefused) {
   ASSERT_NE(session, nullptr);
   Result<SessionState> state = session->CreateState({{.input = "h", .output = "next", .buffer = Zeros(Shape{1, 2})}});
   ASSERT_TRUE(state.ok());
-  HostileExecutor wide(8);
+  HostileExecutor wide(1, 8);
   std::vector<Value> inputs(1), outputs(2);
   const Status status =
       session->RunWithState(*state, inputs, outputs, {.cancel = nullptr, .executor = &wide, .want = {}});

@@ -39,6 +39,7 @@ typedef struct quern_graph_view quern_graph_view;   /* a graph or cluster, read-
 typedef struct quern_claim_sink quern_claim_sink;   /* where claim() writes */
 typedef struct quern_plan_sink quern_plan_sink;     /* where plan() writes */
 typedef struct quern_run_context quern_run_context; /* one run of one cluster */
+typedef struct quern_constant quern_constant;       /* a constant that a provider keeps */
 struct quern_executor;                              /* the threads of this run */
 struct quern_value;                                 /* a value that is not a plain tensor (string, sequence, ...) */
 
@@ -130,7 +131,8 @@ typedef struct quern_host_api {
   void (*set_output)(quern_plan_sink*, int32_t index, int32_t dtype, int32_t rank, const int64_t* dims);
   /* Bytes of scratch that each run needs (64-byte aligned, uninitialised, in host memory). */
   void (*set_workspace)(quern_plan_sink*, size_t bytes);
-  /* Output `output` may lie in the memory of input `input` (same bytes, read no more once written). */
+  /* Output `output` may lie in the memory of input `input` (same bytes, read no more once written). The host does so
+   * where both are in the host's memory and nothing else needs the input any more; run() sees equal data pointers. */
   void (*set_in_place)(quern_plan_sink*, int32_t output, int32_t input);
 
   /* --- run --- */
@@ -143,6 +145,12 @@ typedef struct quern_host_api {
   /* Memory for a data-dependent output, in the output's memory kind; the view is filled, contiguous. */
   int32_t (*allocate_output)(quern_run_context*, int32_t index, int32_t dtype, int32_t rank, const int64_t* dims,
                              quern_tensor_view* out);
+
+  /* --- constants, for compile --- */
+  /* Keeps the content of a constant tensor where it is (a mapped file, the caller's memory), so that the data pointer
+   * of its view stays valid until release_constant: for weights that are used as they lie, without a copy. */
+  int32_t (*retain_constant)(const quern_graph_view*, int32_t value, quern_constant** out);
+  void (*release_constant)(quern_constant*);
 } quern_host_api;
 
 /* Shapes for which a plan is made. */
@@ -161,20 +169,25 @@ typedef struct quern_run_args {
   int32_t num_inputs;
   const quern_tensor_view* inputs;         /* in the memory kind that input_kind() named; extents may be smaller than
                                               planned (growing state), never larger */
-  struct quern_value* const* input_values; /* for each input that is not a plain tensor, else NULL */
+  struct quern_value* const* input_values; /* for in-tree providers: each input as a value of any kind. Opaque to
+                                              others, which leave nodes with operands other than tensors alone */
   int32_t num_outputs;
-  quern_tensor_view* outputs;               /* data set for planned outputs; filled by allocate_output for the others */
+  quern_tensor_view* outputs;               /* data set for planned outputs; filled by allocate_output for the others.
+                                               That of a Concat that appends to a bound state begins in the memory of
+                                               its first input: those elements may be left alone */
   struct quern_value* const* output_values; /* in-tree providers assign values of any kind here instead of outputs[] */
   void* workspace;
   struct quern_executor* executor;
   quern_run_context* context;
 } quern_run_args;
 
-/* Memory that is not the host's. */
+/* Memory of the provider's own. */
 typedef struct quern_memory_kind {
   uint32_t struct_size;
-  const char* name; /* "npu" */
-  int32_t host_accessible;
+  const char* name;        /* "npu" */
+  int32_t host_accessible; /* 1: the host reads and writes it in place (once a run that writes it has completed), values
+                              that the provider makes or takes lie there from the start, and the copies are not called
+                              and may be NULL */
   void* (*allocate)(void* self, size_t bytes); /* 64-byte aligned; NULL when short of memory */
   void (*release)(void* self, void* data);
   int32_t (*copy_from_host)(void* self, void* to, const void* from, size_t bytes);
@@ -201,8 +214,8 @@ typedef struct quern_provider {
 
   int32_t (*claim)(void* self, const quern_graph_view* graph, quern_claim_sink* sink);
   /* Compiles a cluster (its inputs, outputs and constants are the view's). `options_json` may hold "threads",
-   * "expected_shapes"... The view dies after the call; constants that the provider wants later it copies or packs now.
-   */
+   * "expected_shapes"... The view dies after the call; constants that the provider wants later it copies, packs or
+   * retains now (retain_constant). */
   int32_t (*compile)(void* self, const quern_graph_view* cluster, const char* options_json, void** executable);
   void (*destroy_executable)(void* self, void* executable);
   /* Optional. Whether input/output `index` is read/written in the provider's own memory kind (1) or the host's (0). */
@@ -211,8 +224,8 @@ typedef struct quern_provider {
   /* Makes a plan for shapes; called again for others. */
   int32_t (*plan)(void* self, void* executable, const quern_plan_args* args, quern_plan_sink* sink, void** plan);
   void (*destroy_plan)(void* self, void* plan);
-  /* Runs. Completion may be deferred: then *ticket is set, the inputs stay alive and wait() is called once before any
-   * output is read. */
+  /* Runs. Completion may be deferred (only with wait): then *ticket is set, inputs and workspace stay as they are, and
+   * wait() is called once before any output is read. */
   int32_t (*run)(void* self, void* plan, const quern_run_args* args, void** ticket);
   int32_t (*wait)(void* self, void* ticket); /* optional when no run defers */
   /* Optional. JSON text about an executable (plan may be NULL): {"nodes":[{"name":…,"op":…,"kernel":…,"why":…}]}.

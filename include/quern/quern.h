@@ -337,8 +337,11 @@ static inline void quern_run_options_init(quern_run_options* options) {
 QUERN_API quern_status quern_session_run(quern_session* session, const quern_value* const* inputs,
                                          quern_value** outputs, const quern_run_options* options);
 
-/* State: a buffer bound to an input and to the output that continues it (KV cache, recurrent state), so that no run
- * copies it. axis: the dimension that grows, -1 when the state keeps its shape. */
+/* State: a buffer bound to an input and to the output that continues it (KV cache, recurrent state). axis: the
+ * dimension that grows, -1 when the state keeps its shape. No run copies it where the output is the input with rows
+ * behind it (Concat, the caches of Attention: only the new rows are written) or where the state keeps its shape: then
+ * the buffer and one of the state's own take turns, and quern_state_value says where it is. A growing output of another
+ * kind is copied to the buffer after the run. */
 typedef struct quern_state quern_state;
 typedef struct quern_state_spec {
   size_t struct_size;
@@ -352,8 +355,8 @@ static inline void quern_state_spec_init(quern_state_spec* spec) {
   memset(spec, 0, sizeof *spec);
   spec->struct_size = sizeof *spec;
 }
-/* A run with states takes the other inputs and outputs as usual (the slots of bound ones are ignored) and advances each
- * length. Running past the capacity is an error and changes nothing. */
+/* A run with states takes the other inputs and outputs as usual (the slots of bound ones are ignored, `want` too) and
+ * advances each length. Running past the capacity is an error and changes nothing. */
 QUERN_API quern_status quern_state_create(quern_session* session, const quern_state_spec* specs, size_t count,
                                           quern_state** out);
 QUERN_API quern_status quern_session_run_with_state(quern_session* session, quern_state* state,
@@ -361,6 +364,8 @@ QUERN_API quern_status quern_session_run_with_state(quern_session* session, quer
                                                     const quern_run_options* options);
 QUERN_API int64_t quern_state_length(const quern_state* state, size_t index);
 QUERN_API quern_status quern_state_set_length(quern_state* state, size_t index, int64_t length);
+/* The state as it is now, a view that holds until the next run with it; freed by quern_value_free. */
+QUERN_API quern_status quern_state_value(const quern_state* state, size_t index, quern_value** out);
 QUERN_API void quern_state_free(quern_state* state);
 
 /* Facts as one versioned JSON document ({"version":1,...}), freed by quern_buffer_free. stage: "neutral", "partition",

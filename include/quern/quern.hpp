@@ -450,6 +450,12 @@ class State {
  public:
   std::int64_t length(std::size_t index) const { return quern_state_length(get(), index); }
   void set_length(std::size_t index, std::int64_t length) { Check(quern_state_set_length(get(), index, length)); }
+  // The state as it is now; holds until the next run with it.
+  Value value(std::size_t index) const {
+    quern_value* v = nullptr;
+    Check(quern_state_value(get(), index, &v));
+    return Value(v);
+  }
   quern_state* get() const { return handle_.get(); }
 
  private:

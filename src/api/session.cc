@@ -351,6 +351,16 @@ quern_status quern_state_set_length(quern_state* state, size_t index, int64_t le
   });
 }
 
+quern_status quern_state_value(const quern_state* state, size_t index, quern_value** out) {
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequirePointer(state, "state"));
+    QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
+    if (index >= state->state.bindings.size()) return InvalidArgument("no state " + std::to_string(index));
+    *out = new quern_value{state->state.bindings[index].value()};
+    return OkStatus();
+  });
+}
+
 void quern_state_free(quern_state* state) { delete state; }
 
 quern_status quern_session_facts(const quern_session* session, const char* stage, char** json) {

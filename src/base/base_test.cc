@@ -159,7 +159,8 @@ TEST(Log, ManyThreadsDoNotOverlapInTheSink) {
 TEST(Limits, DefaultsAreUsable) {
   const Limits limits;
   EXPECT_GT(limits.model_bytes, int64_t{4} << 30);
-  EXPECT_GE(limits.memory_bytes, limits.tensor_bytes);
+  EXPECT_EQ(limits.memory_bytes, PhysicalMemoryBytes());
+  EXPECT_GT(limits.memory_bytes, int64_t{64} << 20);
   EXPECT_GE(limits.rank, 8);
 }
 

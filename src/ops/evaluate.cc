@@ -65,7 +65,7 @@ Result<Tensor> NodeEvalContext::AllocateOutput(int i, DType dtype, const Shape& 
     return ResourceExhausted(what + " would have shape " + shape.ToString() + ", more than the limit of " +
                              std::to_string(limits_.tensor_bytes) + " bytes for one tensor");
   }
-  Result<Tensor> tensor = Tensor::Allocate(dtype, shape);
+  Result<Tensor> tensor = NewTensor(dtype, shape);
   if (!tensor.ok()) return tensor.status().WithContext(what);
   if (i < static_cast<int>(outputs_.size())) outputs_[i] = *tensor;
   return tensor;
@@ -125,6 +125,18 @@ Status NodeEvalContext::Evaluate() {
         return value.kind() == ValueKind::kStringTensor ? DType::kString : DType::kUndefined;
       },
       &inputs_));
+  for (int i = 0; i < num_inputs(); ++i) {
+    if (!inputs_[i].is_tensor() || inputs_[i].tensor().is_contiguous()) continue;
+    if (dense_inputs_.empty()) {
+      dense_inputs_.assign(inputs_.begin(), inputs_.end());
+      inputs_ = dense_inputs_;
+    }
+    const Tensor strided = inputs_[i].tensor();
+    Result<Tensor> dense = NewTensor(strided.dtype(), strided.shape());
+    if (!dense.ok()) return dense.status().WithContext(node_.Describe() + ": input " + std::to_string(i));
+    CopyTensor(strided, *dense);
+    dense_inputs_[i] = std::move(dense).value();
+  }
   return version->evaluate(*this);
 }
 

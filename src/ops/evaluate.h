@@ -19,7 +19,7 @@ class SubgraphRunner {
   virtual Result<std::vector<Value>> RunSubgraph(const Graph& subgraph, std::vector<Value> inputs) = 0;
 };
 
-// An EvalContext over given inputs; outputs are allocated on the heap, unless a subclass places them.
+// An EvalContext over given inputs; outputs are allocated on the heap, unless a subclass has other memory.
 class NodeEvalContext : public EvalContext {
  public:
   // `inputs`: one Value per input of the node (kNone for an omitted one), then one per capture. `runner` may be null:
@@ -35,17 +35,20 @@ class NodeEvalContext : public EvalContext {
   Result<std::vector<Value>> RunSubgraph(std::string_view attribute, std::vector<Value> inputs) override;
   const Limits& limits() const override { return limits_; }
 
-  // Checks the inputs against the schema (kinds, element types) and calls the operator's evaluation.
+  // Checks the inputs against the schema (kinds, element types), makes strided ones contiguous and calls the operator's
+  // evaluation.
   Status Evaluate();
   std::vector<Value> TakeOutputs() { return std::move(outputs_); }
 
  protected:
-  std::vector<Value>& outputs() { return outputs_; }
+  // Memory for outputs and for contiguous copies of strided inputs; contiguous, uninitialised.
+  virtual Result<Tensor> NewTensor(DType dtype, const Shape& shape) { return Tensor::Allocate(dtype, shape); }
 
  private:
   friend class GraphInterpreter;
   const Node& node_;
   std::span<const Value> inputs_;
+  std::vector<Value> dense_inputs_;  // what inputs_ shows when some of those given are strided
   const Limits& limits_;
   SubgraphRunner* runner_;
   std::vector<Value> outputs_;

@@ -15,50 +15,15 @@ constexpr int64_t kMaxEvaluatedElements = kMaxPropagatedElements;
 // An input of such an evaluation may be larger when it is a constant (a table that Gather reads).
 constexpr int64_t kMaxConstantElements = 4096;
 
-template <typename T>
-void Narrow(const Dims& data, const Tensor& t) {
-  for (size_t i = 0; i < data.size(); ++i) t.data<T>()[i] = static_cast<T>(data[i].value());
-}
-
 // A tensor of the given type with known integer content; nothing when a symbol occurs or the type does not fit.
 std::optional<Value> TensorOfData(const Dims& data, const ValueType& type) {
   if (!AllConstant(data) || !type.has_static_shape() || type.rank() > 1) return std::nullopt;
   Shape shape;
   if (type.rank() == 1) shape.push_back(type.shape->front().value());
-  if (shape.num_elements() != static_cast<int64_t>(data.size())) return std::nullopt;
-  Result<Tensor> t = Tensor::Allocate(type.dtype, shape);
+  std::vector<int64_t> values;
+  for (const Dim& d : data) values.push_back(d.value());
+  Result<Tensor> t = FromInt64s(type.dtype, shape, values);
   if (!t.ok()) return std::nullopt;
-  switch (type.dtype) {
-    case DType::kI64:
-      Narrow<int64_t>(data, *t);
-      break;
-    case DType::kI32:
-      Narrow<int32_t>(data, *t);
-      break;
-    case DType::kI16:
-      Narrow<int16_t>(data, *t);
-      break;
-    case DType::kI8:
-      Narrow<int8_t>(data, *t);
-      break;
-    case DType::kU64:
-      Narrow<uint64_t>(data, *t);
-      break;
-    case DType::kU32:
-      Narrow<uint32_t>(data, *t);
-      break;
-    case DType::kU16:
-      Narrow<uint16_t>(data, *t);
-      break;
-    case DType::kU8:
-      Narrow<uint8_t>(data, *t);
-      break;
-    case DType::kBool:
-      for (size_t i = 0; i < data.size(); ++i) t->data<bool>()[i] = data[i].value() != 0;
-      break;
-    default:
-      return std::nullopt;
-  }
   return Value(std::move(t).value());
 }
 

@@ -101,19 +101,6 @@ int RequiredCount(std::span<const Param> params) {
 
 }  // namespace
 
-const Tensor& EvalContext::input(int i) {
-  const Tensor& given = input_value(i).tensor();
-  if (given.is_contiguous()) return given;
-  if (contiguous_.empty()) contiguous_.resize(node().num_inputs());
-  std::optional<Tensor>& copy = contiguous_[i];
-  if (!copy) {
-    Result<Tensor> made = given.Contiguous();
-    QUERN_CHECK(made.ok(), "no memory for a contiguous copy of an input");
-    copy = std::move(made).value();
-  }
-  return *copy;
-}
-
 const OpDefinition* FindOp(std::string_view domain, std::string_view name) {
   const std::vector<const OpDefinition*>& ops = SortedOps();
   const auto key = std::make_tuple(domain, name);

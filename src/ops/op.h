@@ -115,8 +115,8 @@ class EvalContext {
   virtual bool HasOutput(int i) const { return node().output(i) != nullptr; }
   // Requires HasInput(i).
   virtual const Value& input_value(int i) const = 0;
-  // A contiguous tensor with the input's elements (copied only when the input is strided).
-  const Tensor& input(int i);
+  // The input's tensor; contiguous, as whoever calls an evaluation sees to.
+  const Tensor& input(int i) const { return input_value(i).tensor(); }
   // Memory for output i: contiguous, uninitialised; may be placed by the plan. An error when a limit is reached.
   virtual Result<Tensor> AllocateOutput(int i, DType dtype, const Shape& shape) = 0;
   // For outputs that are not tensors, or that share an input's memory.
@@ -126,9 +126,6 @@ class EvalContext {
   virtual const Limits& limits() const = 0;
 
   Status Error(std::string message) const { return InvalidArgument(node().Describe() + ": " + std::move(message)); }
-
- private:
-  std::vector<std::optional<Tensor>> contiguous_;
 };
 
 // One version of an operator, in force from operator set `since` until the next version's.

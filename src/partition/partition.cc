@@ -91,15 +91,15 @@ Result<Partition> PartitionGraph(const Graph& graph, std::span<const std::shared
   std::vector<Offer> offers;
   for (size_t p = 0; p < providers.size(); ++p) {
     sinks[p].rejections.resize(count);
-    const quern_provider& abi = providers[p]->abi();
-    QUERN_RETURN_IF_ERROR(providers[p]->ToStatus(abi.claim(abi.self, &view, &sinks[p]),
-                                                 std::string("provider '") + providers[p]->name() + "': claim"));
+    QUERN_RETURN_IF_ERROR(providers[p]->Claim(view, sinks[p]));
     for (auto& offer : sinks[p].offers) {
-      const bool valid = std::all_of(offer.nodes.begin(), offer.nodes.end(),
-                                     [&](int32_t n) { return n >= 0 && n < static_cast<int32_t>(count); });
-      if (!valid) {
+      const std::set<int32_t> distinct(offer.nodes.begin(), offer.nodes.end());
+      if (*distinct.begin() < 0 || *distinct.rbegin() >= static_cast<int32_t>(count)) {
         return InvalidArgument(std::string("provider '") + providers[p]->name() +
                                "' claims a node that does not exist");
+      }
+      if (distinct.size() != offer.nodes.size()) {
+        return InvalidArgument(std::string("provider '") + providers[p]->name() + "' claims a node twice in one set");
       }
       offers.push_back({static_cast<int>(p), offer.cost, std::move(offer.nodes)});
     }

@@ -19,7 +19,7 @@ struct Cluster {
   std::vector<GraphValue*> inputs;   // of the partitioned graph: read here, made elsewhere (constants not counted)
   std::vector<GraphValue*> outputs;  // made here, read elsewhere or graph outputs
   // The nodes as a graph of their own with the same value names; constants and subgraphs are shared.
-  std::unique_ptr<Graph> graph;
+  std::shared_ptr<const Graph> graph;
 };
 
 // Why a node is where it is.

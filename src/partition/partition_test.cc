@@ -14,6 +14,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
+constexpr int32_t kInternal = 8;
+
 // Offers nodes of some operators one by one, or neighbouring pairs of them; says no to all others.
 struct Claimer {
   std::set<std::string> operators;
@@ -44,7 +46,13 @@ struct Claimer {
     p.self = this;
     p.name = name;
     p.claim = Claim;
-    return std::make_shared<Provider>(p);
+    // Partitioning calls none of these.
+    p.compile = [](void*, const quern_graph_view*, const char*, void**) { return kInternal; };
+    p.destroy_executable = [](void*, void*) {};
+    p.plan = [](void*, void*, const quern_plan_args*, quern_plan_sink*, void**) { return kInternal; };
+    p.destroy_plan = [](void*, void*) {};
+    p.run = [](void*, void*, const quern_run_args*, void**) { return kInternal; };
+    return Provider::Create(p).value();
   }
 };
 
@@ -169,6 +177,19 @@ TEST(Partition, ANodeThatNobodyTakesIsNamedWithAllReasons) {
   const Status status = PartitionGraph(*graph, std::vector{one.Make("one"), other.Make("other")}).status();
   EXPECT_EQ(status.code(), StatusCode::kUnsupported);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("n1"), HasSubstr("one: no Neg"), HasSubstr("other: no Neg")));
+}
+
+TEST(Partition, ANodeTwiceInOneSetIsAnError) {
+  quern_provider p = Claimer().Make("twice")->abi();
+  p.claim = [](void*, const quern_graph_view*, quern_claim_sink* sink) {
+    const int32_t set[] = {1, 0, 1};
+    HostApi()->claim(sink, set, 3, 0);
+    return 0;
+  };
+  const std::unique_ptr<Graph> graph = Parse(kChain);
+  const Status status = PartitionGraph(*graph, std::vector{Provider::Create(p).value()}).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("'twice'"), HasSubstr("a node twice")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace {
 thread_local std::string t_error;
@@ -115,7 +116,21 @@ int32_t AttrTensor(const quern_graph_view* g, int32_t node, const char* name, qu
   return 1;
 }
 
+int32_t RetainConstant(const quern_graph_view* g, int32_t value, quern_constant** out) {
+  if (value < 0 || value >= NumValues(g) || !g->values[value].has_constant) {
+    t_error = "retain_constant: value " + std::to_string(value) + " is no constant tensor";
+    return static_cast<int32_t>(quern::StatusCode::kInvalidArgument);
+  }
+  *out = new quern_constant{g->values[value].value->constant()->tensor(), g->graph->keep_alive};
+  return 0;
+}
+void ReleaseConstant(quern_constant* constant) { delete constant; }
+
 void Claim(quern_claim_sink* sink, const int32_t* nodes, int32_t count, double cost) {
+  if (count <= 0 || nodes == nullptr) {
+    if (sink->error.empty()) sink->error = "offers a set of " + std::to_string(count) + " nodes";
+    return;
+  }
   sink->offers.push_back({std::vector<int32_t>(nodes, nodes + count), cost});
 }
 void Reject(quern_claim_sink* sink, int32_t node, const char* reason) {
@@ -229,6 +244,8 @@ const quern_host_api* HostApi() {
       .parallel_for = ParallelFor,
       .is_cancelled = IsCancelled,
       .allocate_output = AllocateOutput,
+      .retain_constant = RetainConstant,
+      .release_constant = ReleaseConstant,
   };
   return &kApi;
 }
@@ -246,11 +263,15 @@ std::string TakeProviderError() {
 
 quern_tensor_view ViewOf(const Tensor& t) {
   quern_tensor_view v{};
-  v.dtype = static_cast<int32_t>(t.dtype());
-  v.rank = t.rank();
-  for (int i = 0; i < t.rank(); ++i) v.dims[i] = t.dim(i), v.strides[i] = t.strides()[i];
+  SetShape(v, t.dtype(), t.shape(), t.strides());
   v.data = t.raw_data();
   return v;
+}
+
+void SetShape(quern_tensor_view& view, DType dtype, const Shape& shape, const Shape& strides) {
+  view.dtype = static_cast<int32_t>(dtype);
+  view.rank = shape.rank();
+  for (int i = 0; i < shape.rank(); ++i) view.dims[i] = shape[i], view.strides[i] = strides[i];
 }
 
 Tensor TensorOf(const quern_tensor_view& v, std::shared_ptr<const void> owner) {
@@ -266,11 +287,91 @@ Provider::~Provider() {
   if (library_) dlclose(library_);
 }
 
-Status Provider::ToStatus(int32_t code, const std::string& what) const {
+Status Provider::ToStatus(int32_t code, const char* what) const {
   if (code == 0) return OkStatus();
   std::string text = TakeProviderError();
-  if (text.empty()) text = what + " failed without a message";
+  if (text.empty()) text = std::string("provider '") + name() + "': " + what + " failed without a message";
   return Status(code >= 1 && code <= 8 ? static_cast<StatusCode>(code) : StatusCode::kInternal, std::move(text));
+}
+
+Status Provider::Claim(const quern_graph_view& graph, quern_claim_sink& sink) const {
+  const std::lock_guard lock(mutex_);
+  t_error.clear();
+  QUERN_RETURN_IF_ERROR(ToStatus(p_.claim(p_.self, &graph, &sink), "claim"));
+  if (sink.error.empty()) return OkStatus();
+  return InvalidArgument(std::string("provider '") + name() + "' " + sink.error);
+}
+
+Status Provider::Compile(const quern_graph_view& cluster, const char* options_json, void** executable) const {
+  const std::lock_guard lock(mutex_);
+  t_error.clear();
+  const int32_t code = p_.compile(p_.self, &cluster, options_json, executable);
+  if (code == 0) return OkStatus();
+  return ToStatus(code, ("compile of the cluster at " + cluster.nodes.front().node->Describe()).c_str());
+}
+
+Status Provider::Plan(void* executable, const quern_plan_args& args, quern_plan_sink& sink, void** plan) const {
+  const std::lock_guard lock(mutex_);
+  t_error.clear();
+  return ToStatus(p_.plan(p_.self, executable, &args, &sink, plan), "plan");
+}
+
+Status Provider::Run(void* plan, const quern_run_args& args, void** ticket) const {
+  t_error.clear();
+  QUERN_RETURN_IF_ERROR(ToStatus(p_.run(p_.self, plan, &args, ticket), "run"));
+  if (*ticket == nullptr || p_.wait) return OkStatus();
+  *ticket = nullptr;
+  return Internal(std::string("provider '") + name() + "' defers the completion of a run but has no wait()");
+}
+
+Status Provider::Wait(void* ticket) const {
+  t_error.clear();
+  return ToStatus(p_.wait(p_.self, ticket), "wait");
+}
+
+Status Provider::CopyFromHost(void* to, const void* from, size_t bytes) const {
+  if (memory_is_host_accessible()) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return OkStatus();
+  }
+  t_error.clear();
+  return ToStatus(p_.memory->copy_from_host(p_.self, to, from, bytes), "copy_from_host");
+}
+
+Status Provider::CopyToHost(void* to, const void* from, size_t bytes) const {
+  if (memory_is_host_accessible()) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return OkStatus();
+  }
+  t_error.clear();
+  return ToStatus(p_.memory->copy_to_host(p_.self, to, from, bytes), "copy_to_host");
+}
+
+Result<std::shared_ptr<Provider>> Provider::Create(const quern_provider& p) {
+  std::string lacks;
+  const auto require = [&](bool present, const char* what) {
+    if (!present) lacks += (lacks.empty() ? "" : ", ") + std::string(what);
+  };
+  if (p.abi_version != QUERN_PROVIDER_ABI_VERSION) {
+    return InvalidArgument("follows provider ABI " + std::to_string(p.abi_version) + "; this Quern has ABI " +
+                           std::to_string(QUERN_PROVIDER_ABI_VERSION));
+  }
+  require(p.name, "name");
+  require(p.claim, "claim");
+  require(p.compile, "compile");
+  require(p.destroy_executable, "destroy_executable");
+  require(p.plan, "plan");
+  require(p.destroy_plan, "destroy_plan");
+  require(p.run, "run");
+  if (p.memory) {
+    require(p.memory->struct_size >= sizeof(quern_memory_kind), "memory->struct_size");
+    require(p.memory->allocate, "memory->allocate");
+    require(p.memory->release, "memory->release");
+    require(p.memory->host_accessible || p.memory->copy_from_host, "memory->copy_from_host");
+    require(p.memory->host_accessible || p.memory->copy_to_host, "memory->copy_to_host");
+  }
+  if (!lacks.empty()) return InvalidArgument("lacks " + lacks);
+  return std::shared_ptr<Provider>(new Provider(p));
 }
 
 Result<std::shared_ptr<Provider>> Provider::Load(const std::string& path, const char* options_json) {
@@ -283,26 +384,19 @@ Result<std::shared_ptr<Provider>> Provider::Load(const std::string& path, const 
   }
   quern_provider p{};
   p.struct_size = sizeof p;
+  t_error.clear();
   if (create(HostApi(), options_json ? options_json : "{}", &p) != 0) {
     std::string why = TakeProviderError();
     dlclose(library);
     return InvalidArgument("provider '" + path + "' could not be created: " + (why.empty() ? "no reason given" : why));
   }
-  if (p.abi_version != QUERN_PROVIDER_ABI_VERSION || !p.name || !p.claim || !p.compile || !p.plan || !p.run ||
-      !p.destroy_executable || !p.destroy_plan) {
+  Result<std::shared_ptr<Provider>> provider = Create(p);
+  if (!provider.ok()) {
     if (p.destroy) p.destroy(p.self);
     dlclose(library);
-    return InvalidArgument("provider '" + path + "' follows provider ABI " + std::to_string(p.abi_version) +
-                           " or lacks a required function; this Quern has ABI " +
-                           std::to_string(QUERN_PROVIDER_ABI_VERSION));
+    return provider.status().WithContext("provider '" + path + "'");
   }
-  if (p.memory && p.memory->struct_size < sizeof(quern_memory_kind)) {
-    if (p.destroy) p.destroy(p.self);
-    dlclose(library);
-    return InvalidArgument("provider '" + path + "': its memory kind has no valid struct_size");
-  }
-  auto provider = std::make_shared<Provider>(p);
-  provider->library_ = library;
+  (*provider)->library_ = library;
   return provider;
 }
 

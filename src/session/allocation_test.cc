@@ -72,9 +72,9 @@ std::unique_ptr<Graph> Network() {
   return g.Finish({g.Op("Softmax", {q}, "probability", {{"axis", int64_t{-1}}})});
 }
 
-class Allocation : public testing::TestWithParam<int> {};
+class AllocationOfRuns : public testing::TestWithParam<int> {};
 
-TEST_P(Allocation, NoneInASecondRun) {
+TEST_P(AllocationOfRuns, NoneInASecondRun) {
 #ifndef QUERN_COUNTS_ALLOCATIONS
   GTEST_SKIP() << "the heap cannot be counted in this build";
 #endif
@@ -102,7 +102,31 @@ TEST_P(Allocation, NoneInASecondRun) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(outputs[1][0].tensor().data<float>()[i], first[i]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, Allocation, testing::Values(1, 2));
+// Recurrent state: the old and the new one change places.
+TEST(Allocation, NoneInASecondRunWithState) {
+#ifndef QUERN_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the heap cannot be counted in this build";
+#endif
+  GraphMaker g;
+  GraphValue* h = g.In("h", DType::kF32, {1, 64});
+  GraphValue* next = g.Op("Add", {h, g.Const("step", DrawFloats(Shape{1, 64}, 3))}, "next");
+  const std::unique_ptr<Session> session = MakeSession(g.Finish({next, g.Op("Neg", {next}, "y")}));
+  ASSERT_NE(session, nullptr);
+  Result<SessionState> state = session->CreateState({{.input = "h", .output = "next", .buffer = Zeros(Shape{1, 64})}});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  std::vector<Value> inputs(1), outputs = {Value(), Zeros(Shape{1, 64})};
+  bool ok = true;
+  for (int run = 0; run < 2; ++run) ok = ok && session->RunWithState(*state, inputs, outputs).ok();
+  const void* const places[] = {state->bindings[0].spec.buffer.raw_data(), state->bindings[0].spare.raw_data()};
+  const int64_t before = g_allocations.load();
+  for (int run = 0; run < 11; ++run) ok = ok && session->RunWithState(*state, inputs, outputs).ok();
+  EXPECT_EQ(g_allocations.load() - before, 0);
+  EXPECT_TRUE(ok);
+  EXPECT_EQ(state->bindings[0].spec.buffer.raw_data(), places[1]);
+  EXPECT_EQ(state->bindings[0].spare.raw_data(), places[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, AllocationOfRuns, testing::Values(1, 2));
 
 }  // namespace
 }  // namespace quern

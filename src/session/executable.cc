@@ -13,7 +13,6 @@
 namespace quern {
 namespace {
 
-// Inputs of the graph and constants that a run could not do without being told: names for messages.
 std::string InputName(const Graph& graph, size_t i) { return "input '" + graph.inputs()[i]->name() + "'"; }
 
 }  // namespace
@@ -42,7 +41,15 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, infer));
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
+  exe->FindLifetimes();
+  // What passes and providers read of mapped weights must have been the file's.
+  QUERN_RETURN_IF_ERROR(exe->CheckFiles());
   return exe;
+}
+
+Status Executable::CheckFiles() const {
+  for (const auto& file : graph_->mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
+  return OkStatus();
 }
 
 Executable::~Executable() {
@@ -69,12 +76,12 @@ Status Executable::CompileSteps() {
   std::unordered_map<const GraphValue*, int> slot_of;
   auto slot = [&](const GraphValue* v) {
     auto [it, fresh] = slot_of.emplace(v, static_cast<int>(slots_.size()));
-    if (fresh) slots_.push_back({v, -1, -1, -1, -1});
+    if (fresh) slots_.push_back({.value = v});
     return it->second;
   };
   for (size_t i = 0; i < graph_->inputs().size(); ++i) {
-    input_slots_.push_back(slot(graph_->inputs()[i]));
-    slots_[input_slots_.back()].input_index = static_cast<int>(i);
+    const int s = slot(graph_->inputs()[i]);
+    slots_[s].input_index = static_cast<int>(i);
   }
   for (Cluster& cluster : partition_.clusters) {
     CompiledStep s;
@@ -89,11 +96,9 @@ Status Executable::CompileSteps() {
       slots_[s.outputs.back()].producer = index;
     }
     const quern_provider& abi = s.provider->abi();
-    const quern_graph_view view(*cluster.graph);
+    const quern_graph_view view(cluster.graph);
     const std::string options = "{\"threads\":" + std::to_string(env_.concurrency) + "}";
-    QUERN_RETURN_IF_ERROR(s.provider->ToStatus(abi.compile(abi.self, &view, options.c_str(), &s.executable),
-                                               std::string("provider '") + s.provider->name() + "': compile of the " +
-                                                   "cluster at " + cluster.nodes.front()->Describe()));
+    QUERN_RETURN_IF_ERROR(s.provider->Compile(view, options.c_str(), &s.executable));
     const bool device = s.provider->has_own_memory();
     for (size_t i = 0; i < s.inputs.size(); ++i) {
       s.device_inputs.push_back(device && abi.input_kind &&
@@ -114,6 +119,25 @@ Status Executable::CompileSteps() {
     s.last_reader = static_cast<int>(steps_.size());
   }
   return OkStatus();
+}
+
+void Executable::FindLifetimes() {
+  const int count = static_cast<int>(steps_.size());
+  for (Slot& s : slots_) s.last_use = std::max(s.last_reader, s.producer);
+  for (const CompiledStep& step : steps_) {
+    const bool accessible = step.provider->memory_is_host_accessible();
+    for (size_t k = 0; k < step.inputs.size(); ++k) {
+      Slot& s = slots_[step.inputs[k]];
+      if (step.device_inputs[k] && accessible && !s.home && s.input_index < 0) s.home = step.provider.get();
+      if (!step.device_inputs[k] && step.provider->may_defer()) s.last_use = count;
+    }
+    for (size_t k = 0; k < step.outputs.size(); ++k) {
+      Slot& s = slots_[step.outputs[k]];
+      if (step.device_outputs[k] && accessible) s.home = step.provider.get();
+      // Whoever reads a result waits for it; a result that nobody reads is written at any time until the end.
+      if (!step.device_outputs[k] && step.provider->may_defer() && s.last_reader < 0) s.last_use = count;
+    }
+  }
 }
 
 Status Executable::CheckInputs(std::span<const Value> inputs) const {
@@ -154,21 +178,26 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
   return OkStatus();
 }
 
+std::shared_ptr<SessionPlan> Executable::KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
+                                                  std::span<const Shape> planned_dims) {
+  const std::lock_guard lock(mutex_);
+  for (auto it = plans_.begin(); it != plans_.end(); ++it) {
+    if (!(*it)->key().Matches(inputs, outputs, planned_dims)) continue;
+    plans_.splice(plans_.begin(), plans_, it);
+    return plans_.front();
+  }
+  return nullptr;
+}
+
 Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
                                                           std::span<const Shape> planned_dims) {
-  {
-    std::lock_guard lock(mutex_);
-    for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-      if ((*it)->key().Matches(inputs, outputs, planned_dims)) {
-        if (it != plans_.begin()) plans_.splice(plans_.begin(), plans_, it);
-        return plans_.front();
-      }
-    }
-  }
+  if (std::shared_ptr<SessionPlan> kept = KeptPlan(inputs, outputs, planned_dims)) return kept;
+  const std::lock_guard building(building_);
+  if (std::shared_ptr<SessionPlan> kept = KeptPlan(inputs, outputs, planned_dims)) return kept;
   auto plan = std::make_shared<SessionPlan>(*this, PlanKey(inputs, outputs, planned_dims));
   QUERN_RETURN_IF_ERROR(plan->Build(inputs, outputs, planned_dims));
   plans_built_.fetch_add(1, std::memory_order_relaxed);
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   plans_.push_front(plan);
   while (static_cast<int>(plans_.size()) > std::max(env_.plan_cache_size, 1)) plans_.pop_back();
   return plan;
@@ -192,6 +221,10 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
     return InvalidArgument("the model gives " + std::to_string(graph_->outputs().size()) + " outputs, " +
                            std::to_string(outputs.size()) + " slots were given");
   }
+  if (!env.want.empty() && env.want.size() != outputs.size()) {
+    return InvalidArgument("`want` has " + std::to_string(env.want.size()) + " entries for " +
+                           std::to_string(outputs.size()) + " outputs");
+  }
   if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
   Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
   if (!found.ok() && !planned_dims.empty()) {
@@ -204,8 +237,7 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
   Status status = context->Run(*this, inputs, outputs, env, !planned_dims.empty());
   plan->Release(std::move(context));
   QUERN_RETURN_IF_ERROR(status);
-  for (const auto& file : graph_->mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
-  return OkStatus();
+  return CheckFiles();
 }
 
 Result<std::vector<std::optional<Shape>>> Executable::OutputShapes(std::span<const Value> inputs) const {

@@ -36,6 +36,7 @@ struct RunEnv {
   const CancelToken* cancel = nullptr;
   std::span<const uint8_t> want;  // empty: all
   int depth = 0;                  // of subgraph calls
+  std::shared_ptr<MemoryBudget> memory;  // of the run that a subgraph's belongs to; null: a budget of its own
 };
 
 // One cluster, compiled.
@@ -54,6 +55,11 @@ struct Slot {
   int output_index = -1;  // first graph output that is this value
   int producer = -1;      // step
   int last_reader = -1;   // step; number of steps for graph outputs
+  // Last step during which its memory must stay: the last reader, or the number of steps where a run that completes
+  // later may still use it and nobody waits for that.
+  int last_use = -1;
+  // Whose host-accessible memory it lies in, made there or wanted there; null: the session's.
+  const Provider* home = nullptr;
 };
 
 class SessionPlan;
@@ -67,7 +73,7 @@ class Executable {
   // As Session::Run. With `planned_dims` (one shape per input) the plan is made for those, larger, shapes.
   Status Run(std::span<const Value> inputs, std::span<Value> outputs, const RunEnv& env,
              std::span<const Shape> planned_dims = {});
-  // Concrete shapes of the outputs for given input shapes; rank -1 entries where only a run can tell.
+  // Concrete shapes of the outputs for given input shapes; nothing where only a run can tell.
   Result<std::vector<std::optional<Shape>>> OutputShapes(std::span<const Value> inputs) const;
 
   const Graph& graph() const { return *graph_; }
@@ -78,7 +84,7 @@ class Executable {
   const std::vector<PassReport>& passes() const { return passes_; }
   const CompileEnv& env() const { return env_; }
   const std::map<const Graph*, std::unique_ptr<Executable>>& subgraphs() const { return subgraphs_; }
-  // The plan of the last run, or one for the declared input shapes when all are numbers, or null.
+  // The plan of the last run, or null.
   std::shared_ptr<SessionPlan> LastPlan() const;
   int64_t plans_built() const;
 
@@ -86,6 +92,11 @@ class Executable {
   friend class ExecutionContext;
   Executable() = default;
   Status CompileSteps();
+  void FindLifetimes();
+  Status CheckFiles() const;
+  // The kept plan for these shapes, or null.
+  std::shared_ptr<SessionPlan> KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
+                                        std::span<const Shape> planned_dims);
   Result<std::shared_ptr<SessionPlan>> FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
                                                 std::span<const Shape> planned_dims);
   Status CheckInputs(std::span<const Value> inputs) const;
@@ -96,10 +107,10 @@ class Executable {
   std::vector<CompiledStep> steps_;
   std::vector<Slot> slots_;
   std::vector<int> output_slots_;  // per graph output
-  std::vector<int> input_slots_;   // per graph input
   std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
   std::vector<PassReport> passes_;
 
+  std::mutex building_;  // held while a plan is made, so that threads with the same new shapes make one
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<SessionPlan>> plans_;  // most recently used first
   std::atomic<int64_t> plans_built_{0};

@@ -1,23 +1,12 @@
 #include "session/execution.h"
 
-#include <cstring>
+#include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 
 namespace quern {
 namespace {
-
-// Fills dims and strides of a view from a shape, contiguous.
-void SetShape(quern_tensor_view& view, DType dtype, const Shape& shape) {
-  view.dtype = static_cast<int32_t>(dtype);
-  view.rank = shape.rank();
-  int64_t stride = 1;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    view.dims[d] = shape[d];
-    view.strides[d] = stride;
-    stride *= shape[d];
-  }
-}
 
 // The value with memory of its own, elements of containers included. Strings are shared: nobody else can change them.
 Result<Value> CopyOut(const Value& value) {
@@ -76,8 +65,8 @@ Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executa
 }
 
 ExecutionContext::~ExecutionContext() {
-  for (DeviceCopy& d : device_) {
-    if (d.data) d.provider->abi().memory->release(d.provider->abi().self, d.data);
+  for (const std::vector<DeviceCopy>& copies : device_) {
+    for (const DeviceCopy& d : copies) d.provider->abi().memory->release(d.provider->abi().self, d.data);
   }
 }
 
@@ -95,6 +84,10 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
       host_valid_[s] = 1;
     } else if (p.place == SlotPlan::Place::kArena) {
       slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
+    } else if (p.place == SlotPlan::Place::kHome) {
+      QUERN_ASSIGN_OR_RETURN(DeviceCopy* const d, ReserveDevice(static_cast<int>(s), *info[s].home, p.bytes));
+      d->valid = true;  // once the producer is done, whoever that is
+      slots_[s].value = Tensor::Wrap(p.dtype, shape, d->data);
     } else if (p.place == SlotPlan::Place::kOutput) {
       const Value& given = outputs[info[s].output_index];
       if (!given.is_tensor()) continue;  // memory is found when the step runs
@@ -104,8 +97,7 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
                                ", the tensor given for it is a " + DTypeName(t.dtype()) + t.shape().ToString());
       }
       const bool direct = t.is_contiguous() ||
-                          (info[s].producer >= 0 &&
-                           (executable_->steps()[info[s].producer].provider->abi().flags & QUERN_PROVIDER_STRIDED));
+                          (info[s].producer >= 0 && executable_->steps()[info[s].producer].provider->strided());
       if (direct) slots_[s].value = given;
     }
   }
@@ -115,75 +107,86 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
 Status ExecutionContext::Wait(int step) {
   StepState& state = steps_[step];
   if (!state.ticket) return OkStatus();
-  const CompiledStep& s = executable_->steps()[step];
-  void* ticket = std::exchange(state.ticket, nullptr);
-  return s.provider->ToStatus(s.provider->abi().wait(s.provider->abi().self, ticket),
-                              std::string("provider '") + s.provider->name() + "': wait");
+  return executable_->steps()[step].provider->Wait(std::exchange(state.ticket, nullptr));
 }
 
-Status ExecutionContext::ReserveDevice(int slot, Provider& provider, size_t bytes) {
-  DeviceCopy& d = device_[slot];
-  if (d.data && (d.provider != &provider || d.bytes < bytes)) {
-    d.provider->abi().memory->release(d.provider->abi().self, d.data);
-    d = {};
+ExecutionContext::DeviceCopy* ExecutionContext::FindDevice(int slot, const Provider& provider) {
+  for (DeviceCopy& d : device_[slot]) {
+    if (d.provider == &provider) return &d;
   }
-  if (!d.data) {
-    d.data = provider.abi().memory->allocate(provider.abi().self, bytes);
-    if (!d.data) {
-      return ResourceExhausted(std::string("provider '") + provider.name() + "' has no memory for the " +
-                               std::to_string(bytes) + " bytes of '" + executable_->slots()[slot].value->name() + "'");
-    }
-    d.provider = &provider;
-    d.bytes = bytes;
+  return nullptr;
+}
+
+Result<ExecutionContext::DeviceCopy*> ExecutionContext::ReserveDevice(int slot, const Provider& provider,
+                                                                      size_t bytes) {
+  const quern_provider& abi = provider.abi();
+  DeviceCopy* d = FindDevice(slot, provider);
+  if (d && d->bytes >= bytes) return d;
+  void* data = abi.memory->allocate(abi.self, bytes);
+  if (!data) {
+    return ResourceExhausted(std::string("provider '") + provider.name() + "' has no memory for the " +
+                             std::to_string(bytes) + " bytes of " + DescribeSlot(executable_->slots()[slot]));
   }
-  return OkStatus();
+  if (d) {
+    abi.memory->release(abi.self, d->data);
+  } else {
+    d = &device_[slot].emplace_back();
+  }
+  *d = {.provider = &provider, .data = data, .bytes = bytes, .valid = false};
+  return d;
 }
 
 Status ExecutionContext::EnsureHost(int slot) {
   if (host_valid_[slot]) return OkStatus();
   const int producer = executable_->slots()[slot].producer;
-  if (producer >= 0) QUERN_RETURN_IF_ERROR(Wait(producer));
-  DeviceCopy& d = device_[slot];
-  if (d.valid) {
-    QUERN_CHECK(slots_[slot].value.is_tensor(), "a device value needs a host tensor");
-    const Tensor& t = slots_[slot].value.tensor();
-    const quern_provider& abi = d.provider->abi();
-    const std::string what = "copy of '" + executable_->slots()[slot].value->name() + "' to the host";
-    if (t.is_contiguous()) {
-      QUERN_RETURN_IF_ERROR(
-          d.provider->ToStatus(abi.memory->copy_to_host(abi.self, t.raw_data(), d.data, t.bytes()), what));
-    } else {
-      QUERN_ASSIGN_OR_RETURN(const Tensor dense, Tensor::Allocate(t.dtype(), t.shape()));
-      QUERN_RETURN_IF_ERROR(
-          d.provider->ToStatus(abi.memory->copy_to_host(abi.self, dense.raw_data(), d.data, t.bytes()), what));
-      CopyTensor(dense, t);
+  if (producer >= 0) {
+    QUERN_RETURN_IF_ERROR(Wait(producer));
+    const Provider& provider = *executable_->steps()[producer].provider;
+    const DeviceCopy* d = FindDevice(slot, provider);
+    if (d && d->valid && slots_[slot].value.tensor().raw_data() != d->data) {
+      const Tensor& t = slots_[slot].value.tensor();
+      if (t.is_contiguous()) {
+        QUERN_RETURN_IF_ERROR(provider.CopyToHost(t.raw_data(), d->data, t.bytes()));
+      } else {
+        QUERN_ASSIGN_OR_RETURN(const Tensor dense, NewTensor(slot, t.dtype(), t.shape()));
+        QUERN_RETURN_IF_ERROR(provider.CopyToHost(dense.raw_data(), d->data, t.bytes()));
+        CopyTensor(dense, t);
+      }
     }
   }
   host_valid_[slot] = 1;
   return OkStatus();
 }
 
-Status ExecutionContext::EnsureDevice(int slot, Provider& provider) {
-  if (device_[slot].valid && device_[slot].provider == &provider) {
+Status ExecutionContext::EnsureDevice(int slot, const Provider& provider) {
+  if (const DeviceCopy* d = FindDevice(slot, provider); d && d->valid) {
     const int producer = executable_->slots()[slot].producer;
     return producer >= 0 ? Wait(producer) : OkStatus();
   }
   QUERN_RETURN_IF_ERROR(EnsureHost(slot));
   if (!slots_[slot].value.is_tensor()) return Internal("a value that is not a tensor cannot leave the host");
   QUERN_ASSIGN_OR_RETURN(const Tensor t, slots_[slot].value.tensor().Contiguous());
-  QUERN_RETURN_IF_ERROR(ReserveDevice(slot, provider, t.bytes()));
-  const quern_provider& abi = provider.abi();
-  QUERN_RETURN_IF_ERROR(
-      provider.ToStatus(abi.memory->copy_from_host(abi.self, device_[slot].data, t.raw_data(), t.bytes()),
-                        "copy of '" + executable_->slots()[slot].value->name() + "' from the host"));
-  device_[slot].valid = true;
+  QUERN_ASSIGN_OR_RETURN(DeviceCopy* const d, ReserveDevice(slot, provider, t.bytes()));
+  QUERN_RETURN_IF_ERROR(provider.CopyFromHost(d->data, t.raw_data(), t.bytes()));
+  d->valid = true;
   return OkStatus();
+}
+
+Status ExecutionContext::ChargeKept(size_t bytes, const std::string& what) {
+  if (const Status charged = budget_->Charge(bytes); !charged.ok()) return charged.WithContext(what);
+  kept_bytes_ += bytes;
+  return OkStatus();
+}
+
+Result<Tensor> ExecutionContext::NewTensor(int slot, DType dtype, const Shape& shape) {
+  Result<Tensor> t = AllocateCharged(budget_, dtype, shape);
+  if (!t.ok()) return t.status().WithContext(DescribeSlot(executable_->slots()[slot]));
+  return t;
 }
 
 // Plans a step for the shapes that its inputs have now.
 Status ExecutionContext::PlanDynamicStep(int index) {
   const CompiledStep& step = executable_->steps()[index];
-  const quern_provider& abi = step.provider->abi();
   StepState& state = steps_[index];
   std::vector<quern_tensor_view> in = state.inputs, out(step.outputs.size());
   for (size_t k = 0; k < in.size(); ++k) {
@@ -203,8 +206,9 @@ Status ExecutionContext::PlanDynamicStep(int index) {
                              .concurrency = executable_->env().concurrency,
                              .num_outputs = static_cast<int32_t>(out.size()),
                              .outputs = out.data()};
-  QUERN_RETURN_IF_ERROR(step.provider->ToStatus(abi.plan(abi.self, step.executable, &args, &sink, &state.dynamic_plan),
-                                                std::string("provider '") + step.provider->name() + "': plan"));
+  QUERN_RETURN_IF_ERROR(step.provider->Plan(step.executable, args, sink, &state.dynamic_plan));
+  QUERN_RETURN_IF_ERROR(ChargeKept(std::max(sink.workspace_bytes, state.dynamic_workspace.size_bytes()),
+                                   "workspace of the cluster at " + step.cluster.nodes.front()->Describe()));
   if (state.dynamic_workspace.size_bytes() < sink.workspace_bytes) {
     QUERN_ASSIGN_OR_RETURN(state.dynamic_workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
   }
@@ -225,18 +229,18 @@ Status ExecutionContext::PlaceOutputs(int index) {
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     const int s = step.outputs[k];
     const SlotPlan& p = plan_->slots()[s];
-    const bool planned = p.place == SlotPlan::Place::kArena || p.place == SlotPlan::Place::kOutput;
-    if (planned && !slots_[s].value.is_tensor()) {
+    if (p.place == SlotPlan::Place::kOutput && !slots_[s].value.is_tensor()) {
       const Shape& shape = actual_ && (*actual_)[s].shape ? *(*actual_)[s].shape : p.shape;
-      QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(p.dtype, shape));
+      QUERN_ASSIGN_OR_RETURN(Tensor t, NewTensor(s, p.dtype, shape));
       slots_[s].value = std::move(t);
     }
     if (slots_[s].value.is_tensor()) {
-      state.outputs[k] = ViewOf(slots_[s].value.tensor());
+      const Tensor& t = slots_[s].value.tensor();
+      state.outputs[k] = ViewOf(t);
       if (step.device_outputs[k]) {
-        QUERN_RETURN_IF_ERROR(ReserveDevice(s, *step.provider, slots_[s].value.tensor().bytes()));
-        state.outputs[k].data = device_[s].data;
-        SetShape(state.outputs[k], slots_[s].value.tensor().dtype(), slots_[s].value.tensor().shape());
+        QUERN_ASSIGN_OR_RETURN(DeviceCopy* const d, ReserveDevice(s, *step.provider, t.bytes()));
+        SetShape(state.outputs[k], t.dtype(), t.shape(), t.shape().ContiguousStrides());
+        state.outputs[k].data = d->data;
       }
     } else {
       state.outputs[k] = quern_tensor_view{};
@@ -247,7 +251,6 @@ Status ExecutionContext::PlaceOutputs(int index) {
 
 Status ExecutionContext::RunStep(int index) {
   const CompiledStep& step = executable_->steps()[index];
-  const quern_provider& abi = step.provider->abi();
   StepState& state = steps_[index];
   current_step_ = index;
   for (size_t k = 0; k < step.inputs.size(); ++k) {
@@ -261,15 +264,19 @@ Status ExecutionContext::RunStep(int index) {
       state.inputs[k] = quern_tensor_view{};
       continue;
     }
-    if (!slots_[s].value.tensor().is_contiguous() && !(abi.flags & QUERN_PROVIDER_STRIDED)) {
-      QUERN_ASSIGN_OR_RETURN(Tensor dense, slots_[s].value.tensor().Contiguous());
+    if (step.device_inputs[k]) {
+      const Tensor& t = slots_[s].value.tensor();
+      SetShape(state.inputs[k], t.dtype(), t.shape(), t.shape().ContiguousStrides());
+      state.inputs[k].data = FindDevice(s, *step.provider)->data;
+      continue;
+    }
+    if (!slots_[s].value.tensor().is_contiguous() && !step.provider->strided()) {
+      const Tensor strided = slots_[s].value.tensor();
+      QUERN_ASSIGN_OR_RETURN(Tensor dense, NewTensor(s, strided.dtype(), strided.shape()));
+      CopyTensor(strided, dense);
       slots_[s].value = std::move(dense);
     }
     state.inputs[k] = ViewOf(slots_[s].value.tensor());
-    if (step.device_inputs[k]) {
-      state.inputs[k].data = device_[s].data;
-      SetShape(state.inputs[k], slots_[s].value.tensor().dtype(), slots_[s].value.tensor().shape());
-    }
   }
   void* plan = plan_->steps()[index].plan;
   void* workspace = arena_.data() + plan_->steps()[index].workspace_offset;
@@ -290,12 +297,11 @@ Status ExecutionContext::RunStep(int index) {
                             .workspace = workspace,
                             .executor = &executor,
                             .context = this};
-  const int32_t code = abi.run(abi.self, plan, &args, &state.ticket);
-  if (code != 0) return step.provider->ToStatus(code, std::string("provider '") + step.provider->name() + "': run");
+  QUERN_RETURN_IF_ERROR(step.provider->Run(plan, args, &state.ticket));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     const int s = step.outputs[k];
     if (step.device_outputs[k]) {
-      device_[s].valid = true;
+      if (DeviceCopy* d = FindDevice(s, *step.provider)) d->valid = true;
     } else if (!state.ticket) {
       host_valid_[s] = 1;
     }
@@ -307,26 +313,30 @@ Status ExecutionContext::AllocateOutput(int index, DType dtype, const Shape& sha
   const CompiledStep& step = executable_->steps()[current_step_];
   if (index < 0 || index >= static_cast<int>(step.outputs.size())) return InvalidArgument("no such output");
   const int s = step.outputs[index];
+  const Slot& info = executable_->slots()[s];
   Result<size_t> bytes = TensorBytes(dtype, shape);
-  if (!bytes.ok()) return bytes.status();
+  if (!bytes.ok()) return bytes.status().WithContext(DescribeSlot(info));
   if (static_cast<int64_t>(*bytes) > limits().tensor_bytes) {
-    return ResourceExhausted("value '" + executable_->slots()[s].value->name() + "' of shape " + shape.ToString() +
+    return ResourceExhausted(DescribeSlot(info) + " of shape " + shape.ToString() +
                              " is larger than the limit for one tensor");
   }
-  const int output = executable_->slots()[s].output_index;
+  DeviceCopy* device = nullptr;
+  if (step.device_outputs[index]) {
+    QUERN_ASSIGN_OR_RETURN(device, ReserveDevice(s, *step.provider, *bytes));
+  }
+  const int output = info.output_index;
   const bool given = output >= 0 && outputs_[output].is_tensor() && outputs_[output].tensor().dtype() == dtype &&
                      outputs_[output].tensor().shape() == shape && outputs_[output].tensor().is_contiguous();
-  if (given) {
+  if (device && step.provider->memory_is_host_accessible()) {
+    slots_[s].value = Tensor::Wrap(dtype, shape, device->data);
+  } else if (given) {
     slots_[s].value = outputs_[output];
   } else {
-    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(dtype, shape));
+    QUERN_ASSIGN_OR_RETURN(Tensor t, NewTensor(s, dtype, shape));
     slots_[s].value = std::move(t);
   }
   *out = ViewOf(slots_[s].value.tensor());
-  if (step.device_outputs[index]) {
-    QUERN_RETURN_IF_ERROR(ReserveDevice(s, *step.provider, *bytes));
-    out->data = device_[s].data;
-  }
+  if (device) out->data = device->data;
   steps_[current_step_].outputs[index] = *out;
   return OkStatus();
 }
@@ -338,6 +348,7 @@ Result<std::vector<Value>> ExecutionContext::RunSubgraph(const Graph& subgraph, 
   RunEnv env = *env_;
   env.want = {};
   env.depth = env_->depth + 1;
+  env.memory = budget_;
   QUERN_RETURN_IF_ERROR(it->second->Run(inputs, outputs, env));
   return outputs;
 }
@@ -387,12 +398,17 @@ void ExecutionContext::Reset() {
   }
   for (size_t s = 0; s < slots_.size(); ++s) {
     slots_[s].value = Value();
-    device_[s].valid = false;
+    for (DeviceCopy& d : device_[s]) d.valid = false;
   }
+  budget_->Release(std::exchange(kept_bytes_, 0));
+  budget_ = nullptr;
+  if (own_budget_.use_count() > 1) own_budget_ = nullptr;
 }
 
 Status ExecutionContext::Run(Executable& executable, std::span<const Value> inputs, std::span<Value> outputs,
                              const RunEnv& env, bool growing) {
+  if (!env.memory && !own_budget_) own_budget_ = std::make_shared<MemoryBudget>(limits().memory_bytes);
+  budget_ = env.memory ? env.memory : own_budget_;
   running_ = &executable;
   env_ = &env;
   outputs_ = outputs;
@@ -403,6 +419,7 @@ Status ExecutionContext::Run(Executable& executable, std::span<const Value> inpu
       QUERN_ASSIGN_OR_RETURN(actual, InferSlots(executable, inputs, {}));
       actual_ = &actual;
     }
+    QUERN_RETURN_IF_ERROR(ChargeKept(arena_.size_bytes(), "the arena"));
     QUERN_RETURN_IF_ERROR(BindSlots(inputs, outputs, actual_));
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (cancelled()) return Cancelled("the run was cancelled");

@@ -24,13 +24,14 @@ class ExecutionContext final : public quern_run_context {
 
   bool cancelled() const override { return env_->cancel && env_->cancel->cancelled(); }
   const Limits& limits() const override;
+  const std::shared_ptr<MemoryBudget>& memory() const override { return budget_; }
   Status AllocateOutput(int index, DType dtype, const Shape& shape, quern_tensor_view* out) override;
   Result<std::vector<Value>> RunSubgraph(const Graph& subgraph, std::vector<Value> inputs) override;
 
  private:
-  // A value in a provider's own memory.
+  // A value in a provider's own memory; kept for the next run.
   struct DeviceCopy {
-    Provider* provider = nullptr;
+    const Provider* provider = nullptr;
     void* data = nullptr;
     size_t bytes = 0;
     bool valid = false;
@@ -48,10 +49,16 @@ class ExecutionContext final : public quern_run_context {
   Status RunStep(int index);
   Status PlanDynamicStep(int index);
   Status PlaceOutputs(int index);
+  // Makes the value readable by the host, or in the memory of a provider. Waits for its producer.
   Status EnsureHost(int slot);
-  Status EnsureDevice(int slot, Provider& provider);
-  Status ReserveDevice(int slot, Provider& provider, size_t bytes);
+  Status EnsureDevice(int slot, const Provider& provider);
+  // Memory of a provider for a value; valid until the context ends or the provider's next Reserve of more bytes.
+  Result<DeviceCopy*> ReserveDevice(int slot, const Provider& provider, size_t bytes);
+  DeviceCopy* FindDevice(int slot, const Provider& provider);
   Status Wait(int step);
+  // Counts memory that the context keeps against the run, until its end.
+  Status ChargeKept(size_t bytes, const std::string& what);
+  Result<Tensor> NewTensor(int slot, DType dtype, const Shape& shape);
   Status TakeOutputs(std::span<Value> outputs);
   void Reset();
 
@@ -59,11 +66,15 @@ class ExecutionContext final : public quern_run_context {
   const SessionPlan* plan_;  // the plan whose pool this belongs to; whoever runs keeps it alive
   AlignedBuffer arena_;
   std::vector<quern_value> slots_;
-  std::vector<DeviceCopy> device_;
+  std::vector<std::vector<DeviceCopy>> device_;  // by slot: one per provider
   std::vector<uint8_t> host_valid_;
   std::vector<StepState> steps_;
 
+  std::shared_ptr<MemoryBudget> own_budget_;  // used again unless results that left still count against it
+
   // Of the run in progress.
+  std::shared_ptr<MemoryBudget> budget_;
+  size_t kept_bytes_ = 0;  // charged by ChargeKept
   Executable* running_ = nullptr;
   const RunEnv* env_ = nullptr;
   std::span<Value> outputs_;

@@ -116,12 +116,12 @@ const char* PlaceName(SlotPlan::Place place) {
       return "found at run time";
     case SlotPlan::Place::kInput:
       return "input";
-    case SlotPlan::Place::kConstantInput:
-      return "constant";
     case SlotPlan::Place::kArena:
       return "arena";
     case SlotPlan::Place::kOutput:
       return "output";
+    case SlotPlan::Place::kHome:
+      return "provider memory";
   }
   return "?";
 }

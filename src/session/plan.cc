@@ -1,12 +1,10 @@
 #include "session/plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "ops/infer.h"
 #include "session/execution.h"
-#include "tensor/arena_plan.h"
 
 namespace quern {
 namespace {
@@ -47,19 +45,12 @@ Shape DimsToShape(const Dims& dims) {
   return s;
 }
 
-// Known small integers in the memory form of their dtype (i64, i32 or bool).
-void StoreContent(const SlotPlan& slot, std::vector<int64_t>& storage) {
-  const auto& values = slot.known_content;
-  storage.resize(values.size());
-  if (slot.dtype == DType::kI32) {
-    auto* out = reinterpret_cast<int32_t*>(storage.data());
-    for (size_t i = 0; i < values.size(); ++i) out[i] = static_cast<int32_t>(values[i]);
-  } else {
-    storage = values;
-  }
-}
-
 }  // namespace
+
+std::string DescribeSlot(const Slot& slot) {
+  const Node* producer = slot.value->producer();
+  return "value '" + slot.value->name() + "'" + (producer ? " of " + producer->Describe() : "");
+}
 
 PlanKey::PlanKey(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
   ForEachWord(inputs, outputs, dims, [&](int64_t w) {
@@ -130,93 +121,26 @@ Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> 
     slot.dtype = types[s].dtype;
     slot.shape = *types[s].shape;
     Result<size_t> bytes = TensorBytes(slot.dtype, slot.shape);
-    if (!bytes.ok()) return bytes.status().WithContext("value '" + slot_info[s].value->name() + "'");
+    if (!bytes.ok()) return bytes.status().WithContext(DescribeSlot(slot_info[s]));
     slot.bytes = *bytes;
     if (static_cast<int64_t>(slot.bytes) > tensor_limit) {
-      return ResourceExhausted("value '" + slot_info[s].value->name() + "' of shape " + slot.shape.ToString() +
+      return ResourceExhausted(DescribeSlot(slot_info[s]) + " of shape " + slot.shape.ToString() +
                                " takes " + std::to_string(slot.bytes) + " bytes; the limit for one tensor is " +
                                std::to_string(tensor_limit));
     }
   }
 
   std::vector<ArenaBuffer> buffers;
-  const int count = static_cast<int>(steps_.size());
-  for (int i = 0; i < count; ++i) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
     const CompiledStep& step = executable_.steps()[i];
-    const quern_provider& abi = step.provider->abi();
     const bool plannable = std::all_of(step.inputs.begin(), step.inputs.end(), [&](int s) {
-      return slots_[s].known || !executable_.slots()[s].value->type().is_tensor() ||
-             executable_.slots()[s].value->type().kind == ValueKind::kStringTensor;
+      return slots_[s].known || !slot_info[s].value->type().is_tensor() ||
+             slot_info[s].value->type().kind == ValueKind::kStringTensor;
     });
-    if (!plannable) continue;
-    std::vector<quern_tensor_view> in(step.inputs.size()), out(step.outputs.size());
-    std::vector<std::vector<int64_t>> contents(step.inputs.size());
-    for (size_t k = 0; k < in.size(); ++k) {
-      const SlotPlan& slot = slots_[step.inputs[k]];
-      const int input = slot_info[step.inputs[k]].input_index;
-      in[k] = quern_tensor_view{};
-      if (!slot.known) continue;
-      const Shape strides = input >= 0 && inputs[input].is_tensor() && !inputs[input].tensor().is_contiguous()
-                                ? inputs[input].tensor().strides()
-                                : slot.shape.ContiguousStrides();
-      in[k].dtype = static_cast<int32_t>(slot.dtype);
-      in[k].rank = slot.shape.rank();
-      for (int d = 0; d < in[k].rank; ++d) in[k].dims[d] = slot.shape[d], in[k].strides[d] = strides[d];
-      if (!slot.known_content.empty()) {
-        StoreContent(slot, contents[k]);
-        in[k].data = contents[k].data();
-      }
-    }
-    for (size_t k = 0; k < out.size(); ++k) {
-      const int output = slot_info[step.outputs[k]].output_index;
-      out[k].rank = -1;
-      if (output < 0 || !outputs[output].is_tensor() || outputs[output].tensor().is_contiguous()) continue;
-      const SlotPlan& slot = slots_[step.outputs[k]];
-      if (!slot.known || !(step.provider->abi().flags & QUERN_PROVIDER_STRIDED)) continue;
-      out[k].dtype = static_cast<int32_t>(slot.dtype);
-      out[k].rank = slot.shape.rank();
-      for (int d = 0; d < out[k].rank; ++d) {
-        out[k].dims[d] = slot.shape[d];
-        out[k].strides[d] = outputs[output].tensor().strides()[d];
-      }
-    }
-    quern_plan_sink sink;
-    sink.outputs.resize(out.size());
-    const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
-                               .num_inputs = static_cast<int32_t>(in.size()),
-                               .inputs = in.data(),
-                               .concurrency = executable_.env().concurrency,
-                               .num_outputs = static_cast<int32_t>(out.size()),
-                               .outputs = out.data()};
-    QUERN_RETURN_IF_ERROR(step.provider->ToStatus(abi.plan(abi.self, step.executable, &args, &sink, &steps_[i].plan),
-                                                  std::string("provider '") + step.provider->name() + "': plan"));
-    steps_[i].workspace_bytes = sink.workspace_bytes;
-    if (sink.workspace_bytes > 0) {
-      steps_[i].workspace_offset = buffers.size();  // index for now
-      buffers.push_back({sink.workspace_bytes, i, i});
-    }
-    for (size_t k = 0; k < out.size(); ++k) {
-      SlotPlan& slot = slots_[step.outputs[k]];
-      const quern_plan_sink::Output& o = sink.outputs[k];
-      if (!o.known) continue;  // placed when the step runs, even if inference knows the shape
-      slot.known = true;
-      slot.dtype = o.dtype;
-      slot.shape = o.shape;
-      QUERN_ASSIGN_OR_RETURN(slot.bytes, TensorBytes(slot.dtype, slot.shape));
-      if (slot_info[step.outputs[k]].output_index >= 0) {
-        slot.place = SlotPlan::Place::kOutput;
-      } else {
-        slot.place = SlotPlan::Place::kArena;
-        slot.arena_buffer = static_cast<int>(buffers.size());
-        buffers.push_back({slot.bytes, i, std::max(i, slot_info[step.outputs[k]].last_reader)});
-      }
-    }
+    if (plannable) QUERN_RETURN_IF_ERROR(PlanStep(static_cast<int>(i), inputs, outputs, buffers));
   }
   arena_bytes_ = PlanArena(buffers);
-  if (static_cast<int64_t>(arena_bytes_) > executable_.env().limits.memory_bytes) {
-    return ResourceExhausted("a run for these shapes needs " + std::to_string(arena_bytes_) + " bytes; the limit is " +
-                             std::to_string(executable_.env().limits.memory_bytes));
-  }
+  if (static_cast<int64_t>(arena_bytes_) > executable_.env().limits.memory_bytes) return TooLarge();
   for (SlotPlan& slot : slots_) {
     if (slot.arena_buffer >= 0) slot.offset = buffers[slot.arena_buffer].offset;
   }
@@ -224,6 +148,116 @@ Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> 
     if (step.workspace_bytes > 0) step.workspace_offset = buffers[step.workspace_offset].offset;
   }
   return OkStatus();
+}
+
+Status SessionPlan::PlanStep(int index, std::span<const Value> inputs, std::span<const Value> outputs,
+                             std::vector<ArenaBuffer>& buffers) {
+  const CompiledStep& step = executable_.steps()[index];
+  const auto& slot_info = executable_.slots();
+  std::vector<quern_tensor_view> in(step.inputs.size()), out(step.outputs.size());
+  std::vector<Tensor> contents(step.inputs.size());
+  for (size_t k = 0; k < in.size(); ++k) {
+    const SlotPlan& slot = slots_[step.inputs[k]];
+    const int input = slot_info[step.inputs[k]].input_index;
+    if (!slot.known) continue;
+    const Tensor* given = input >= 0 && inputs[input].is_tensor() ? &inputs[input].tensor() : nullptr;
+    SetShape(in[k], slot.dtype, slot.shape,
+             given && !given->is_contiguous() ? given->strides() : slot.shape.ContiguousStrides());
+    if (slot.known_content.empty()) continue;
+    QUERN_ASSIGN_OR_RETURN(contents[k], FromInt64s(slot.dtype, slot.shape, slot.known_content));
+    in[k].data = contents[k].raw_data();
+  }
+  for (size_t k = 0; k < out.size(); ++k) {
+    const SlotPlan& slot = slots_[step.outputs[k]];
+    const int output = slot_info[step.outputs[k]].output_index;
+    out[k].rank = -1;
+    if (output < 0 || !outputs[output].is_tensor() || outputs[output].tensor().is_contiguous()) continue;
+    if (!slot.known || !step.provider->strided()) continue;
+    SetShape(out[k], slot.dtype, slot.shape, outputs[output].tensor().strides());
+  }
+  quern_plan_sink sink;
+  sink.outputs.resize(out.size());
+  const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
+                             .num_inputs = static_cast<int32_t>(in.size()),
+                             .inputs = in.data(),
+                             .concurrency = executable_.env().concurrency,
+                             .num_outputs = static_cast<int32_t>(out.size()),
+                             .outputs = out.data()};
+  QUERN_RETURN_IF_ERROR(step.provider->Plan(step.executable, args, sink, &steps_[index].plan));
+  steps_[index].workspace_bytes = sink.workspace_bytes;
+  if (sink.workspace_bytes > 0) {
+    steps_[index].workspace_offset = buffers.size();  // index for now
+    const int last = step.provider->may_defer() ? static_cast<int>(steps_.size()) : index;
+    buffers.push_back({sink.workspace_bytes, index, last});
+  }
+  return PlaceOutputs(index, sink, buffers);
+}
+
+Status SessionPlan::PlaceOutputs(int index, const quern_plan_sink& sink, std::vector<ArenaBuffer>& buffers) {
+  const CompiledStep& step = executable_.steps()[index];
+  std::vector<int> overwritten;  // inputs whose memory an output has taken
+  for (size_t k = 0; k < step.outputs.size(); ++k) {
+    const Slot& info = executable_.slots()[step.outputs[k]];
+    SlotPlan& slot = slots_[step.outputs[k]];
+    const quern_plan_sink::Output& o = sink.outputs[k];
+    if (!o.known) continue;  // placed when the step runs, even if inference knows the shape
+    slot.known = true;
+    slot.dtype = o.dtype;
+    slot.shape = o.shape;
+    QUERN_ASSIGN_OR_RETURN(slot.bytes, TensorBytes(slot.dtype, slot.shape));
+    if (info.home) {
+      slot.place = SlotPlan::Place::kHome;
+      continue;
+    }
+    if (info.output_index >= 0) {
+      slot.place = SlotPlan::Place::kOutput;
+      continue;
+    }
+    slot.place = SlotPlan::Place::kArena;
+    const int over = o.in_place >= 0 && o.in_place < static_cast<int>(step.inputs.size()) ? o.in_place : -1;
+    if (over >= 0 && slots_[step.inputs[over]].bytes == slot.bytes && !step.device_inputs[over] &&
+        !step.device_outputs[k] && MayOverwrite(step.inputs[over], index) &&
+        std::find(overwritten.begin(), overwritten.end(), over) == overwritten.end()) {
+      overwritten.push_back(over);
+      slot.arena_buffer = slots_[step.inputs[over]].arena_buffer;
+      ArenaBuffer& buffer = buffers[slot.arena_buffer];
+      buffer.last = std::max(buffer.last, info.last_use);
+      continue;
+    }
+    slot.arena_buffer = static_cast<int>(buffers.size());
+    buffers.push_back({slot.bytes, index, info.last_use});
+  }
+  return OkStatus();
+}
+
+bool SessionPlan::MayOverwrite(int slot, int step) const {
+  if (slots_[slot].place != SlotPlan::Place::kArena || executable_.slots()[slot].last_reader != step) return false;
+  for (int i = 0; i < step; ++i) {  // an earlier reader may still be at work
+    const CompiledStep& other = executable_.steps()[i];
+    if (other.provider->may_defer() &&
+        std::find(other.inputs.begin(), other.inputs.end(), slot) != other.inputs.end()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status SessionPlan::TooLarge() const {
+  std::string largest;
+  size_t bytes = 0;
+  for (size_t s = 0; s < slots_.size(); ++s) {
+    if (slots_[s].arena_buffer < 0 || slots_[s].bytes <= bytes) continue;
+    bytes = slots_[s].bytes;
+    largest = DescribeSlot(executable_.slots()[s]);
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].workspace_bytes <= bytes) continue;
+    bytes = steps_[i].workspace_bytes;
+    largest = "the workspace of the cluster at " + executable_.steps()[i].cluster.nodes.front()->Describe();
+  }
+  return ResourceExhausted("a run for these shapes needs " + std::to_string(arena_bytes_) + " bytes, " +
+                           std::to_string(bytes) + " of them for " + largest + "; the limit is " +
+                           std::to_string(executable_.env().limits.memory_bytes));
 }
 
 Result<std::unique_ptr<ExecutionContext>> SessionPlan::Acquire() {

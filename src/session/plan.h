@@ -10,6 +10,7 @@
 #include "base/aligned_buffer.h"
 #include "provider/host.h"
 #include "session/executable.h"
+#include "tensor/arena_plan.h"
 
 namespace quern {
 
@@ -26,14 +27,15 @@ class PlanKey {
 };
 
 struct SlotPlan {
-  enum class Place : uint8_t { kRuntime, kInput, kConstantInput, kArena, kOutput };
-  Place place = Place::kRuntime;  // kRuntime: memory is found when the step runs
+  // kRuntime: memory is found when the step runs. kHome: in the host-accessible memory of a provider (Slot::home).
+  enum class Place : uint8_t { kRuntime, kInput, kArena, kOutput, kHome };
+  Place place = Place::kRuntime;
   bool known = false;             // dtype and shape are
   DType dtype = DType::kUndefined;
   Shape shape;  // at most so large (growing state may be smaller)
   size_t bytes = 0;
   size_t offset = 0;                   // kArena
-  int arena_buffer = -1;               // index into the planned buffers
+  int arena_buffer = -1;               // kArena: index into the planned buffers
   std::vector<int64_t> known_content;  // small integers known while planning, when not empty
 };
 
@@ -63,6 +65,13 @@ class SessionPlan {
   void Release(std::unique_ptr<ExecutionContext> context);
 
  private:
+  Status PlanStep(int index, std::span<const Value> inputs, std::span<const Value> outputs,
+                  std::vector<ArenaBuffer>& buffers);
+  Status PlaceOutputs(int index, const quern_plan_sink& sink, std::vector<ArenaBuffer>& buffers);
+  // Whether a result of the step may be written over its input `slot`.
+  bool MayOverwrite(int slot, int step) const;
+  Status TooLarge() const;  // the error about the limit on memory
+
   const Executable& executable_;
   PlanKey key_;
   std::vector<SlotPlan> slots_;
@@ -71,6 +80,9 @@ class SessionPlan {
   std::mutex mutex_;
   std::vector<std::unique_ptr<ExecutionContext>> idle_;
 };
+
+// "value 'y' of node 'n' (Op)", for messages.
+std::string DescribeSlot(const Slot& slot);
 
 // Dtypes and shapes of an executable's values for given inputs: by slot; nothing where only a run can tell.
 struct SlotType {

@@ -18,6 +18,22 @@ struct Session::Impl {
   std::unique_ptr<Executable> executable;
   std::vector<Port> inputs, outputs;
   std::vector<std::string> overridable;  // initializers that are no inputs because the options do not say so
+
+  // The run's own executor, or the session's: scratch and packed forms are made for as many slots as that has.
+  Result<RunEnv> RunEnvFor(const RunOptions& given) const {
+    RunEnv env{.executor = given.executor ? given.executor : executor.get(),
+               .cancel = given.cancel,
+               .want = given.want,
+               .depth = 0,
+               .memory = nullptr};
+    if (env.executor->concurrency() <= executor->concurrency()) return env;
+    return InvalidArgument("the run's executor has " + std::to_string(env.executor->concurrency()) +
+                           " slots, the session was made for " + std::to_string(executor->concurrency()));
+  }
+  // A run over the state's own slots, bound ones filled in.
+  Status RunStates(SessionState& state, const RunEnv& env);
+  Result<std::vector<int64_t>> GrownLengths(const SessionState& state) const;
+  std::vector<Shape> PlannedShapes(const SessionState& state, std::span<const int64_t> lengths) const;
 };
 
 namespace {
@@ -50,13 +66,26 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
   return providers;
 }
 
-// Bytes of one step along the growing dimension do not matter: the buffer's own strides address it.
-Tensor StateView(const StateSpec& spec, int64_t length) {
-  if (spec.axis < 0) return spec.buffer;
-  Shape shape = spec.buffer.shape();
-  shape[spec.axis] = length;
-  return Tensor::WrapStrided(spec.buffer.dtype(), shape, spec.buffer.strides(), spec.buffer.raw_data(),
-                             spec.buffer.owner());
+// The first `length` of a buffer along the dimension that grows; all of it when none does.
+Tensor StateView(const Tensor& buffer, int axis, int64_t length) {
+  if (axis < 0) return buffer;
+  Shape shape = buffer.shape();
+  shape[axis] = length;
+  return Tensor::WrapStrided(buffer.dtype(), shape, buffer.strides(), buffer.raw_data(), buffer.owner());
+}
+
+// Whether `output` is `input` with more behind it along `axis`, by what its operator is.
+bool Appends(const GraphValue& input, const GraphValue& output, int axis) {
+  const Node* node = output.producer();
+  if (!node) return false;
+  if (node->Is("Concat")) {
+    const int64_t along = node->GetInt("axis", 0);
+    return node->input(0) == &input && (along < 0 ? along + output.type().rank() : along) == axis;
+  }
+  if (!node->Is("Attention") || axis != 2) return false;
+  constexpr int kPastKey = 4, kPastValue = 5, kPresentKey = 1, kPresentValue = 2;
+  return (node->input(kPastKey) == &input && node->output(kPresentKey) == &output) ||
+         (node->input(kPastValue) == &input && node->output(kPresentValue) == &output);
 }
 
 // %w = const -> input %w, for every initializer that the file lists as an input too. Their values, in input order.
@@ -142,14 +171,11 @@ Result<size_t> Session::FindInput(std::string_view name) const {
 }
 
 Status Session::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options) {
-  Executor* executor = options.executor ? options.executor : impl_->executor.get();
-  if (executor->concurrency() > impl_->executor->concurrency()) {
-    return InvalidArgument("the run's executor has " + std::to_string(executor->concurrency()) +
-                           " slots, the session was made for " + std::to_string(impl_->executor->concurrency()));
-  }
-  return impl_->executable->Run(inputs, outputs,
-                                {.executor = executor, .cancel = options.cancel, .want = options.want, .depth = 0});
+  QUERN_ASSIGN_OR_RETURN(const RunEnv env, impl_->RunEnvFor(options));
+  return impl_->executable->Run(inputs, outputs, env);
 }
+
+Tensor SessionState::Binding::value() const { return StateView(spec.buffer, spec.axis, spec.length); }
 
 Result<SessionState> Session::CreateState(std::vector<StateSpec> specs) const {
   SessionState state;
@@ -161,76 +187,137 @@ Result<SessionState> Session::CreateState(std::vector<StateSpec> specs) const {
     const int input = find(impl_->inputs, spec.input), output = find(impl_->outputs, spec.output);
     if (input < 0) return NotFound("state: the model has no input '" + spec.input + "'");
     if (output < 0) return NotFound("state: the model has no output '" + spec.output + "'");
-    if (!spec.buffer.defined()) return InvalidArgument("state '" + spec.input + "': no buffer");
-    if (spec.axis >= spec.buffer.rank()) {
-      return InvalidArgument("state '" + spec.input + "': axis " + std::to_string(spec.axis) + " of a buffer of rank " +
-                             std::to_string(spec.buffer.rank()));
+    const std::string what = "state '" + spec.input + "'";
+    for (const SessionState::Binding& other : state.bindings) {
+      if (other.input_index == input) return InvalidArgument(what + ": another state has this input");
+      if (other.output_index == output) {
+        return InvalidArgument(what + ": state '" + other.spec.input + "' has the output '" + spec.output + "' too");
+      }
     }
-    if (spec.axis >= 0 && (spec.length < 0 || spec.length > spec.buffer.dim(spec.axis))) {
-      return InvalidArgument("state '" + spec.input + "': length " + std::to_string(spec.length) +
-                             " is outside the capacity " + std::to_string(spec.buffer.dim(spec.axis)));
+    const Tensor& buffer = spec.buffer;
+    if (!buffer.defined()) return InvalidArgument(what + ": no buffer");
+    if (spec.axis < -1 || spec.axis >= buffer.rank()) {
+      return InvalidArgument(what + ": axis " + std::to_string(spec.axis) + " of a buffer of rank " +
+                             std::to_string(buffer.rank()));
     }
-    const ValueType& in = impl_->inputs[input].type;
-    if (in.dtype != spec.buffer.dtype()) {
-      return InvalidArgument("state '" + spec.input + "' is of type " + DTypeName(in.dtype) + ", its buffer of type " +
-                             DTypeName(spec.buffer.dtype()));
+    if (spec.axis >= 0 && (spec.length < 0 || spec.length > buffer.dim(spec.axis))) {
+      return InvalidArgument(what + ": length " + std::to_string(spec.length) + " is outside the capacity " +
+                             std::to_string(buffer.dim(spec.axis)));
     }
-    state.bindings.push_back({std::move(spec), input, output});
+    const auto fits = [&](const Port& port) -> Status {
+      const ValueType& type = port.type;
+      if (type.dtype != DType::kUndefined && type.dtype != buffer.dtype()) {
+        return InvalidArgument(what + ": '" + port.name + "' is of type " + DTypeName(type.dtype) +
+                               ", the buffer of type " + DTypeName(buffer.dtype()));
+      }
+      if (type.shape && type.rank() != buffer.rank()) {
+        return InvalidArgument(what + ": '" + port.name + "' is of rank " + std::to_string(type.rank()) +
+                               ", the buffer of rank " + std::to_string(buffer.rank()));
+      }
+      return OkStatus();
+    };
+    QUERN_RETURN_IF_ERROR(fits(impl_->inputs[input]));
+    QUERN_RETURN_IF_ERROR(fits(impl_->outputs[output]));
+    const Graph& graph = impl_->executable->graph();
+    SessionState::Binding binding{.spec = std::move(spec),
+                                  .input_index = input,
+                                  .output_index = output,
+                                  .appends = false,
+                                  .spare = {}};
+    binding.appends =
+        binding.spec.axis >= 0 && Appends(*graph.inputs()[input], *graph.outputs()[output], binding.spec.axis);
+    if (!binding.appends) {
+      Result<Tensor> spare = Tensor::Allocate(binding.spec.buffer.dtype(), binding.spec.buffer.shape());
+      if (!spare.ok()) return spare.status().WithContext(what);
+      binding.spare = std::move(spare).value();
+    }
+    state.bindings.push_back(std::move(binding));
   }
   return state;
 }
 
-Status Session::RunWithState(SessionState& state, std::span<const Value> inputs, std::span<Value> outputs,
-                             const RunOptions& options) {
-  std::vector<Value> in(inputs.begin(), inputs.end());
-  std::vector<Value> out(outputs.begin(), outputs.end());
-  if (in.size() != impl_->inputs.size() || out.size() != impl_->outputs.size()) {
-    return InvalidArgument("a run with state takes a slot per input and per output of the model");
+Status Session::Impl::RunStates(SessionState& state, const RunEnv& env) {
+  std::vector<SessionState::Binding>& bindings = state.bindings;
+  std::vector<Value>&in = state.inputs, &out = state.outputs;
+  bool growing = false;
+  for (SessionState::Binding& b : bindings) {
+    in[b.input_index] = b.value();
+    if (b.spec.axis < 0) out[b.output_index] = b.spare;
+    growing = growing || b.spec.axis >= 0;
   }
-  for (const SessionState::Binding& b : state.bindings) in[b.input_index] = StateView(b.spec, b.spec.length);
-  QUERN_ASSIGN_OR_RETURN(const std::vector<std::optional<Shape>> shapes, impl_->executable->OutputShapes(in));
-
-  // The plan is made for full buffers: extents that grow with a state are planned at their most.
   std::vector<Shape> planned;
-  for (const Value& v : in) planned.push_back(v.is_tensor() ? v.tensor().shape() : Shape());
-  std::vector<int64_t> grown(state.bindings.size(), 0);
-  std::vector<Value> second(state.bindings.size());  // where a state that keeps its shape is written
-  for (size_t i = 0; i < state.bindings.size(); ++i) {
-    const SessionState::Binding& b = state.bindings[i];
-    const std::optional<Shape>& shape = shapes[b.output_index];
-    if (!shape)
-      return Unsupported("state '" + b.spec.input + "': the shape of '" + b.spec.output + "' depends on data");
+  std::vector<int64_t> lengths;
+  if (growing) {
+    QUERN_ASSIGN_OR_RETURN(lengths, GrownLengths(state));
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      const SessionState::Binding& b = bindings[i];
+      if (b.spec.axis < 0) continue;
+      out[b.output_index] = StateView(b.appends ? b.spec.buffer : b.spare, b.spec.axis, lengths[i]);
+    }
+    planned = PlannedShapes(state, lengths);
+  }
+  QUERN_RETURN_IF_ERROR(executable->Run(in, out, env, planned));
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    SessionState::Binding& b = bindings[i];
     if (b.spec.axis < 0) {
-      if (!(*shape == b.spec.buffer.shape())) {
-        return InvalidArgument("state '" + b.spec.input + "' has shape " + b.spec.buffer.shape().ToString() +
-                               ", its continuation has shape " + shape->ToString());
-      }
-      // The old state may still be read while the new one is written: they swap through memory of their own.
-      QUERN_ASSIGN_OR_RETURN(Tensor next, Tensor::Allocate(b.spec.buffer.dtype(), *shape));
-      second[i] = next;
-      out[b.output_index] = std::move(next);
+      std::swap(b.spec.buffer, b.spare);
       continue;
     }
-    const int64_t capacity = b.spec.buffer.dim(b.spec.axis), length = (*shape)[b.spec.axis];
-    if (length > capacity) {
-      return ResourceExhausted("state '" + b.spec.input + "' would grow to " + std::to_string(length) +
-                               ", its capacity is " + std::to_string(capacity));
+    b.spec.length = lengths[i];
+    if (!b.appends) CopyTensor(out[b.output_index].tensor(), b.value());
+  }
+  return OkStatus();
+}
+
+// Extent of each growing state after the run.
+Result<std::vector<int64_t>> Session::Impl::GrownLengths(const SessionState& state) const {
+  QUERN_ASSIGN_OR_RETURN(const std::vector<std::optional<Shape>> shapes, executable->OutputShapes(state.inputs));
+  std::vector<int64_t> lengths;
+  for (const SessionState::Binding& b : state.bindings) {
+    const std::string what = "state '" + b.spec.input + "'";
+    const std::optional<Shape>& shape = shapes[b.output_index];
+    lengths.push_back(0);
+    if (b.spec.axis < 0) continue;
+    if (!shape) return Unsupported(what + ": the shape of '" + b.spec.output + "' depends on data");
+    Shape most = *shape;
+    if (most.rank() == b.spec.buffer.rank()) most[b.spec.axis] = b.spec.buffer.dim(b.spec.axis);
+    if (!(most == b.spec.buffer.shape())) {
+      return InvalidArgument(what + " has a buffer of shape " + b.spec.buffer.shape().ToString() +
+                             ", its continuation has shape " + shape->ToString());
     }
-    grown[i] = length - b.spec.length;
-    out[b.output_index] = StateView(b.spec, length);
-    planned[b.input_index][b.spec.axis] = capacity - grown[i];
+    lengths.back() = (*shape)[b.spec.axis];
+    const int64_t capacity = b.spec.buffer.dim(b.spec.axis);
+    if (lengths.back() > capacity) {
+      return ResourceExhausted(what + " would grow to " + std::to_string(lengths.back()) + ", its capacity is " +
+                               std::to_string(capacity));
+    }
+  }
+  return lengths;
+}
+
+// Input shapes for the plan: it is made for full buffers, so that a growing length does not mean a new plan.
+std::vector<Shape> Session::Impl::PlannedShapes(const SessionState& state, std::span<const int64_t> lengths) const {
+  const std::vector<Value>& in = state.inputs;
+  std::vector<Shape> planned;
+  for (const Value& v : in) planned.push_back(v.is_tensor() ? v.tensor().shape() : Shape());
+  for (size_t i = 0; i < state.bindings.size(); ++i) {
+    const SessionState::Binding& b = state.bindings[i];
+    if (b.spec.axis < 0) continue;
+    const int64_t capacity = b.spec.buffer.dim(b.spec.axis);
+    const int64_t before = std::min(capacity, capacity - (lengths[i] - b.spec.length));
+    planned[b.input_index][b.spec.axis] = before;
     // Other inputs that grow along with this state (an attention mask) are planned at their most too: those whose
     // extent is the state's by its symbols, or has its length now and is not known to stand for something else.
-    if (!impl_->inputs[b.input_index].type.shape) continue;
-    const Dims& past = *impl_->inputs[b.input_index].type.shape;
-    const std::optional<Dims>& whole = impl_->outputs[b.output_index].type.shape;
+    if (!inputs[b.input_index].type.shape) continue;
+    const Dims& past = *inputs[b.input_index].type.shape;
+    const std::optional<Dims>& whole = outputs[b.output_index].type.shape;
     std::vector<std::string> steady;
     for (int d = 0; d < static_cast<int>(past.size()); ++d) {
       if (d != b.spec.axis) AppendSymbols(past[d], steady);
     }
     if (whole) AppendSymbols((*whole)[b.spec.axis] - past[b.spec.axis], steady);
     for (size_t k = 0; k < in.size(); ++k) {
-      const ValueType& type = impl_->inputs[k].type;
+      const ValueType& type = inputs[k].type;
       const bool bound = std::any_of(state.bindings.begin(), state.bindings.end(), [&](const SessionState::Binding& o) {
         return o.input_index == static_cast<int>(k);
       });
@@ -243,27 +330,38 @@ Status Session::RunWithState(SessionState& state, std::span<const Value> inputs,
           return std::find(steady.begin(), steady.end(), symbol) != steady.end();
         });
         if (dim == past[b.spec.axis]) {
-          planned[k][d] = capacity - grown[i];
-        } else if ((whole && dim == (*whole)[b.spec.axis]) || (!other && in[k].tensor().dim(d) == length)) {
+          planned[k][d] = before;
+        } else if ((whole && dim == (*whole)[b.spec.axis]) || (!other && in[k].tensor().dim(d) == lengths[i])) {
           planned[k][d] = capacity;
         }
       }
     }
   }
-  Executor* executor = options.executor ? options.executor : impl_->executor.get();
-  QUERN_RETURN_IF_ERROR(impl_->executable->Run(
-      in, out, {.executor = executor, .cancel = options.cancel, .want = options.want, .depth = 0}, planned));
-  for (size_t i = 0; i < state.bindings.size(); ++i) {
-    SessionState::Binding& b = state.bindings[i];
-    if (b.spec.axis < 0) {
-      CopyTensor(second[i].tensor(), b.spec.buffer);
-    } else {
-      b.spec.length += grown[i];
-    }
-    out[b.output_index] = outputs[b.output_index];
+  return planned;
+}
+
+Status Session::RunWithState(SessionState& state, std::span<const Value> inputs, std::span<Value> outputs,
+                             const RunOptions& options) {
+  if (inputs.size() != impl_->inputs.size() || outputs.size() != impl_->outputs.size()) {
+    return InvalidArgument("a run with state takes a slot per input and per output of the model");
   }
-  std::copy(out.begin(), out.end(), outputs.begin());
-  return OkStatus();
+  QUERN_ASSIGN_OR_RETURN(RunEnv env, impl_->RunEnvFor(options));
+  state.inputs.assign(inputs.begin(), inputs.end());
+  state.outputs.assign(outputs.begin(), outputs.end());
+  state.want.assign(options.want.begin(), options.want.end());
+  if (state.want.size() == outputs.size()) {
+    for (const SessionState::Binding& b : state.bindings) state.want[b.output_index] = 1;
+  }
+  env.want = state.want;
+  const Status status = impl_->RunStates(state, env);
+  if (status.ok()) {
+    for (const SessionState::Binding& b : state.bindings) state.outputs[b.output_index] = outputs[b.output_index];
+    std::move(state.outputs.begin(), state.outputs.end(), outputs.begin());
+  }
+  // The caller's memory is held no longer than the run.
+  std::fill(state.inputs.begin(), state.inputs.end(), Value());
+  std::fill(state.outputs.begin(), state.outputs.end(), Value());
+  return status;
 }
 
 Result<std::string> Session::Facts(std::string_view stage) const { return SessionFacts(*impl_->executable, stage); }

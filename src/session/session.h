@@ -46,7 +46,7 @@ struct Port {
   Value default_value = {};  // of an overridable initializer: what to give to Run when the user gives nothing
 };
 
-// Buffers that stand for an input and the output that continues it (KV cache, recurrent state).
+// A buffer that stands for an input and the output that continues it (KV cache, recurrent state).
 struct StateSpec {
   std::string input, output;
   int axis = -1;       // dimension that grows; -1: the state keeps its shape
@@ -59,8 +59,21 @@ struct SessionState {
   struct Binding {
     StateSpec spec;
     int input_index, output_index;
+    // How a run continues the state. A growing output that is the input with rows behind it (Concat, the caches of
+    // Attention) is written where the input lies: the new rows only. Any other goes to `spare`, as large as the buffer,
+    // because the input may be read until the end; then a state that keeps its shape lies there and the two change
+    // places, and a growing one is copied back.
+    bool appends;
+    Tensor spare;  // undefined when it appends
+
+    // The state as it is now. It holds until the next run.
+    Tensor value() const;
   };
   std::vector<Binding> bindings;
+
+  // Of the run in progress; kept so that a further run allocates nothing for them.
+  std::vector<Value> inputs, outputs;
+  std::vector<uint8_t> want;
 };
 
 class Session {
@@ -80,9 +93,10 @@ class Session {
   // run whose shapes (and strides) were seen before allocates nothing.
   Status Run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options = {});
 
+  // Errors name the state and what does not fit; two states on one input or output are an error.
   Result<SessionState> CreateState(std::vector<StateSpec> specs) const;
-  // As Run; the slots of bound inputs and outputs are ignored. Advances each growing length by what the run appended;
-  // on an error no length changes.
+  // As Run; the slots of bound inputs and outputs are ignored, and bound outputs are always wanted. Advances each
+  // growing length by what the run appended; on an error no state changes.
   Status RunWithState(SessionState& state, std::span<const Value> inputs, std::span<Value> outputs,
                       const RunOptions& options = {});
 

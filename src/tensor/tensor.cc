@@ -42,6 +42,12 @@ void Widen(const Tensor& t, std::vector<int64_t>& out) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(p[i]);
 }
 
+template <typename T>
+void Narrow(std::span<const int64_t> values, const Tensor& t) {
+  T* p = t.data<T>();
+  for (size_t i = 0; i < values.size(); ++i) p[i] = static_cast<T>(values[i]);
+}
+
 }  // namespace
 
 Result<size_t> TensorBytes(DType dtype, const Shape& shape) {
@@ -159,6 +165,45 @@ Result<std::vector<int64_t>> ToInt64s(const Tensor& t) {
       return InvalidArgument(std::string("expected an integer tensor, found ") + DTypeName(t.dtype()));
   }
   return out;
+}
+
+Result<Tensor> FromInt64s(DType dtype, const Shape& shape, std::span<const int64_t> values) {
+  if (shape.num_elements() != static_cast<int64_t>(values.size())) {
+    return InvalidArgument(std::to_string(values.size()) + " elements for shape " + shape.ToString());
+  }
+  QUERN_ASSIGN_OR_RETURN(const Tensor t, Tensor::Allocate(dtype, shape));
+  switch (dtype) {
+    case DType::kI64:
+      Narrow<int64_t>(values, t);
+      break;
+    case DType::kI32:
+      Narrow<int32_t>(values, t);
+      break;
+    case DType::kI16:
+      Narrow<int16_t>(values, t);
+      break;
+    case DType::kI8:
+      Narrow<int8_t>(values, t);
+      break;
+    case DType::kU64:
+      Narrow<uint64_t>(values, t);
+      break;
+    case DType::kU32:
+      Narrow<uint32_t>(values, t);
+      break;
+    case DType::kU16:
+      Narrow<uint16_t>(values, t);
+      break;
+    case DType::kU8:
+      Narrow<uint8_t>(values, t);
+      break;
+    case DType::kBool:
+      Narrow<bool>(values, t);
+      break;
+    default:
+      return InvalidArgument(std::string("expected an integer type, found ") + DTypeName(dtype));
+  }
+  return t;
 }
 
 }  // namespace quern

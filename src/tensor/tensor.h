@@ -145,5 +145,8 @@ class Tensor {
 void CopyTensor(const Tensor& src, const Tensor& dst);
 // The elements of a contiguous integer tensor (any integer type or bool) widened to int64.
 Result<std::vector<int64_t>> ToInt64s(const Tensor& t);
+// A contiguous tensor of any integer type or bool with these elements, which must fit; an error for other types or
+// another count.
+Result<Tensor> FromInt64s(DType dtype, const Shape& shape, std::span<const int64_t> values);
 
 }  // namespace quern

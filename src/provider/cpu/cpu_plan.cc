@@ -53,33 +53,6 @@ std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<P
   return specs;
 }
 
-// Small integers as a tensor of their dtype.
-Result<Tensor> ContentTensor(const PlanFacts& facts) {
-  QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(facts.spec.dtype, facts.spec.shape));
-  for (size_t i = 0; i < facts.content.size(); ++i) {
-    switch (t.dtype()) {
-      case DType::kI64:
-        t.data<int64_t>()[i] = facts.content[i];
-        break;
-      case DType::kI32:
-        t.data<int32_t>()[i] = static_cast<int32_t>(facts.content[i]);
-        break;
-      case DType::kBool:
-        t.data<bool>()[i] = facts.content[i] != 0;
-        break;
-      case DType::kU8:
-        t.data<uint8_t>()[i] = static_cast<uint8_t>(facts.content[i]);
-        break;
-      case DType::kF32:
-        t.data<float>()[i] = static_cast<float>(facts.content[i]);
-        break;
-      default:
-        return Internal(std::string("small content of type ") + DTypeName(t.dtype()));
-    }
-  }
-  return t;
-}
-
 }  // namespace
 
 Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {
@@ -252,7 +225,8 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
   };
   auto content = [&](int v) -> Status {
     if (bound.contents[v].defined()) return OkStatus();
-    QUERN_ASSIGN_OR_RETURN(bound.contents[v], ContentTensor(bound.facts[v]));
+    QUERN_ASSIGN_OR_RETURN(bound.contents[v],
+                           FromInt64s(bound.facts[v].spec.dtype, bound.facts[v].spec.shape, bound.facts[v].content));
     return OkStatus();
   };
   auto copy_out = [&](int v, int output) -> Status {

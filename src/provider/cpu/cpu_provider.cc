@@ -160,7 +160,7 @@ std::shared_ptr<Provider> MakeCpuProvider(CpuConfig config, std::shared_ptr<Exec
   p.describe = DescribeExecutable;
   p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };
   p.destroy = [](void* self) { delete static_cast<CpuProvider*>(self); };
-  return std::make_shared<Provider>(p);
+  return Provider::Create(p).value();
 }
 
 }  // namespace quern::cpu

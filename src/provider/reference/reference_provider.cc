@@ -12,9 +12,9 @@
 namespace quern {
 namespace {
 
-// A cluster, interpreted. Subgraphs are those of the original graph (clusters share them), which the session compiled.
+// A cluster, interpreted. Its graph is the partition's own: subgraphs are found by their address there.
 struct ReferenceExecutable {
-  std::unique_ptr<Graph> graph;
+  std::shared_ptr<const Graph> graph;
 };
 
 int32_t Fail(const Status& status) {
@@ -28,44 +28,17 @@ int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) 
     if (version.ok()) {
       HostApi()->claim(sink, &i, 1, 0);
     } else {
-      HostApi()->reject(sink, i, version.status().message().c_str());
+      std::string why = version.status().message();
+      const std::string prefix = view->nodes[i].node->Describe() + ": ";  // the reader of a reason knows the node
+      if (why.starts_with(prefix)) why.erase(0, prefix.size());
+      HostApi()->reject(sink, i, why.c_str());
     }
   }
   return 0;
 }
 
-// The nodes again, sharing constants and subgraphs: Clone would copy subgraphs, and the session knows them by address.
-std::unique_ptr<Graph> ShareGraph(const Graph& from) {
-  auto to = std::make_unique<Graph>();
-  to->name = from.name;
-  to->opset_imports = from.opset_imports;
-  to->keep_alive = from.keep_alive;
-  std::unordered_map<const GraphValue*, GraphValue*> map;
-  for (const GraphValue* v : from.inputs()) map[v] = to->AddInput(v->name(), v->type());
-  for (const GraphValue* v : from.constants()) map[v] = to->AddConstant(v->name(), *v->constant());
-  for (const Node* n = from.first_node(); n; n = n->next()) {
-    NodeSpec spec{.name = n->name(),
-                  .domain = n->domain(),
-                  .op_type = n->op_type(),
-                  .opset = n->opset(),
-                  .inputs = {},
-                  .outputs = {},
-                  .attributes = n->attributes(),
-                  .captures = {}};
-    for (const GraphValue* v : n->inputs()) spec.inputs.push_back(v ? map.at(v) : nullptr);
-    for (const GraphValue* v : n->captures()) spec.captures.push_back(map.at(v));
-    for (const GraphValue* v : n->outputs()) spec.outputs.push_back(v ? v->name() : "");
-    Node* copy = to->AddNode(std::move(spec));
-    for (int i = 0; i < n->num_outputs(); ++i) {
-      if (n->output(i)) map[n->output(i)] = copy->output(i);
-    }
-  }
-  for (const GraphValue* v : from.outputs()) to->AddOutput(map.at(v));
-  return to;
-}
-
 int32_t Compile(void*, const quern_graph_view* cluster, const char*, void** executable) {
-  *executable = new ReferenceExecutable{ShareGraph(*cluster->graph)};
+  *executable = new ReferenceExecutable{cluster->owner};
   return 0;
 }
 
@@ -78,6 +51,19 @@ class SessionSubgraphs final : public SubgraphRunner {
 
  private:
   quern_run_context& context_;
+};
+
+// An evaluation whose outputs count against the run's memory.
+class RunEvaluation final : public NodeEvalContext {
+ public:
+  RunEvaluation(const Node& node, std::span<const Value> inputs, quern_run_context& run, SubgraphRunner& runner)
+      : NodeEvalContext(node, inputs, run.limits(), &runner), memory_(run.memory()) {}
+
+ protected:
+  Result<Tensor> NewTensor(DType dtype, const Shape& shape) override { return AllocateCharged(memory_, dtype, shape); }
+
+ private:
+  const std::shared_ptr<MemoryBudget>& memory_;
 };
 
 Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
@@ -100,7 +86,9 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
     std::vector<Value> inputs;
     for (const GraphValue* v : n->inputs()) inputs.push_back(read(v));
     for (const GraphValue* v : n->captures()) inputs.push_back(read(v));
-    QUERN_ASSIGN_OR_RETURN(std::vector<Value> outputs, EvaluateNode(*n, inputs, args.context->limits(), &runner));
+    RunEvaluation evaluation(*n, inputs, *args.context, runner);
+    QUERN_RETURN_IF_ERROR(evaluation.Evaluate());
+    std::vector<Value> outputs = evaluation.TakeOutputs();
     for (int i = 0; i < n->num_outputs(); ++i) {
       if (n->output(i)) values[n->output(i)] = std::move(outputs[i]);
     }
@@ -174,7 +162,7 @@ std::shared_ptr<Provider> MakeReferenceProvider() {
   p.run = Run;
   p.describe = Describe;
   p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };
-  return std::make_shared<Provider>(p);
+  return Provider::Create(p).value();
 }
 
 }  // namespace quern

@@ -75,7 +75,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
   TapOffsets(pool, pool.w.kernel[1], pool.w.kernel[2], whole.data());
   // Windows that reach over the border have a list of their own: one per slot in the scratch.
   const size_t scratch = static_cast<size_t>(concurrency) * whole.size() * sizeof(ptrdiff_t);
-  auto run = [pool, row, taps, whole = std::move(whole)](const StepContext& c) {
+  auto run = [pool, row, taps, concurrency, whole = std::move(whole)](const StepContext& c) {
     const Window3& w = pool.w;
     const auto rows = [&](int slot, int64_t begin, int64_t end) {
       ptrdiff_t* const partial = static_cast<ptrdiff_t*>(c.scratch) + static_cast<int64_t>(slot) * taps;
@@ -116,7 +116,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
     };
     const int64_t row_work = w.out[2] * pool.channels * std::min<int64_t>(taps, 64);
     const int64_t grain = std::max<int64_t>(1, 2 * kCheapGrain / std::max<int64_t>(1, row_work));
-    return c.executor->ParallelFor(pool.images * w.out[1], grain, rows, c.cancel);
+    return c.executor->ParallelFor(pool.images * w.out[1], grain, rows, c.cancel, concurrency);
   };
   return MakeStep(std::move(run), scratch);
 }

@@ -49,6 +49,22 @@ TEST(Select, FollowsTheCpu) {
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
 }
 
+// Half as many 512-bit units make a multiply-add of 64 bytes as fast as two of 32: AVX-512 stays ahead by its fewer
+// loads.
+TEST(Select, FollowsThePortsOfTheCpu) {
+  GemmProblem p{.n = 1024, .k = 1024, .expected_m = 1024};
+  SelectOptions options = On("icelake");
+  const auto cycles = [&] {
+    const LayoutChoice layout = SelectLayout(p, options).value();
+    const GemmKernel* row = SelectRow(EligibleRows(p, options, layout), p, options.cpu, layout.layout, 1024);
+    EXPECT_THAT(std::string(ukernel::Name(*row).text), HasSubstr("avx512"));
+    return EstimateCycles(*row, p, options.cpu, layout.layout, 1024);
+  };
+  const double two = cycles();
+  options.cpu.fma512_ports = 1;
+  EXPECT_GT(cycles(), 1.6 * two);
+}
+
 TEST(Select, FollowsMAndN) {
   const GemmProblem wide{.n = 4096, .k = 1024};
   EXPECT_NE(Choose("haswell", wide, 1), Choose("haswell", wide, 1024));

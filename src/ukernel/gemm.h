@@ -107,12 +107,14 @@ enum class Engine : uint8_t {
   kMatrix,  // AMX, SME: one unit per core (or shared)
 };
 
-// Cycles of one call, for full-speed caches:  call + m*row + tile + steps * max(step_min, m * step_row), where a step
-// is kr elements of K and m is counted in whole units of m_grain; for a tile nr wide whatever n is. With a scaled mr, a
-// vector of rows counts as one in the steps and the grain; with a scaled nr alone, the steps are per lane.
+// Cycles of one call, for full-speed caches:
+//   call + m*row + tile + steps * max(step_min, m * (step_row + step_load))
+// where a step is kr elements of K and m is counted in whole units of m_grain; for a tile nr wide whatever n is. With a
+// scaled mr, a vector of rows counts as one in the steps and the grain; with a scaled nr alone, the steps are per lane.
 struct GemmCost {
   Engine engine = Engine::kVector;
-  float step_row = 0;    // per row of the tile and K step
+  float step_row = 0;    // per row of the tile and K step: the engine's, longer where a CPU has less of it
+  float step_load = 0;   // per row of the tile and K step: loads of the left side, the same on any CPU
   float step_min = 0;    // per K step: loads of the right side, latency of few accumulators
   float row = 0;         // per row: first load, epilogue, store
   float tile = 0;        // per tile
@@ -200,7 +202,7 @@ static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, si
   const float rows = static_cast<float>(RoundUp(m, t.m_grain * (m_lanes ? m_lanes : 1)));
   const float vectors = m_lanes > 1 ? rows / static_cast<float>(m_lanes) : rows;
   const float steps = static_cast<float>(CeilDiv(k, r.kr)) * width;
-  const float by_row = vectors * t.step_row * EngineScale(t.engine, c);
+  const float by_row = vectors * (t.step_row * EngineScale(t.engine, c) + t.step_load);
   return t.call + t.tile + rows * t.row + steps * (by_row > t.step_min ? by_row : t.step_min);
 }
 

@@ -48,7 +48,7 @@ bool IsOwn(const void* data) {
 struct Host {
   const quern_host_api* api;
   host_provider_modes modes;
-  quern_memory_kind memory{};
+  quern_memory_kind memory{.struct_size = sizeof(quern_memory_kind)};
 };
 Host* Self(void* self) { return static_cast<Host*>(self); }
 

@@ -18,13 +18,14 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun8x32 = null
 #endif
 
 // Two multiply-adds a cycle, and a quarter of a cycle per broadcast element of the left side (measured: 8x48 takes 14
-// cycles per k, 6x64 13.5, 8x16 6); a unit's line of 64 bytes comes out of L2 in about 1.5 cycles, which bounds few
-// rows.
+// cycles per k, 6x64 13.5, 8x16 6; with one 512-bit unit, 25.5 and 25.6 for the first two); a unit's line of 64 bytes
+// comes out of L2 in about 1.5 cycles, which bounds few rows.
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float units = nr / 16.0f;
   GemmKernel row = TileF32Row(kF32x16, mr, nr,
                               {.engine = Engine::kVector512,
-                               .step_row = units / 2 + 0.25f,
+                               .step_row = units / 2,
+                               .step_load = 0.25f,
                                .step_min = units * 1.5f,
                                .row = units * 2 + 2,
                                .tile = 30},

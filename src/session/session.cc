@@ -46,6 +46,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       cpu::CpuConfig config;
       config.cpu = options.cpu;
       config.precision = options.precision;
+      config.limits = options.limits;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
     } else if (name == "reference") {
@@ -178,11 +179,8 @@ Result<SessionState> Session::CreateState(std::vector<StateSpec> specs) const {
     QUERN_RETURN_IF_ERROR(fits(impl_->inputs[input]));
     QUERN_RETURN_IF_ERROR(fits(impl_->outputs[output]));
     const Graph& graph = impl_->executable->graph();
-    SessionState::Binding binding{.spec = std::move(spec),
-                                  .input_index = input,
-                                  .output_index = output,
-                                  .appends = false,
-                                  .spare = {}};
+    SessionState::Binding binding{
+        .spec = std::move(spec), .input_index = input, .output_index = output, .appends = false, .spare = {}};
     binding.appends =
         binding.spec.axis >= 0 && Appends(*graph.inputs()[input], *graph.outputs()[output], binding.spec.axis);
     if (!binding.appends) {

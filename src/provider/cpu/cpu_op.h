@@ -28,6 +28,7 @@ struct CpuConfig {
   CpuInfo cpu;
   std::string precision = "fp32";                           // "fp32", "fp32-fast", "bf16"
   kernels::RowTable gemm_rows = ukernel::AllGemmKernels();  // tests put rows of their own
+  Limits limits = {};                                       // of the session
 };
 
 // An operand as a plan knows it.

@@ -34,14 +34,6 @@ Result<DType> ReadDType(int32_t dtype) {
 
 namespace {
 
-// Alignment that reading elements in place needs.
-size_t AlignmentOf(DType dtype) {
-  if (IsBlockType(dtype)) return 1;
-  const size_t bytes = DTypeBytes(dtype);
-  if (dtype == DType::kC64 || dtype == DType::kC128) return bytes / 2;
-  return bytes == 0 ? 1 : bytes;
-}
-
 Status CheckReach(DType dtype, const Shape& shape, const Shape& strides, size_t bytes) {
   int64_t last = 0;
   for (int i = 0; i < shape.rank(); ++i) {
@@ -68,7 +60,7 @@ Result<Tensor> WrapTensor(int32_t dtype_number, int32_t rank, const int64_t* dim
   QUERN_ASSIGN_OR_RETURN(const Shape shape, ReadShape(rank, dims));
   QUERN_ASSIGN_OR_RETURN(const size_t needed, TensorBytes(dtype, shape));
   if (needed > 0) QUERN_RETURN_IF_ERROR(RequirePointer(data, "data"));
-  if (reinterpret_cast<uintptr_t>(data) % AlignmentOf(dtype) != 0) {
+  if (reinterpret_cast<uintptr_t>(data) % DTypeAlignment(dtype) != 0) {
     return InvalidArgument(std::string("data is not aligned for ") + DTypeName(dtype));
   }
   if (strides && DTypeBytes(dtype) != 0) {

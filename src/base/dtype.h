@@ -116,6 +116,11 @@ constexpr DTypeInfo GetDTypeInfo(DType t) {
 constexpr const char* DTypeName(DType t) { return GetDTypeInfo(t).name; }
 // Bytes of one element of a type whose elements are whole bytes; 0 for sub-byte, block and string types.
 constexpr size_t DTypeBytes(DType t) { return GetDTypeInfo(t).block_elements == 1 ? GetDTypeInfo(t).block_bytes : 0; }
+// Alignment that reading elements in place needs.
+constexpr size_t DTypeAlignment(DType t) {
+  if (t == DType::kC64 || t == DType::kC128) return DTypeBytes(t) / 2;
+  return DTypeBytes(t) == 0 ? 1 : DTypeBytes(t);
+}
 constexpr bool IsBlockType(DType t) { return static_cast<uint8_t>(t) >= 64; }
 constexpr bool IsFloatType(DType t) {
   return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16 ||

@@ -16,7 +16,7 @@ int64_t PhysicalMemoryBytes();
 struct Limits {
   int64_t model_bytes = int64_t{64} << 30;        // a model file, or its serialized bytes in memory
   int64_t tensor_bytes = int64_t{64} << 30;       // one tensor: initializer, constant or computed value
-  int64_t memory_bytes = PhysicalMemoryBytes();   // all that one run holds at once, or loading a model takes
+  int64_t memory_bytes = PhysicalMemoryBytes();   // what a run, a session's packed weights or loading holds
   int64_t folded_bytes = int64_t{64} << 20;       // a value that constant folding may create
   int64_t nodes = 2'000'000;                      // in all graphs of a model together
   int64_t attribute_elements = int64_t{1} << 28;  // in one list attribute

@@ -34,8 +34,8 @@ struct CompileEnv {
 struct RunEnv {
   Executor* executor = nullptr;
   const CancelToken* cancel = nullptr;
-  std::span<const uint8_t> want;  // empty: all
-  int depth = 0;                  // of subgraph calls
+  std::span<const uint8_t> want;         // empty: all
+  int depth = 0;                         // of subgraph calls
   std::shared_ptr<MemoryBudget> memory;  // of the run that a subgraph's belongs to; null: a budget of its own
 };
 

@@ -96,8 +96,8 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
         return InvalidArgument("output '" + info[s].value->name() + "' is a " + DTypeName(p.dtype) + shape.ToString() +
                                ", the tensor given for it is a " + DTypeName(t.dtype()) + t.shape().ToString());
       }
-      const bool direct = t.is_contiguous() ||
-                          (info[s].producer >= 0 && executable_->steps()[info[s].producer].provider->strided());
+      const bool direct =
+          t.is_contiguous() || (info[s].producer >= 0 && executable_->steps()[info[s].producer].provider->strided());
       if (direct) slots_[s].value = given;
     }
   }

@@ -124,8 +124,8 @@ Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> 
     if (!bytes.ok()) return bytes.status().WithContext(DescribeSlot(slot_info[s]));
     slot.bytes = *bytes;
     if (static_cast<int64_t>(slot.bytes) > tensor_limit) {
-      return ResourceExhausted(DescribeSlot(slot_info[s]) + " of shape " + slot.shape.ToString() +
-                               " takes " + std::to_string(slot.bytes) + " bytes; the limit for one tensor is " +
+      return ResourceExhausted(DescribeSlot(slot_info[s]) + " of shape " + slot.shape.ToString() + " takes " +
+                               std::to_string(slot.bytes) + " bytes; the limit for one tensor is " +
                                std::to_string(tensor_limit));
     }
   }

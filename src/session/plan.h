@@ -30,7 +30,7 @@ struct SlotPlan {
   // kRuntime: memory is found when the step runs. kHome: in the host-accessible memory of a provider (Slot::home).
   enum class Place : uint8_t { kRuntime, kInput, kArena, kOutput, kHome };
   Place place = Place::kRuntime;
-  bool known = false;             // dtype and shape are
+  bool known = false;  // dtype and shape are
   DType dtype = DType::kUndefined;
   Shape shape;  // at most so large (growing state may be smaller)
   size_t bytes = 0;

@@ -219,11 +219,8 @@ Result<SessionState> Session::CreateState(std::vector<StateSpec> specs) const {
     QUERN_RETURN_IF_ERROR(fits(impl_->inputs[input]));
     QUERN_RETURN_IF_ERROR(fits(impl_->outputs[output]));
     const Graph& graph = impl_->executable->graph();
-    SessionState::Binding binding{.spec = std::move(spec),
-                                  .input_index = input,
-                                  .output_index = output,
-                                  .appends = false,
-                                  .spare = {}};
+    SessionState::Binding binding{
+        .spec = std::move(spec), .input_index = input, .output_index = output, .appends = false, .spare = {}};
     binding.appends =
         binding.spec.axis >= 0 && Appends(*graph.inputs()[input], *graph.outputs()[output], binding.spec.axis);
     if (!binding.appends) {

@@ -308,16 +308,26 @@ TEST(Session, StaysWithinItsLimits) {
   EXPECT_THAT(tensor.message(), HasSubstr("limit"));
 
   options = {};
-  options.limits.memory_bytes = 1000;
+  options.limits.memory_bytes = 200'000;  // the weights take 65'536
   GraphMaker g;
   GraphValue* x = g.In("x", DType::kF32, {Dim::Symbol("n"), kK});
   GraphValue* p = g.Op("MatMul", {x, g.Const("w", DenseWeights())}, "product");
   const std::unique_ptr<Session> small_memory =
       MakeSession(g.Finish({g.Op("ReduceMax", {g.Op("Softmax", {p}, "s")}, "y")}), options);
+  ASSERT_NE(small_memory, nullptr);
   out[0] = Value();
+  in[0] = Zeros(Shape{2, kK});
+  ASSERT_TRUE(small_memory->Run(in, out).ok());
+  out[0] = Value();
+  in[0] = Zeros(Shape{500, kK});
   const Status memory = small_memory->Run(in, out);
   EXPECT_EQ(memory.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(memory.message(), HasSubstr("1000"));
+  EXPECT_THAT(memory.message(), AllOf(HasSubstr("200000"), HasSubstr("node 'product' (MatMul)")));
+
+  options.limits.memory_bytes = 60'000;
+  const Status weights = Session::Create(Dense(), options).status();
+  EXPECT_EQ(weights.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(weights.message(), AllOf(HasSubstr("node 'product' (MatMul)"), HasSubstr("packed weights")));
 }
 
 // An initializer that a file lists as an input too: a constant, or an input whose value need not be the file's. A

@@ -10,7 +10,7 @@ Status MemoryBudget::Charge(size_t bytes) {
   if (more <= limit_bytes_ && held <= limit_bytes_ - more) return OkStatus();
   Release(bytes);
   return ResourceExhausted(std::to_string(bytes) + " bytes more than the " + std::to_string(held) +
-                           " held would pass the run's limit of " + std::to_string(limit_bytes_) + " bytes");
+                           " held would pass the limit of " + std::to_string(limit_bytes_) + " bytes");
 }
 
 Result<Tensor> AllocateCharged(const std::shared_ptr<MemoryBudget>& budget, DType dtype, const Shape& shape) {

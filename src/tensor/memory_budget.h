@@ -1,4 +1,4 @@
-// MemoryBudget: how many bytes one run may hold at once, and how many it does.
+// MemoryBudget: how many bytes a run, or the weights of a session, may hold at once, and how many they do.
 #pragma once
 
 #include <atomic>

@@ -67,18 +67,6 @@ const char* TypedFieldName(int field) {
   }
 }
 
-// Alignment that kernels may assume of a tensor of this type.
-size_t AlignmentOf(DType dtype) {
-  switch (dtype) {
-    case DType::kC64:
-      return 4;
-    case DType::kC128:
-      return 8;
-    default:
-      return std::max<size_t>(DTypeBytes(dtype), 1);
-  }
-}
-
 std::string Describe(DType dtype, const Shape& shape) { return DTypeName(dtype) + shape.ToString(); }
 
 Status ReadExternalEntry(std::string_view message, const char* base, ExternalEntry* entry) {
@@ -241,7 +229,7 @@ Result<Value> TensorDecoder::Decode(std::string_view message, std::string_view* 
 
 Result<Tensor> TensorDecoder::FromRaw(DType dtype, const Shape& shape, std::string_view raw,
                                       std::shared_ptr<const void> owner) {
-  const bool is_aligned = reinterpret_cast<uintptr_t>(raw.data()) % AlignmentOf(dtype) == 0;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(raw.data()) % DTypeAlignment(dtype) == 0;
   // A C++ bool with other bits than 0 or 1 is undefined, so such bytes are normalised in a copy.
   const bool is_clean = dtype != DType::kBool ||
                         std::all_of(raw.begin(), raw.end(), [](char c) { return static_cast<unsigned char>(c) <= 1; });

@@ -56,7 +56,7 @@ bool IsPlanTimeNode(const Node& node) {
 }
 
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& cluster, const CpuConfig& config,
-                                                              Executor& executor) {
+                                                              Executor& executor, MemoryBudget* packed) {
   std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
   exe->graph_ = cluster.Clone();
   PassOptions options;
@@ -101,6 +101,8 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       Result<std::unique_ptr<CpuKernel>> kernel = op->compile(*n, compile);
       if (!kernel.ok()) return kernel.status().WithContext(n->Describe());
       c.kernel = std::move(kernel).value();
+      const Status charged = packed ? packed->Charge(c.kernel->Describe().packed_bytes) : OkStatus();
+      if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       for (int v : c.inputs) {
         if (v >= 0 && (exe->values_[v].readers.empty() || exe->values_[v].readers.back() != index)) {
           exe->values_[v].readers.push_back(index);

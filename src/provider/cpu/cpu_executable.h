@@ -14,6 +14,7 @@
 #include "provider/cpu/cpu_op.h"
 #include "quern/provider.h"
 #include "tensor/arena_plan.h"
+#include "tensor/memory_budget.h"
 #include "tensor/tensor.h"
 
 namespace quern::cpu {
@@ -42,9 +43,10 @@ bool IsPlanTimeNode(const Node& node);
 
 class CpuExecutable {
  public:
-  // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node.
+  // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node. Packed weights count against
+  // `packed`, when given, for good.
   static Result<std::unique_ptr<CpuExecutable>> Compile(const Graph& cluster, const CpuConfig& config,
-                                                        Executor& executor);
+                                                        Executor& executor, MemoryBudget* packed = nullptr);
 
   const Graph& graph() const { return *graph_; }
   const std::vector<CompiledNode>& nodes() const { return nodes_; }

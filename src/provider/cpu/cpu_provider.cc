@@ -14,6 +14,10 @@ namespace {
 struct CpuProvider {
   CpuConfig config;
   std::shared_ptr<Executor> executor;
+  MemoryBudget packed;  // weights of all its executables
+
+  CpuProvider(CpuConfig c, std::shared_ptr<Executor> e)
+      : config(std::move(c)), executor(std::move(e)), packed(config.limits.memory_bytes) {}
 };
 
 int32_t Fail(const Status& status) {
@@ -61,7 +65,7 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
 int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void** executable) {
   auto& provider = *static_cast<CpuProvider*>(self);
   Result<std::unique_ptr<CpuExecutable>> exe =
-      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor);
+      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor, &provider.packed);
   if (!exe.ok()) return Fail(exe.status());
   *executable = std::move(exe).value().release();
   return 0;
@@ -147,7 +151,7 @@ std::shared_ptr<Provider> MakeCpuProvider(CpuConfig config, std::shared_ptr<Exec
   quern_provider p{};
   p.struct_size = sizeof p;
   p.abi_version = QUERN_PROVIDER_ABI_VERSION;
-  p.self = new CpuProvider{std::move(config), std::move(executor)};
+  p.self = new CpuProvider(std::move(config), std::move(executor));
   p.name = "cpu";
   p.version = "1";
   p.flags = QUERN_PROVIDER_STRIDED;

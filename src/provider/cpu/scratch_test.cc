@@ -20,12 +20,12 @@ TEST(PoolScratch, IsThatOfThePlannedSlots) {
   Tensor x = Tensor::Allocate(DType::kU8, Shape{1, 3, 16, 16}).value();
   for (int64_t i = 0; i < x.num_elements(); ++i) x.data<uint8_t>()[i] = static_cast<uint8_t>(i * 37);
   GraphValue* in = graph.AddInput("x", TypeOf(x));
-  Node* pool = graph.AddNode({.name = "pool",
-                              .op_type = "MaxPool",
-                              .inputs = {in},
-                              .outputs = {"y"},
-                              .attributes = {{"kernel_shape", std::vector<int64_t>{9, 9}},
-                                             {"pads", std::vector<int64_t>{4, 4, 4, 4}}}});
+  Node* pool = graph.AddNode(
+      {.name = "pool",
+       .op_type = "MaxPool",
+       .inputs = {in},
+       .outputs = {"y"},
+       .attributes = {{"kernel_shape", std::vector<int64_t>{9, 9}}, {"pads", std::vector<int64_t>{4, 4, 4, 4}}}});
   graph.AddOutput(pool->output(0));
   ASSERT_TRUE(InferShapes(graph).ok());
   const Result<std::vector<Value>> expected = EvaluateGraph(graph, std::vector<Value>{x});

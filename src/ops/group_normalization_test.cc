@@ -14,7 +14,7 @@ using testing::HasSubstr;
 const std::vector<float> kPixels = {1, 3, 10, 30};
 constexpr float kSmall = 1.0f / 1.000005f;  // of the first pair: 1 / sqrt(1 + 1e-5)
 
-std::vector<float> Run(OpTester& op) {
+std::vector<float> Normalize(OpTester& op) {
   op.Attr("num_groups", int64_t{2});
   const Result<std::vector<Value>> out = op.Run();
   EXPECT_TRUE(out.ok()) << out.status().message();
@@ -27,7 +27,7 @@ TEST(GroupNormalization, PerGroupBefore21) {
   for (const int opset : {18, 20}) {
     OpTester op("GroupNormalization", opset);
     op.Input<float>({1, 4, 1}, kPixels).Input<float>({2}, {2, 5}).Input<float>({2}, {100, 200});
-    const std::vector<float> y = Run(op);
+    const std::vector<float> y = Normalize(op);
     ASSERT_EQ(y.size(), 4u);
     EXPECT_NEAR(y[0], 100 - 2 * kSmall, 1e-4);
     EXPECT_NEAR(y[1], 100 + 2 * kSmall, 1e-4);
@@ -42,7 +42,7 @@ TEST(GroupNormalization, PerGroupBefore21) {
 TEST(GroupNormalization, PerChannelSince21) {
   OpTester op("GroupNormalization", 21);
   op.Input<float>({1, 4, 1}, kPixels).Input<float>({4}, {2, 3, 5, 7}).Input<float>({4}, {100, 200, 300, 400});
-  const std::vector<float> y = Run(op);
+  const std::vector<float> y = Normalize(op);
   ASSERT_EQ(y.size(), 4u);
   EXPECT_NEAR(y[0], 100 - 2 * kSmall, 1e-4);
   EXPECT_NEAR(y[1], 200 + 3 * kSmall, 1e-4);

@@ -2,6 +2,7 @@
 
 #include "api/struct_size.h"
 #include "api/value.h"
+#include "base/mapped_file.h"
 #include "format/onnx/reader.h"
 #include "graph/text.h"
 #include "session/facts.h"

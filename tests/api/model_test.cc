@@ -186,9 +186,11 @@ TEST(ApiModel, NestingGoesAsDeepAsTheLimitSays) {
 TEST(ApiModel, NestingOfBuiltModels) {
   Model inner = Model::Create("inner");
   inner.Import("", 17).Node("Neg", {"x"}, {"y"}).Output("y");
-  auto around = [](const Model& branch) {
+  Model other = Model::Create("other");
+  other.Node("Identity", {"x"}, {"y"}).Output("y");
+  auto around = [&](const Model& branch) {
     Model m = Model::Create("outer");
-    m.Node("If", {"c"}, {"y"}, {{"then_branch", branch}, {"else_branch", branch}}).Output("y");
+    m.Node("If", {"c"}, {"y"}, {{"then_branch", branch}, {"else_branch", other}}).Output("y");
     return m;
   };
   for (int i = 0; i < 33; ++i) inner = around(inner);

@@ -37,6 +37,12 @@ Status ModelBuilder::AddNode(Node node) {
     return ResourceExhausted(Describe(node) + ": subgraphs are nested more than " + std::to_string(kMaxDepth) +
                              " deep");
   }
+  int64_t size = size_ + 1;
+  for (const auto& [attribute, subgraph] : node.subgraphs) size += subgraph->size_;  // each at most the limit
+  if (size > Limits{}.nodes) {
+    return ResourceExhausted(Describe(node) + ": the graph has more than " + std::to_string(Limits{}.nodes) +
+                             " nodes, those of a subgraph counted wherever it is used");
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const Status status = Define(node.outputs[i]);
@@ -46,6 +52,7 @@ Status ModelBuilder::AddNode(Node node) {
   }
   nodes_.push_back(std::move(node));
   depth_ = depth;
+  size_ = size;
   return OkStatus();
 }
 

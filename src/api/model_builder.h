@@ -28,8 +28,8 @@ class ModelBuilder {
   explicit ModelBuilder(std::string name) : name_(std::move(name)) {}
 
   void Import(std::string domain, int version) { imports_[std::move(domain)] = version; }
-  // A name may be defined once; kInvalidArgument otherwise. Subgraphs nest kMaxDepth deep at most; a session's limits
-  // may ask for less.
+  // A name may be defined once; kInvalidArgument otherwise. Subgraphs nest kMaxDepth deep at most, and a graph may have
+  // Limits::nodes by default; a session's limits may ask for less.
   Status AddInput(std::string name, ValueType type);
   Status AddConstant(std::string name, Value content);
   Status AddNode(Node node);
@@ -54,7 +54,8 @@ class ModelBuilder {
   std::vector<Node> nodes_;
   std::vector<std::string> outputs_;
   std::set<std::string> defined_;
-  int depth_ = 0;  // of subgraphs within subgraphs
+  int depth_ = 0;     // of subgraphs within subgraphs
+  int64_t size_ = 0;  // nodes, those of a subgraph as often as it is used: what Build makes
 };
 
 }  // namespace quern::api

@@ -206,6 +206,23 @@ TEST(ApiModel, NestingOfBuiltModels) {
               HasSubstr("more than 256 deep"));
 }
 
+// A graph in both branches of an If, again and again: twice as large each time.
+TEST(ApiModel, SharedSubgraphsCountAsOftenAsTheyAreUsed) {
+  Model m = Model::Create("m");
+  m.Node("Neg", {"x"}, {"y"}).Output("y");
+  const auto twice = [](const Model& branch) {
+    Model outer = Model::Create("outer");
+    outer.Node("If", {"c"}, {"y"}, {{"then_branch", branch}, {"else_branch", branch}}).Output("y");
+    return outer;
+  };
+  EXPECT_THAT(MessageOf(
+                  [&] {
+                    for (int i = 0; i < 60; ++i) m = twice(m);
+                  },
+                  QUERN_RESOURCE_EXHAUSTED),
+              HasSubstr("nodes, those of a subgraph counted wherever it is used"));
+}
+
 TEST(ApiModel, EveryLimitCanBeSet) {
   quern::Limits limits;
   for (const char* name : {"model_bytes", "tensor_bytes", "memory_bytes", "folded_bytes", "nodes", "attribute_elements",

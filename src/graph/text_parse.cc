@@ -38,6 +38,11 @@ class Parser {
   }
 
  private:
+  // A limit is reached here.
+  Status Exceeded(const std::string& what) const {
+    return Status(StatusCode::kResourceExhausted, in_.Error(what).message());
+  }
+
   // `one` is called for each item until `end`, which is taken.
   template <typename One>
   Status List(std::string_view end, One one) {
@@ -50,7 +55,7 @@ class Parser {
   }
 
   Result<std::unique_ptr<Graph>> ParseGraph(int depth, const Graph* outer) {
-    if (depth > limits_.subgraph_depth) return in_.Error("subgraphs are nested too deeply");
+    if (depth > limits_.subgraph_depth) return Exceeded("subgraphs are nested too deeply");
     auto graph = std::make_unique<Graph>();
     if (!in_.TakeWord("graph")) return in_.Error("expected 'graph'");
     if (in_.Take("@")) {
@@ -183,7 +188,7 @@ class Parser {
   }
 
   Result<ValueType> ParseType(int depth) {
-    if (depth > limits_.type_depth) return in_.Error("the type is nested too deeply");
+    if (depth > limits_.type_depth) return Exceeded("the type is nested too deeply");
     ValueType type;
     if (in_.TakeWord("none")) {
       type.kind = ValueKind::kNone;
@@ -215,14 +220,13 @@ class Parser {
       QUERN_RETURN_IF_ERROR(in_.Expect("]"));
       return type;
     }
-    const size_t at = in_.position();
     QUERN_ASSIGN_OR_RETURN(type.shape, ParseDims());
-    if (type.shape->size() > static_cast<size_t>(limits_.rank)) return in_.ErrorAt(at, "too many dimensions");
+    if (type.shape->size() > static_cast<size_t>(limits_.rank)) return Exceeded("too many dimensions");
     return type;
   }
 
   Status ParseNode(Graph& graph, int depth) {
-    if (++num_nodes_ > limits_.nodes) return in_.Error("too many nodes");
+    if (++num_nodes_ > limits_.nodes) return Exceeded("too many nodes");
     std::vector<Definition> outputs;
     if (in_.Take("(")) {
       QUERN_RETURN_IF_ERROR(in_.Expect(")"));
@@ -343,7 +347,7 @@ class Parser {
     int64_t count = 0;
     QUERN_RETURN_IF_ERROR(List("]", [&]() -> Status {
       const size_t at = in_.position();
-      if (++count > limits_.attribute_elements) return in_.Error("the list is too long");
+      if (++count > limits_.attribute_elements) return Exceeded("the list is too long");
       QUERN_ASSIGN_OR_RETURN(Attribute item, ParseOneAttribute(graph, depth));
       if (count == 1) {
         switch (item.index()) {
@@ -447,7 +451,7 @@ class Parser {
     }
     const Result<size_t> bytes = TensorBytes(dtype, shape);
     if (!bytes.ok()) return in_.ErrorAt(at, bytes.status().message());
-    if (static_cast<int64_t>(*bytes) > limits_.tensor_bytes) return in_.ErrorAt(at, "the tensor is too large");
+    if (static_cast<int64_t>(*bytes) > limits_.tensor_bytes) return Exceeded("the tensor is too large");
     // Collected first: memory must follow the text, not the shape that it claims.
     std::vector<uint8_t> content;
     if (in_.TakeWord("hex")) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -350,11 +351,13 @@ TEST_F(Command, VerifyRefusesAListThatIsOutOfDate) {
 }
 
 TEST_F(Command, VerifyNamesWhatIsUnsupported) {
-  const Value x = Value::Tensor<float>({2}, {1, 2});
+  const Value x = Value::Tensor<float>({2}, {1, 2}), eights = Value::Tensor(QUERN_F8E4M3FN, {2});
+  std::memset(eights.raw_data(), 0, eights.bytes());
   Spill(In("suite/odd_operator/model.onnx"), OneNodeModel("NoSuchOperator", 1));
   Spill(In("suite/odd_type/model.onnx"), OneNodeModel("DequantizeLinear", QUERN_F8E4M3FN, true));
   for (const char* name : {"odd_operator", "odd_type"}) {
-    Spill(In(std::string("suite/") + name + "/test_data_set_0/input_0.pb"), x.ToProto("x"));
+    const bool odd_type = name == std::string("odd_type");
+    Spill(In(std::string("suite/") + name + "/test_data_set_0/input_0.pb"), (odd_type ? eights : x).ToProto("x"));
     Spill(In(std::string("suite/") + name + "/test_data_set_0/output_0.pb"), x.ToProto("y"));
   }
   const Ended e = Quern("verify " + In("suite"));

@@ -10,6 +10,7 @@
 
 #include "base/mapped_file.h"
 #include "graph/text.h"
+#include "provider/reference/reference_provider.h"
 #include "session/executable.h"
 #include "session/test_graphs.h"
 
@@ -107,28 +108,57 @@ TEST_P(OnProvider, IterationsOfALoopHoldOnlyWhatTheyCarry) {
   EXPECT_EQ(session->Run(in, out).code(), StatusCode::kResourceExhausted);
 }
 
-// The condition is known once shapes are, and is read by a node of the other provider or cluster.
-TEST_P(OnProvider, KnownBooleansCrossBetweenClusters) {
-  const std::unique_ptr<Session> session = Make(R"(graph @b opset("": 17) {
-    input %x: f32[n,m]
-    const %two = i64[2] {2, 3}
-    const %a = i64[2] {10, 20}
-    %s: i64[2] = Shape(%x)
-    %c: bool[2] = Equal(%s, %two)
-    %h: f32[n,m] = Hardmax(%x)
-    %hs: i64[2] = Shape(%h)
-    %w: i64[2] = Where(%c, %a, %hs)
-    %f: f32[2] = Cast(%w) {to = 1}
-    return %f
-  })");
-  ASSERT_NE(session, nullptr);
-  for (const Shape& shape : {Shape{2, 3}, Shape{5, 3}, Shape{2, 5}}) {
-    std::vector<Value> in = {Zeros(shape)}, out(1);
-    const Status status = session->Run(in, out);
-    ASSERT_TRUE(status.ok()) << status.message();
-    ExpectNear(out[0], {shape[0] == 2 ? 10.0 : static_cast<double>(shape[0]),
-                        shape[1] == 3 ? 20.0 : static_cast<double>(shape[1])});
-  }
+// Takes Not; looks at what plan() is told of its operand.
+TEST(Plans, KnownContentsCrossInTheMemoryFormOfTheirType) {
+  std::vector<uint8_t> seen;
+  quern_provider p{};
+  p.struct_size = sizeof p;
+  p.abi_version = QUERN_PROVIDER_ABI_VERSION;
+  p.self = &seen;
+  p.name = "peek";
+  p.claim = [](void*, const quern_graph_view* graph, quern_claim_sink* sink) {
+    for (int32_t i = 0; i < HostApi()->num_nodes(graph); ++i) {
+      if (graph->nodes[i].node->Is("Not")) HostApi()->claim(sink, &i, 1, 0);
+    }
+    return 0;
+  };
+  p.compile = [](void*, const quern_graph_view*, const char*, void**) { return 0; };
+  p.destroy_executable = [](void*, void*) {};
+  p.plan = [](void* self, void*, const quern_plan_args* args, quern_plan_sink* sink, void** plan) {
+    const quern_tensor_view& x = args->inputs[0];
+    const auto* bytes = static_cast<const uint8_t*>(x.data);
+    if (bytes) static_cast<std::vector<uint8_t>*>(self)->assign(bytes, bytes + x.dims[0]);
+    HostApi()->set_output(sink, 0, x.dtype, x.rank, x.dims);
+    *plan = self;
+    return 0;
+  };
+  p.destroy_plan = [](void*, void*) {};
+  p.run = [](void*, void*, const quern_run_args* args, void**) {
+    for (int i = 0; i < 3; ++i) {
+      static_cast<bool*>(args->outputs[0].data)[i] = !static_cast<const bool*>(args->inputs[0].data)[i];
+    }
+    return 0;
+  };
+  CompileEnv env;
+  env.providers = {Provider::Create(p).value(), MakeReferenceProvider()};
+  Result<std::unique_ptr<Executable>> exe = Executable::Compile(Parse(R"(graph @b opset("": 17) {
+    input %x: f32[n,m,k]
+    const %sizes = i64[3] {2, 3, 4}
+    %s: i64[3] = Shape(%x)
+    %c: bool[3] = Equal(%s, %sizes)
+    %y = Not(%c)
+    return %y
+  })"),
+                                                                env);
+  ASSERT_TRUE(exe.ok()) << exe.status().message();
+  InlineExecutor executor;
+  std::vector<Value> in = {Zeros(Shape{2, 5, 4})}, out(1);
+  RunEnv run;
+  run.executor = &executor;
+  const Status status = (*exe)->Run(in, out, run);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_THAT(seen, testing::ElementsAre(1, 0, 1));
+  EXPECT_THAT(out[0].tensor().values<bool>(), testing::ElementsAre(false, true, false));
 }
 
 // Takes everything; plan() lets other threads come in.

@@ -16,6 +16,7 @@ scripts/setup.sh build
 
 Title "Building (the first time some minutes; log in build/demo-build.log)"
 mkdir -p build/demo
+export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1  # test.sh then finds what was compiled here
 if ! { cmake --preset release -DQUERN_BUILD_TESTS=OFF -DQUERN_BUILD_BENCHMARKS=OFF -B build/demo-release &&
   cmake --build build/demo-release -j "$(nproc)"; } > build/demo-build.log 2>&1; then
   tail -30 build/demo-build.log

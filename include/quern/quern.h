@@ -168,8 +168,8 @@ typedef struct quern_limits {
   uint64_t nodes;        /* in all graphs of a model together (2 million) */
   uint64_t attribute_elements; /* in one list attribute (2^28) */
   uint64_t loop_iterations;    /* of one Loop (2^24: minutes even when the body does next to nothing) */
-  uint64_t subgraph_depth;     /* graphs within graphs (32; more than 256 is taken as 256, which stacks hold) */
-  uint64_t type_depth;         /* sequence of optional of ... (16; at most 256) */
+  uint64_t subgraph_depth;     /* graphs within graphs (32; more than 128 is taken as 128, which stacks hold) */
+  uint64_t type_depth;         /* sequence of optional of ... (16; at most 128) */
   uint64_t rank;               /* dimensions of a tensor (16, which is also the most) */
 } quern_limits;
 static inline void quern_limits_init(quern_limits* limits) {

@@ -6,9 +6,9 @@
 
 namespace quern {
 
-// Graphs and types are walked by recursion, one level per nesting: the depths below may be set to this at most. A level
-// takes up to some KiB of stack, threads often have 8 MiB.
-constexpr int kMaxDepth = 256;
+// Graphs and types are walked by recursion, a level per nesting: the depths below may be set to this at most. A level
+// of an If that runs takes up to 16 KiB of stack, threads usually have 8 MiB, and sanitizers need a multiple.
+constexpr int kMaxDepth = 128;
 
 // Memory of the machine, in bytes.
 int64_t PhysicalMemoryBytes();

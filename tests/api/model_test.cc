@@ -178,8 +178,8 @@ TEST(ApiModel, NestingGoesAsDeepAsTheLimitSays) {
   EXPECT_THROW(Model::Parse(NestedIfs(42), &options.limits), quern::Error);
   // As deep as can be asked for.
   options.limits.Set("subgraph_depth", 1u << 30);
-  EXPECT_THROW(Model::Parse(NestedIfs(257), &options.limits), quern::Error);
-  EXPECT_THAT(Floats(Session(Model::Parse(NestedIfs(256), &options.limits), options).Run({yes, x})[0]),
+  EXPECT_THROW(Model::Parse(NestedIfs(129), &options.limits), quern::Error);
+  EXPECT_THAT(Floats(Session(Model::Parse(NestedIfs(128), &options.limits), options).Run({yes, x})[0]),
               ElementsAre(-3));
 }
 
@@ -200,10 +200,10 @@ TEST(ApiModel, NestingOfBuiltModels) {
   EXPECT_THAT(MessageOf([&] { Session session(m); }, QUERN_RESOURCE_EXHAUSTED), HasSubstr("more than 32 deep"));
   EXPECT_THAT(MessageOf(
                   [&] {
-                    for (int i = 0; i < 257; ++i) inner = around(inner);
+                    for (int i = 0; i < 129; ++i) inner = around(inner);
                   },
                   QUERN_RESOURCE_EXHAUSTED),
-              HasSubstr("more than 256 deep"));
+              HasSubstr("more than 128 deep"));
 }
 
 // A graph in both branches of an If, again and again: twice as large each time.

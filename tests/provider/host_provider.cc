@@ -58,6 +58,7 @@ bool Operands(const quern_host_api* api, const quern_graph_view* graph, const qu
   if (*node.domain != 0 || std::string(node.op_type) != "Mul") return false;
   *x = node.inputs[0];
   quern_value_info info;
+  quern_value_info_init(&info);
   api->value(graph, *x, &info);
   api->value(graph, node.inputs[1], weights);
   return !info.constant && weights->constant && info.dtype == kF32 && weights->rank == 1 && info.rank > 0 &&
@@ -91,9 +92,11 @@ int32_t Claim(void* self, const quern_graph_view* graph, quern_claim_sink* sink)
   const quern_host_api* api = Self(self)->api;
   for (int32_t i = 0; i < api->num_nodes(graph); ++i) {
     quern_node_info node;
+    quern_node_info_init(&node);
     api->node(graph, i, &node);
     int32_t x;
     quern_value_info weights;
+    quern_value_info_init(&weights);
     if (Operands(api, graph, node, &x, &weights)) {
       api->claim(sink, &i, 1, 1e-9);
     } else {
@@ -111,9 +114,11 @@ int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void**
   for (int32_t i = 0; i < api->num_outputs(cluster); ++i) exe->outputs.push_back(api->output(cluster, i));
   for (int32_t i = 0; i < api->num_nodes(cluster); ++i) {
     quern_node_info node;
+    quern_node_info_init(&node);
     api->node(cluster, i, &node);
     Product p;
     quern_value_info weights;
+    quern_value_info_init(&weights);
     if (!Operands(api, cluster, node, &p.input, &weights)) return kInternal;
     p.output = node.outputs[0];
     p.weights = static_cast<const float*>(weights.constant->data);

@@ -29,8 +29,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float step_load, GemmRun run
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(6, 16, 0.15f, kRun6x16),
-    Tile(2, 32, 0.5f, kRun2x32),  // few rows: four streams of weights
+    Tile(6, 16, 0.15f, kRun6x16), Tile(2, 32, 0.5f, kRun2x32),  // few rows: four streams of weights
 };
 
 }  // namespace

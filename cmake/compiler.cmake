@@ -1,5 +1,17 @@
 # The compilers where nobody names any (`pip install .`, plain `cmake -S .`): clang 19, else what there is. Debian's
 # packages have versioned names only, which CMake does not look for.
+foreach(_quern_variable CC CXX)  # scikit-build-core names the compiler that made Python, which may not be installed
+  if(DEFINED ENV{${_quern_variable}})
+    separate_arguments(_quern_words UNIX_COMMAND "$ENV{${_quern_variable}}")
+    list(GET _quern_words 0 _quern_first)
+    find_program(_quern_program NAMES ${_quern_first} NO_CACHE)
+    if(NOT _quern_program)
+      message(STATUS "${_quern_variable}=$ENV{${_quern_variable}} is not installed")
+      unset(ENV{${_quern_variable}})
+    endif()
+    unset(_quern_program)
+  endif()
+endforeach()
 if(NOT CMAKE_TOOLCHAIN_FILE AND NOT CMAKE_CXX_COMPILER AND NOT DEFINED ENV{CXX})
   find_program(_quern_cxx NAMES clang++-19 c++ g++ clang++ g++-12 NO_CACHE)
   if(_quern_cxx)

@@ -8,7 +8,7 @@ out=$(realpath -m "${1:-$here/../.tools/arm64-root}")
 packages=(libc6 libc6-dev linux-libc-dev libcrypt1 libgcc-s1 libgcc-12-dev libstdc++6 libstdc++-12-dev
   libclang-rt-19-dev libgtest-dev libgmock-dev libbenchmark1debian libbenchmark-dev libstb0 libstb-dev libprotozero-dev)
 all=(nlohmann-json3-dev libcli11-dev googletest)  # Architecture: all
-want="${packages[*]} ${all[*]}"
+want="${packages[*]} ${all[*]}; links inside"
 if [ "$(cat "$out/.packages" 2>/dev/null)" = "$want" ]; then
   echo "arm64 root: already in $out"
   exit 0
@@ -20,5 +20,9 @@ PrivateApt "amd64 arm64" "bookworm main"
 rm -rf "$out"
 mkdir -p "$out"
 for deb in "$apt"/debs/*.deb; do dpkg -x "$deb" "$out"; done
+# Absolute links (libm.so) would lead out of the root, and the linker would take the static library instead.
+find "$out" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
+  ln -sfrn "$out$(readlink "$link")" "$link"
+done
 echo "$want" > "$out/.packages"
 echo "arm64 root: made in $out"

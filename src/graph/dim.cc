@@ -321,6 +321,13 @@ struct Dim::Expr {
 
   // Evaluation has 128 bits in between: canonical forms may pass the 64-bit range where the original did not.
   using Wide = __int128;
+  // What __builtin_mul_overflow does, which for 128 bits calls a function that libgcc lacks on Arm.
+  static bool MultiplyOverflows(Wide a, Wide b, Wide* product) {
+    constexpr Wide kMost = static_cast<Wide>(~static_cast<unsigned __int128>(0) >> 1);
+    if (a < -kMost || b < -kMost || (a != 0 && (b < 0 ? -b : b) > kMost / (a < 0 ? -a : a))) return true;
+    *product = a * b;
+    return false;
+  }
   static Result<Wide> Evaluate(const Dim& d, const Lookup& lookup) {
     if (!d.expr_) return Wide{d.value_};
     Wide sum = 0;
@@ -328,7 +335,7 @@ struct Dim::Expr {
       Wide product = t.coefficient;
       for (const AtomPtr& atom : t.atoms) {
         QUERN_ASSIGN_OR_RETURN(const Wide x, Evaluate(*atom, lookup));
-        if (__builtin_mul_overflow(product, x, &product)) return Overflow(d);
+        if (MultiplyOverflows(product, x, &product)) return Overflow(d);
       }
       if (__builtin_add_overflow(sum, product, &sum)) return Overflow(d);
     }

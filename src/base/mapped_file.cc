@@ -107,21 +107,22 @@ void Unregister(Guard* g) {
 // Opens each part of the path from the folder that was opened before it, so that no link can be put in between.
 // -1 with errno ELOOP or ENOTDIR for a link (which of them: whether it is the last part).
 int OpenWithoutLinks(const std::string& path, int flags) {
-  int folder = open(path.starts_with('/') ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  for (size_t at = 0; folder >= 0;) {
-    at = path.find_first_not_of('/', at);
-    if (at == std::string::npos) break;
+  int folder = AT_FDCWD;
+  for (size_t at = path.find_first_not_of('/'); at != std::string::npos;) {
     const size_t end = std::min(path.find('/', at), path.size());
-    const bool is_last = path.find_first_not_of('/', end) == std::string::npos;
-    const std::string part = path.substr(at, end - at);
+    const size_t next_at = path.find_first_not_of('/', end);
+    const std::string part = (folder == AT_FDCWD && path[0] == '/' ? "/" : "") + path.substr(at, end - at);
+    const bool is_last = next_at == std::string::npos;
     const int next = openat(folder, part.c_str(), O_NOFOLLOW | (is_last ? flags : O_PATH | O_DIRECTORY | O_CLOEXEC));
     const int error = errno;
-    close(folder);
+    if (folder != AT_FDCWD) close(folder);
     errno = error;
+    if (next < 0 || is_last) return next;
     folder = next;
-    at = end;
+    at = next_at;
   }
-  return folder;
+  errno = EISDIR;
+  return -1;
 }
 
 std::string SystemReason(int error) { return std::strerror(error); }

@@ -573,7 +573,8 @@ TEST_P(DynamicRows, BlocksOfFourBits) {
 // A product of dynamic rows by `rhs` through the forced row, plus bias; empty when the row does not take the problem.
 std::vector<float> RunDynamic(const GemmKernel& row, const GemmProblem& problem, const RhsSource& source,
                               const std::vector<float>& x, const std::vector<float>& bias, Executor* executor) {
-  const SelectOptions options = Options(ukernel::Name(row).text);
+  const ukernel::KernelName name = ukernel::Name(row);  // which the options point at
+  const SelectOptions options = Options(name.text);
   const Result<LayoutChoice> layout = SelectLayout(problem, options);
   if (!layout.ok()) return {};
   const MatMul matmul = MatMul::Create(problem, options, *layout).value();

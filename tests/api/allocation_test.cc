@@ -23,6 +23,9 @@ void* operator new(std::size_t size) { return CountedAllocate(size ? size : 1, a
 void* operator new(std::size_t size, std::align_val_t a) {
   return CountedAllocate(size ? size : 1, static_cast<std::size_t>(a));
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return CountedAllocate(size ? size : 1, alignof(std::max_align_t));
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }

@@ -247,7 +247,10 @@ class Tests(Runner):
         folder = self.build("asan")
         if not folder:
             return
-        env = {"ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+        env = {
+            "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
         self.ctest("asan", folder, env=env, shards=CORES)
         material = self.generated()
         if material:

@@ -50,7 +50,7 @@ typedef enum quern_status {
 /* The calling thread's last failure; "" when there was none. Valid until its next failing call. */
 QUERN_API const char* quern_error_message(void);
 /* "invalid argument", "unsupported"... */
-QUERN_API const char* quern_status_name(quern_status status);
+QUERN_API const char* quern_status_name(int32_t status);
 
 typedef enum quern_dtype {
   QUERN_UNDEFINED = 0,

@@ -49,7 +49,7 @@ const char* quern_error_message(void) {
   return quern::api::t_last.out_of_memory ? "out of memory" : quern::api::t_last.message.c_str();
 }
 
-const char* quern_status_name(quern_status status) {
+const char* quern_status_name(int32_t status) {
   if (status < QUERN_OK || status > QUERN_INTERNAL) return "unknown status";
   return quern::StatusCodeName(static_cast<quern::StatusCode>(status));
 }

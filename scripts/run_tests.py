@@ -282,7 +282,7 @@ class Tests(Runner):
                 "tsan",
                 folder,
                 lambda name: re.match(r"(parallel|session|api|external_provider)_test", name),
-                env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"},
+                env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1"},
             )
 
     def stage_install(self):

@@ -170,7 +170,7 @@ def main():
             rows.append(row)
             a, b = row["median_ms"]
             print(
-                f"{path.stem:28} {threads:7} {a:18.4f} {b:18.4f} {row['ratio']:7.2f} "
+                f"{path.parent.name if path.stem == 'model' else path.stem:28} {threads:7} {a:18.4f} {b:18.4f} {row['ratio']:7.2f} "
                 f"{row['max_abs_difference']:10.2e} {row['max_relative_difference']:9.2e}",
                 flush=True,
             )

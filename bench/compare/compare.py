@@ -169,8 +169,9 @@ def main():
             row = compare(path, threads, args, (ours, onnxruntime), rng)
             rows.append(row)
             a, b = row["median_ms"]
+            name = path.parent.name if path.stem == "model" else path.stem
             print(
-                f"{path.parent.name if path.stem == 'model' else path.stem:28} {threads:7} {a:18.4f} {b:18.4f} {row['ratio']:7.2f} "
+                f"{name:28} {threads:7} {a:18.4f} {b:18.4f} {row['ratio']:7.2f} "
                 f"{row['max_abs_difference']:10.2e} {row['max_relative_difference']:9.2e}",
                 flush=True,
             )

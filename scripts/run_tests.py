@@ -27,6 +27,7 @@ SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobi
 BENCH_MODELS = ["mobilenet_v2"]
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
 CPUS = ["native", "haswell", "generic"]
+ARM_TESTS = ["base_test", "ukernel_test", "kernels_test"]  # all with --full
 # Emulated CPU -> its streaming vector length in bits; without FA64, and once without SVE, as some cores are.
 SME_CPUS = {
     "max,sme_fa64=off,sme128=on": 128,
@@ -85,10 +86,10 @@ class Tests(Runner):
 
     def stage_arm(self):
         """aarch64 build: kernel tests and small models under the emulator"""
-        folder = self.build("aarch64")
+        folder = self.build("aarch64", [] if self.args.full else [*ARM_TESTS, "quern_command"])
         if not folder:
             return
-        pick = (lambda name: True) if self.args.full else (lambda name: re.match(r"(base|ukernel|kernels)_test", name))
+        pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
         self.ctest("aarch64", folder, pick, shards=CORES)
         for cpu, bits in SME_CPUS.items():
             self.ctest(

@@ -105,15 +105,22 @@ inline float Bf16(const uint8_t* p) {
   return Flush(Element<float>(reinterpret_cast<const uint8_t*>(&bits)));
 }
 
-// c += a * b in float32: even and odd k summed apart by fused multiply-adds, then added; denormals flushed throughout.
+// Tiles that a product may take: the configuration that they have.
 template <int C, int A, int B>
-void DotBf16() {
+const TileConfig& RequireProduct() {
   static_assert(C != A && C != B && A != B);
   RequireTile<C>();
   RequireTile<A>();
   RequireTile<B>();
   const TileConfig& g = g_state.config;
   Require(g.rows[C] == g.rows[A] && g.row_bytes[C] == g.row_bytes[B] && g.row_bytes[A] == 4 * g.rows[B]);
+  return g;
+}
+
+// c += a * b in float32: even and odd k summed apart by fused multiply-adds, then added; denormals flushed throughout.
+template <int C, int A, int B>
+void DotBf16() {
+  const TileConfig& g = RequireProduct<C, A, B>();
   for (int m = 0; m < g.rows[C]; ++m) {
     for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
       float part[2] = {0, 0};
@@ -132,12 +139,7 @@ void DotBf16() {
 // c += a * b in 32-bit integers, four products of signed bytes in each.
 template <int C, int A, int B>
 void DotI8() {
-  static_assert(C != A && C != B && A != B);
-  RequireTile<C>();
-  RequireTile<A>();
-  RequireTile<B>();
-  const TileConfig& g = g_state.config;
-  Require(g.rows[C] == g.rows[A] && g.row_bytes[C] == g.row_bytes[B] && g.row_bytes[A] == 4 * g.rows[B]);
+  const TileConfig& g = RequireProduct<C, A, B>();
   for (int m = 0; m < g.rows[C]; ++m) {
     for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
       uint32_t c = Element<uint32_t>(&g_state.tile[C][m][4 * n]);  // wraps around

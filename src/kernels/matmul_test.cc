@@ -496,6 +496,28 @@ struct BlockWeights {
   }
 };
 
+// Rows `x` by packed weights, plus bias.
+std::vector<float> RunPacked(const MatMul& matmul, const PackedRhs& packed, const GemmProblem& problem,
+                             const std::vector<float>& x, const std::vector<float>& bias, Executor* executor) {
+  MatMulArgs args;
+  args.m = x.size() / problem.k;
+  std::vector<float> dst(args.m * problem.n);
+  args.lhs = x.data();
+  args.lhs_row_stride = static_cast<ptrdiff_t>(problem.k * 4);
+  args.packed_rhs = &packed;
+  args.dst = dst.data();
+  args.dst_row_stride = static_cast<ptrdiff_t>(problem.n * 4);
+  const EpilogueOp op{.kind = EpilogueKind::kAddVectorN, .data = bias.data()};
+  args.ops = &op;
+  args.op_count = 1;
+  const MatMulPlan plan = matmul.Plan(args, executor ? executor->concurrency() : 1);
+  GuardedBuffer workspace(plan.workspace_bytes);
+  const Status status = matmul.Run(
+      plan, args, {.executor = executor, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return dst;
+}
+
 void CheckBlocks(const GemmKernel* row, size_t m_count, const BlockWeights& w, Executor* executor, float tolerance) {
   GemmProblem problem{.lhs = Format::kI8d,
                       .rhs = Format::kU4,
@@ -517,25 +539,10 @@ void CheckBlocks(const GemmKernel* row, size_t m_count, const BlockWeights& w, E
       << "4-bit blocks must stay 4-bit";
   std::mt19937 rng(5);
   std::normal_distribution<float> normal;
-  std::vector<float> x(m_count * w.k), bias(w.n), dst(m_count * w.n);
+  std::vector<float> x(m_count * w.k), bias(w.n);
   for (float& v : x) v = normal(rng) + 0.3f;
   for (float& v : bias) v = normal(rng);
-  MatMulArgs args;
-  args.m = m_count;
-  args.lhs = x.data();
-  args.lhs_row_stride = static_cast<ptrdiff_t>(w.k * 4);
-  args.packed_rhs = &packed;
-  args.dst = dst.data();
-  args.dst_row_stride = static_cast<ptrdiff_t>(w.n * 4);
-  const EpilogueOp op{.kind = EpilogueKind::kAddVectorN, .data = bias.data()};
-  args.ops = &op;
-  args.op_count = 1;
-  const MatMulPlan plan = matmul.Plan(args, executor ? executor->concurrency() : 1);
-  GuardedBuffer workspace(plan.workspace_bytes);
-  ASSERT_TRUE(matmul
-                  .Run(plan, args,
-                       {.executor = executor, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes})
-                  .ok());
+  const std::vector<float> dst = RunPacked(matmul, packed, problem, x, bias, executor);
   for (size_t m = 0; m < m_count; ++m) {
     std::vector<int> q;
     float scale;
@@ -580,23 +587,7 @@ std::vector<float> RunDynamic(const GemmKernel& row, const GemmProblem& problem,
   const MatMul matmul = MatMul::Create(problem, options, *layout).value();
   InlineExecutor inline_executor;
   const PackedRhs packed = PackedRhs::Pack(problem, *layout, source, inline_executor, options.cpu).value();
-  MatMulArgs args;
-  args.m = x.size() / problem.k;
-  std::vector<float> dst(args.m * problem.n);
-  args.lhs = x.data();
-  args.lhs_row_stride = static_cast<ptrdiff_t>(problem.k * 4);
-  args.packed_rhs = &packed;
-  args.dst = dst.data();
-  args.dst_row_stride = static_cast<ptrdiff_t>(problem.n * 4);
-  const EpilogueOp op{.kind = EpilogueKind::kAddVectorN, .data = bias.data()};
-  args.ops = &op;
-  args.op_count = 1;
-  const MatMulPlan plan = matmul.Plan(args, executor ? executor->concurrency() : 1);
-  GuardedBuffer workspace(plan.workspace_bytes);
-  const Status status = matmul.Run(
-      plan, args, {.executor = executor, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes});
-  EXPECT_TRUE(status.ok()) << status.message();
-  return dst;
+  return RunPacked(matmul, packed, problem, x, bias, executor);
 }
 
 std::vector<float> Normal(size_t count, uint32_t seed, float shift) {

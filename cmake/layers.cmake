@@ -37,11 +37,21 @@ function(quern_include_root folder)
   set(QUERN_ROOT ${root} PARENT_SCOPE)
 endfunction()
 
-# quern_folder(<folder> [SOURCES file...] [LINKS lib...] [TEST_LINKS lib...])
+# quern_precompile(<target> header...): clang reads the headers once for all files of the target. A file includes what it
+# uses all the same: the GCC build has no precompiled headers.
+function(quern_precompile target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # else ccache never finds anything
+  endif()
+endfunction()
+
+# quern_folder(<folder> [SOURCES file...] [LINKS lib...] [TEST_LINKS lib...] [PRECOMPILED header...])
 # Library quern_<folder> of all *.cc below src/<folder> (or SOURCES), linked to every library of a lower layer that
-# exists; test binary <folder>_test of all *_test.cc; benchmark binary <folder>_bench of all *_bench.cc.
+# exists; test binary <folder>_test of all *_test.cc; benchmark binary <folder>_bench of all *_bench.cc; PRECOMPILED
+# headers, below src/ or <of the system>, for a folder of many files.
 function(quern_folder folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;TEST_LINKS;PRECOMPILED" ${ARGN})
   quern_include_root(${folder})
   set(dir ${PROJECT_SOURCE_DIR}/src/${folder})
   file(GLOB_RECURSE all CONFIGURE_DEPENDS ${dir}/*.cc)
@@ -70,6 +80,10 @@ function(quern_folder folder)
     endif()
   endforeach()
   target_link_libraries(quern_${folder} PUBLIC ${ARG_LINKS})
+  if(ARG_PRECOMPILED)
+    list(TRANSFORM ARG_PRECOMPILED REPLACE "^([a-z].*)$" "${PROJECT_SOURCE_DIR}/src/\\1")
+    quern_precompile(quern_${folder} ${ARG_PRECOMPILED})
+  endif()
   if(tests AND QUERN_BUILD_TESTS)
     quern_test(${folder}_test SOURCES ${tests} LINKS quern_${folder} ${ARG_TEST_LINKS})
     target_include_directories(${folder}_test BEFORE PRIVATE ${QUERN_ROOTS}/tests-${folder} ${QUERN_ROOT})
@@ -92,5 +106,9 @@ function(quern_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gmock GTest::gtest_main)
+  list(LENGTH ARG_SOURCES files)
+  if(files GREATER 2)
+    quern_precompile(${name} <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

@@ -37,8 +37,8 @@ function(quern_include_root folder)
   set(QUERN_ROOT ${root} PARENT_SCOPE)
 endfunction()
 
-# quern_precompile(<target> header...): clang reads the headers once for all files of the target. A file includes what it
-# uses all the same: the GCC build has no precompiled headers.
+# quern_precompile(<target> header...): clang reads the headers once for all files of the target. A file includes what
+# it uses all the same: the GCC build has no precompiled headers.
 function(quern_precompile target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_precompile_headers(${target} PRIVATE ${ARGN})

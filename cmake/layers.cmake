@@ -41,7 +41,10 @@ endfunction()
 # it uses all the same: the GCC build has no precompiled headers.
 function(quern_precompile target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+    foreach(header IN LISTS ARGN)  # of C++ files alone; a target may have C files too
+      string(REPLACE ">" "$<ANGLE-R>" header ${header})
+      target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+    endforeach()
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # else ccache never finds anything
   endif()
 endfunction()

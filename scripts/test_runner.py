@@ -176,10 +176,10 @@ class Runner:
     def run_unit(self, preset, suffix, name, shard, command, env, properties):
         """Runs one test program (or one shard); returns (name, (passed, failed, skipped), reasons, log)."""
         tag = re.sub(r"[^\w.,=-]+", "_", f"{preset}-{name}{suffix}-{shard}")
-        document = LOGS / f"{tag}.json"
+        document = LOGS / f"{tag}.xml"  # GoogleTest's JSON does not say why a test was skipped
         document.unlink(missing_ok=True)
         status, log = self.run(
-            tag, command, env={"GTEST_OUTPUT": f"json:{document}"} | env, cwd=properties.get("WORKING_DIRECTORY", BUILD)
+            tag, command, env={"GTEST_OUTPUT": f"xml:{document}"} | env, cwd=properties.get("WORKING_DIRECTORY", BUILD)
         )
         if not document.exists():  # no GoogleTest, or it died
             skipped = status != 0 and status == properties.get("SKIP_RETURN_CODE")
@@ -187,17 +187,16 @@ class Runner:
             return name, (int(status == 0), int(status != 0 and not skipped), int(skipped)), last * skipped, log
         passed = failed = 0
         reasons = []
-        for suite in json.loads(document.read_text())["testsuites"]:
-            for case in suite["testsuite"]:
-                if case.get("status") != "RUN":
-                    continue
-                if case.get("failures"):
-                    failed += 1
-                elif case.get("result") == "SKIPPED":
-                    message = case.get("skipped", [{"message": ""}])[0]["message"]  # file:line, then the text
-                    reasons.append(" ".join(message.split("\n")[1:]).strip())
-                else:
-                    passed += 1
+        for case in xml.etree.ElementTree.parse(document).getroot().iter("testcase"):
+            skip = case.find("skipped")
+            if case.attrib["status"] != "run":
+                continue
+            if case.find("failure") is not None:
+                failed += 1
+            elif skip is not None:
+                reasons.append(" ".join(skip.attrib["message"].splitlines()[1:]).strip())  # after file:line
+            else:
+                passed += 1
         if status != 0 and not failed:  # a sanitizer's report at exit
             failed = 1
         return name, (passed, failed, len(reasons)), reasons, log

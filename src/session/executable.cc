@@ -134,8 +134,6 @@ void Executable::FindLifetimes() {
     for (size_t k = 0; k < step.outputs.size(); ++k) {
       Slot& s = slots_[step.outputs[k]];
       if (step.device_outputs[k] && accessible) s.home = step.provider.get();
-      // Whoever reads a result waits for it; a result that nobody reads is written at any time until the end.
-      if (!step.device_outputs[k] && step.provider->may_defer() && s.last_reader < 0) s.last_use = count;
     }
   }
 }

@@ -78,8 +78,8 @@ TEST_F(HostProvider, OperandsAndWorkspaceStayUntilALateRunIsWaitedFor) {
   EXPECT_EQ(Runs(), 2);
 }
 
-// A result that nobody wants is written all the same.
-TEST_F(HostProvider, ALateResultThatNobodyReadsHasItsMemory) {
+// An output that this run does not want is written all the same.
+TEST_F(HostProvider, ALateOutputThatIsNotWantedHasItsMemory) {
   Session session = Make(R"(graph @unread opset("": 17) {
     input %x: f32[1,4]
     const %one = f32[4] {1.0, 1.0, 1.0, 1.0}

@@ -43,7 +43,8 @@ TEST(Provider, LacksAreNamed) {
   p.abi_version = 77;
   EXPECT_THAT(WhyNot(p), HasSubstr("ABI 77"));
 
-  quern_memory_kind memory{.struct_size = sizeof(quern_memory_kind)};
+  quern_memory_kind memory{};
+  memory.struct_size = sizeof memory;
   p = Least();
   p.memory = &memory;
   EXPECT_EQ(WhyNot(p), "lacks memory->allocate, memory->release, memory->copy_from_host, memory->copy_to_host");

@@ -48,7 +48,7 @@ bool IsOwn(const void* data) {
 struct Host {
   const quern_host_api* api;
   host_provider_modes modes;
-  quern_memory_kind memory{.struct_size = sizeof(quern_memory_kind)};
+  quern_memory_kind memory{};
 };
 Host* Self(void* self) { return static_cast<Host*>(self); }
 
@@ -205,6 +205,7 @@ int32_t Run(void* self, void* plan, const quern_run_args* args, void** ticket) {
 
 EXPORT int32_t quern_provider_create(const quern_host_api* api, const char*, quern_provider* out) {
   auto* host = new Host{api, g_modes};
+  host->memory.struct_size = sizeof(quern_memory_kind);
   host->memory.name = "pinned";
   host->memory.host_accessible = 1;
   host->memory.allocate = Allocate;

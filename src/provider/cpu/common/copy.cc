@@ -75,12 +75,13 @@ StridedCopy StridedCopy::Prepare(Shape shape, Shape from_strides, Shape to_strid
   struct Axis {
     int64_t extent, from, to;
   };
-  std::vector<Axis> axes;
+  std::vector<Axis> axes;  // by falling strides of the destination
   for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] != 1) axes.push_back({shape[d], from_strides[d], to_strides[d]});
+    if (shape[d] == 1) continue;
+    const Axis axis{shape[d], from_strides[d], to_strides[d]};
+    const auto outer = [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); };
+    axes.insert(std::upper_bound(axes.begin(), axes.end(), axis, outer), axis);
   }
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<Axis> merged;
   for (const Axis& a : axes) {
     Axis* outer = merged.empty() ? nullptr : &merged.back();

@@ -1,0 +1,20 @@
+#!/bin/sh
+# compile.sh <ccache> <compiler> <argument>...: compiles through ccache, with precompiled headers.
+# What was compiled with a precompiled header is found again in another folder if the header's text is the same: its
+# digest lies beside it (<header>.sum, which ccache takes instead of the file). The header itself names its folder and
+# is never taken from the cache.
+ccache=$1
+shift
+case " $* " in
+*" -emit-pch "*) ;;
+*) exec env CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@" ;;
+esac
+out=
+last=
+for argument in "$@"; do
+  [ "$last" = -o ] && out=$argument
+  last=$argument
+done
+"$@" || exit
+# The last -o and action win.
+{ printf '%s\n' "$1" && "$1" --version && "$@" -E -P -o -; } 2>&1 | sha256sum >"$out.sum"

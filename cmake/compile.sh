@@ -9,12 +9,14 @@ case " $* " in
 *" -emit-pch "*) ;;
 *) exec env CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@" ;;
 esac
+"$@" || exit
 out=
 last=
-for argument in "$@"; do
+for argument in "$@"; do  # to the same command, which prints the text
+  shift
   [ "$last" = -o ] && out=$argument
   last=$argument
+  [ "$argument" = -emit-pch ] && argument=-fno-pch-timestamp
+  set -- "$@" "$argument"
 done
-"$@" || exit
-# The last -o and action win.
-{ printf '%s\n' "$1" && "$1" --version && "$@" -E -P -o -; } 2>&1 | sha256sum >"$out.sum"
+{ "$1" --version && printf '%s\n' "$1" && "$@" -E -P -o -; } | sha256sum >"$out.sum"

@@ -5,17 +5,25 @@
 # is never taken from the cache.
 ccache=$1
 shift
-case " $* " in
-*" -emit-pch "*) ;;
-*) exec env CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@" ;;
-esac
-"$@" || exit
+emits=
 out=
 last=
-for argument in "$@"; do  # to the same command, which prints the text
+for argument in "$@"; do  # of the build folder, in which this runs: relative
   shift
   [ "$last" = -o ] && out=$argument
   last=$argument
+  case $argument in
+  "$PWD"/*) argument=${argument#"$PWD"/} ;;
+  -emit-pch) emits=1 ;;
+  esac
+  set -- "$@" "$argument"
+done
+if [ -z "$emits" ]; then
+  exec env CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@"
+fi
+"$@" || exit
+for argument in "$@"; do  # to the same command, which prints the text
+  shift
   [ "$argument" = -emit-pch ] && argument=-fno-pch-timestamp
   set -- "$@" "$argument"
 done

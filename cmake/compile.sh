@@ -19,7 +19,7 @@ for argument in "$@"; do  # of the build folder, in which this runs: relative
   set -- "$@" "$argument"
 done
 if [ -z "$emits" ]; then
-  exec env CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@"
+  exec env CCACHE_DEPEND=1 CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros "$ccache" "$@"
 fi
 "$@" || exit
 for argument in "$@"; do  # to the same command, which prints the text

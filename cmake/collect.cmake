@@ -88,14 +88,10 @@ function(collect family)
     # Kernels are optimised in every build: at -O0 intrinsics are slow and std helpers leave weak symbols. They read
     # neither errno nor the flags of the floating-point unit, which would keep loops from being vectorized.
     target_compile_options(${object} PRIVATE ${flags} -O3 -fno-math-errno -fno-trapping-math)
-    # Instrumented, a file of unrolled tiles takes minutes to compile. Every row is tested against guard pages instead.
-    if(QUERN_SANITIZE)
-      target_compile_options(${object} PRIVATE -fno-sanitize=all)
-    endif()
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${object} PRIVATE -Wno-maybe-uninitialized)  # false in GCC 12's own avx512fintrin.h
     endif()
-    set_target_properties(${object} PROPERTIES UNITY_BUILD OFF)
+    set_target_properties(${object} PROPERTIES QUERN_MICRO_KERNEL ON)
     list(APPEND sources $<TARGET_OBJECTS:${object}>)
     if(NOT ARG_EMULATED)
       set_property(GLOBAL APPEND PROPERTY QUERN_KERNEL_OBJECTS ${object})

@@ -52,7 +52,7 @@ endfunction()
 # quern_folder(<folder> [SOURCES file...] [LINKS lib...] [TEST_LINKS lib...] [PRECOMPILED header...])
 # Library quern_<folder> of all *.cc below src/<folder> (or SOURCES), linked to every library of a lower layer that
 # exists; test binary <folder>_test of all *_test.cc; benchmark binary <folder>_bench of all *_bench.cc; PRECOMPILED
-# headers, below src/ or <of the system>, for a folder of many files.
+# headers, as files include them in <>, for a folder of many files.
 function(quern_folder folder)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;TEST_LINKS;PRECOMPILED" ${ARGN})
   quern_include_root(${folder})
@@ -84,7 +84,6 @@ function(quern_folder folder)
   endforeach()
   target_link_libraries(quern_${folder} PUBLIC ${ARG_LINKS})
   if(ARG_PRECOMPILED)
-    list(TRANSFORM ARG_PRECOMPILED REPLACE "^([a-z].*)$" "${PROJECT_SOURCE_DIR}/src/\\1")
     quern_precompile(quern_${folder} ${ARG_PRECOMPILED})
   endif()
   if(tests AND QUERN_BUILD_TESTS)

@@ -6,4 +6,4 @@ namespace quern {
 }
 
 #define QUERN_CHECK(condition, message) \
-  (static_cast<bool>(condition) ? void(0) : ::quern::CheckFailed(__FILE__, __LINE__, #condition, message))
+  (static_cast<bool>(condition) ? void(0) : ::quern::CheckFailed(__FILE_NAME__, __LINE__, #condition, message))

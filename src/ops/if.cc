@@ -1,27 +1,10 @@
 // If: runs one of two subgraphs.
 #include "ops/common/any_types.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/sequences.h"
 
 namespace quern {
 namespace {
-
-// What values of either type have in common.
-ValueType CommonType(const ValueType& a, const ValueType& b) {
-  ValueType common = a;
-  if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) {
-    common.shape.reset();
-  } else {
-    for (size_t i = 0; i < a.shape->size(); ++i) {
-      if (!((*a.shape)[i] == (*b.shape)[i])) (*common.shape)[i] = Dim::Unknown();
-    }
-  }
-  if (!a.element || !b.element) {
-    common.element = a.element ? a.element : b.element;
-  } else {
-    common.element = std::make_shared<const ValueType>(CommonType(*a.element, *b.element));
-  }
-  return common;
-}
 
 Status Infer(InferContext& c) {
   const std::optional<Dims> condition = c.input_data(0);

@@ -148,9 +148,7 @@ def to_proto(value, name=""):
 
 def write_folder(folder, model, feeds, results=None):
     """Writes the model and one data set per feeds; the expected outputs are onnxruntime's where none are given."""
-    feeds = [
-        {name: value if isinstance(value, dict) else np.asarray(value) for name, value in feed.items()} for feed in feeds
-    ]
+    feeds = [{name: v if isinstance(v, dict) else np.asarray(v) for name, v in feed.items()} for feed in feeds]
     results = results or run_onnxruntime(model, feeds)
     for info, array in zip(model.graph.output, results[0]):
         if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape"):  # the format wants a rank

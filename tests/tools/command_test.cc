@@ -80,7 +80,7 @@ class Command : public testing::Test {
     return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
   }
   static std::string Field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
-  // y = op(x), or f32 y = op(x, 1.0f), x [2] of an element type: an ONNX file of less than 128 bytes in every part.
+  // y = op(x), x [2] of an element type: an ONNX file of less than 128 bytes in every part.
   static std::string OneNodeModel(const std::string& op, int dtype) {
     const std::string dim = Field(1, Field(1, 2)), type = Field(1, Field(1, dtype) + Field(2, dim));
     const std::string node = Field(1, "x") + Field(2, "y") + Field(3, "the_node") + Field(4, op);

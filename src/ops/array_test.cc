@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <limits>
+#include <optional>
 
 #include "ops/common/op_tester.h"
 

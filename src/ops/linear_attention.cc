@@ -159,6 +159,7 @@ Status Evaluate(EvalContext& c) {
   const double scale = given_scale != 0 ? given_scale : 1.0 / std::sqrt(static_cast<double>(key_size));
   const int64_t decay_row = decay ? decay.shape()[2] : 0, beta_row = beta ? beta.shape()[2] : 0;
   const int64_t decay_step = decay_row == heads ? 0 : 1;
+  if (batch == 0) return OkStatus();
   HeadState state(key_size, value_size);
   std::vector<double> update(static_cast<size_t>(value_size)), read(update.size());
   for (int64_t b = 0; b < batch; ++b) {

@@ -88,6 +88,17 @@ TEST(SoftmaxCrossEntropyLoss, StaysFiniteForLargeScores) {
   EXPECT_NEAR(static_cast<float>(half.Values<BFloat16>()[0]), std::log(2.0), 4e-3);
 }
 
+TEST(Losses, OfNothing) {
+  const int64_t huge = int64_t{1} << 40;  // of a dimension beside an empty one
+  OpTester sum("NegativeLogLikelihoodLoss", 13), both("SoftmaxCrossEntropyLoss", 13), conv("CausalConvWithState", 27);
+  sum.Input<float>({huge, 2, 0}, {}).Input<int64_t>({huge, 0}, {}).Attr("reduction", std::string("sum"));
+  EXPECT_EQ(sum.Values<float>(), F{0});
+  both.Input<float>({huge, 2, 0}, {}).Input<int64_t>({huge, 0}, {}).Attr("reduction", std::string("none")).Outputs(2);
+  EXPECT_EQ(both.Values<float>(1), F{});
+  conv.Input<float>({huge, 1, 0}, {}).Input<float>({1, 1, 1}, {1}).Outputs(2);
+  EXPECT_EQ(conv.Values<float>(1), F{});
+}
+
 TEST(Losses, InferSymbolicShapes) {
   Graph g;
   g.opset_imports[""] = 13;

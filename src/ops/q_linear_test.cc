@@ -222,6 +222,21 @@ TEST(QGemm, GivesFloatsOrQuantizes) {
   }
 }
 
+TEST(QLinear, OfNothing) {
+  const int64_t huge = int64_t{1} << 40;  // of a dimension beside an empty one
+  OpTester gemm("QGemm", 1, kDomain), product("MatMulIntegerToFloat", 1, kDomain);
+  gemm.Input<uint8_t>({huge, 0}, {}).Input<float>({}, {1}).Input<uint8_t>({}, {0});
+  gemm.Input<int8_t>({0, 0}, {}).Input<float>({}, {1}).Input<int8_t>({}, {0});
+  EXPECT_EQ(gemm.Values<float>(), F{});
+  product.Input<uint8_t>({huge, 0, 2}, {}).Input<int8_t>({2, 1}, {1, 1}).Input<float>({}, {1}).Input<float>({}, {1});
+  EXPECT_EQ(product.Values<float>(), F{});
+  Op concat("QLinearConcat"), pool("QLinearAveragePool");
+  concat.Scale<uint8_t>(1, 0).Quantized<uint8_t>({huge, 0}, {}, 1, 0).Attr("axis", int64_t{1});
+  EXPECT_EQ(concat.Values<uint8_t>(), B{});
+  pool.Quantized<uint8_t>({huge, 1, 0}, {}, 1, 0).Scale<uint8_t>(1, 0).Attr("kernel_shape", std::vector<int64_t>{1});
+  EXPECT_EQ(pool.Attr("auto_pad", std::string("SAME_UPPER")).Values<uint8_t>(), B{});
+}
+
 TEST(QGemm, RefusesWhatDoesNotFit) {
   const auto error = [](const Shape& b, const Shape& c, bool zero_point) {
     OpTester t("QGemm", 1, kDomain);

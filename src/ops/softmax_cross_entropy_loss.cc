@@ -32,12 +32,9 @@ Status Evaluate(EvalContext& c) {
     };
     if (c.HasOutput(1)) {
       QUERN_ASSIGN_OR_RETURN(FloatOutput<T> out, WriteFloats<T>(c, outputs, 1));
-      for (int64_t n = 0; n < sizes.batch; ++n) {
-        for (int64_t k = 0; k < sizes.classes; ++k) {
-          for (int64_t p = 0; p < sizes.positions; ++p) {
-            out[sizes.At(n, k, p)] = static_cast<T>(log_probability(n, k, p));
-          }
-        }
+      for (int64_t i = 0; i < out.num_elements(); ++i) {
+        const int64_t n = i / (sizes.classes * sizes.positions), k = i / sizes.positions % sizes.classes;
+        out[i] = static_cast<T>(log_probability(n, k, i % sizes.positions));
       }
       out.Finish();
     }

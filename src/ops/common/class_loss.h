@@ -34,22 +34,20 @@ Status WriteClassLoss(EvalContext& c, const InferredOutputs& outputs, F log_prob
   const std::string reduction = c.node().GetString("reduction", "mean");
   const int64_t* ignored = c.node().FindAttribute<int64_t>("ignore_index");
   double sum = 0, total_weight = 0;
-  for (int64_t n = 0; n < sizes.batch; ++n) {
-    for (int64_t p = 0; p < sizes.positions; ++p) {
-      const int64_t i = n * sizes.positions + p, label = labels[i];
-      double loss = 0;
-      if (ignored == nullptr || label != *ignored) {
-        if (label < 0 || label >= sizes.classes) {
-          return c.Error("label " + std::to_string(label) + " is outside [0, " + std::to_string(sizes.classes - 1) +
-                         "] and not 'ignore_index'");
-        }
-        const double weight = weights ? static_cast<double>(weights[label]) : 1.0;
-        loss = -weight * log_probability(n, label, p);
-        total_weight += weight;
+  for (int64_t i = 0; i < static_cast<int64_t>(labels.size()); ++i) {
+    const int64_t label = labels[i];
+    double loss = 0;
+    if (ignored == nullptr || label != *ignored) {
+      if (label < 0 || label >= sizes.classes) {
+        return c.Error("label " + std::to_string(label) + " is outside [0, " + std::to_string(sizes.classes - 1) +
+                       "] and not 'ignore_index'");
       }
-      if (reduction == "none") y[i] = static_cast<T>(loss);
-      sum += loss;
+      const double weight = weights ? static_cast<double>(weights[label]) : 1.0;
+      loss = -weight * log_probability(i / sizes.positions, label, i % sizes.positions);
+      total_weight += weight;
     }
+    if (reduction == "none") y[i] = static_cast<T>(loss);
+    sum += loss;
   }
   if (reduction != "none") y[0] = static_cast<T>(reduction == "mean" ? sum / total_weight : sum);
   y.Finish();

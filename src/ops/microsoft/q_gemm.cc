@@ -52,6 +52,7 @@ Status Evaluate(EvalContext& c) {
     QUERN_ASSIGN_OR_RETURN(of_y, ReadTensorQuantization(c, kYScale, kYZeroPoint));
   }
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
+  if (y.num_elements() == 0) return OkStatus();
   std::vector<int32_t> left = WidenIntegers(c.input(kA)), right = WidenIntegers(c.input(kB));
   for (int32_t& v : left) v -= of_a.zero_point;
   for (size_t i = 0; i < right.size(); ++i) right[i] -= b_zero[trans_b ? i / k : i % n];

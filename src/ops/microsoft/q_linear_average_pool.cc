@@ -34,6 +34,7 @@ Status Evaluate(EvalContext& c) {
   const PlaneLayout in = PlaneLayout::Of(c.node(), shape), out = PlaneLayout::Of(c.node(), outputs.shape(0));
   const bool include_pad = c.node().GetInt("count_include_pad", 0) != 0;
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
+  if (y.num_elements() == 0) return OkStatus();
   const std::vector<int32_t> x = WidenIntegers(c.input(0));
   for (int64_t n = 0; n < in.batch; ++n) {
     for (int64_t ch = 0; ch < in.channels; ++ch) {

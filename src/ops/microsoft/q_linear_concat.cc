@@ -67,6 +67,7 @@ Status Evaluate(EvalContext& c) {
   const Shape shape = outputs.shape(0);
   QUERN_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(c.node(), c.node().GetInt("axis", 0), shape.rank()));
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
+  if (y.num_elements() == 0) return OkStatus();
   const int64_t outer = shape.num_elements(0, axis), row = shape.num_elements(axis, shape.rank());
   int64_t at = 0;
   for (int i = kFirst; i < c.num_inputs(); i += kPerPart) {

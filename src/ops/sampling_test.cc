@@ -37,7 +37,7 @@ double Keys(double d) {
 // The weights of a line's elements for a position.
 std::vector<double> Weights(const std::string& mode, const std::string& padding, bool align, int64_t n, float g) {
   const float size = static_cast<float>(n);
-  float x = align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
+  const float x = align ? (g + 1) / 2 * (size - 1) : ((g + 1) * size - 1) / 2;
   std::vector<double> weights(static_cast<size_t>(n), 0.0);
   const auto add = [&](int64_t i, double w) {
     if (const auto at = ElementAt(padding, align, n, i)) weights[static_cast<size_t>(*at)] += w;
@@ -46,8 +46,6 @@ std::vector<double> Weights(const std::string& mode, const std::string& padding,
     add(static_cast<int64_t>(std::nearbyint(x)), 1);
     return weights;
   }
-  const float low = align ? 0.0f : -0.5f, high = align ? size - 1 : size - 0.5f;
-  if (padding == "border" && (x < low || x > high)) x = std::clamp(x, 0.0f, size - 1);
   const int64_t floor = static_cast<int64_t>(std::floor(x));
   const double t = static_cast<double>(x) - static_cast<double>(floor);
   for (int64_t i = -1; i <= 2; ++i) {
@@ -137,6 +135,9 @@ TEST(GridSample, ReadsNothingAtPositionsThatAreNone) {
                   testing::Each(testing::FloatNear(v, 1e-6f)));
     }
   }
+  OpTester border("GridSample", 20);  // the end that is nearest
+  border.Input(Shape{1, 1, 1, 2}, F{6, 7}).Input(Shape{1, 1, 2, 2}, F{kInf, 0, -kInf, 0});
+  EXPECT_THAT(border.Attr("padding_mode", std::string("border")).Values<float>(), ElementsAre(7, 6));
   // One element with aligned corners has no range to reflect in.
   OpTester one("GridSample", 20);
   one.Input(Shape{1, 1, 1, 1}, F{3}).Input(Shape{1, 1, 1, 2}, F{5, -4}).Attr("align_corners", int64_t{1});

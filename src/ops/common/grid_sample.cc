@@ -79,14 +79,11 @@ AxisTaps TapsOf(const GridAttributes& a, const Axis& axis, G value) {
   const G n = static_cast<G>(axis.extent);
   const G position = a.align_corners ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
   double x = static_cast<double>(a.mode == Mode::kNearest ? std::nearbyint(position) : position);
-  if (axis.IsOutside(x)) {
-    if (a.padding == Padding::kBorder) x = axis.Clamped(x);
-    if (a.padding == Padding::kReflection) x = axis.Reflected(x);
-  }
+  if (a.padding == Padding::kReflection && axis.IsOutside(x)) x = axis.Reflected(x);
   AxisTaps taps;
   if (!std::isfinite(x)) {  // NaN, or without an end to reflect from
     if (a.padding == Padding::kZeros) return taps;
-    x = 0;
+    x = a.padding == Padding::kBorder && !std::isnan(x) ? axis.Clamped(x) : 0;
   }
   const double floor = std::floor(x), t = x - floor;
   switch (a.mode) {

@@ -86,6 +86,9 @@ TEST(LinearRegressor, TargetsAndTransforms) {
   ExpectNear(m.On({2}, {1, 0}).With("post_transform", std::string("SOFTMAX")).Floats(),
              {1 / (1 + std::exp(2)), 1 / (1 + std::exp(-2))});
   ExpectNear(m.On({2}, {1, 0}).With("post_transform", std::string("LOGISTIC")).Floats(), {Sigmoid(1), Sigmoid(3)});
+  // Nothing is left of a logistic of float far below zero, as in onnxruntime.
+  EXPECT_EQ(m.On({2}, {-20, 20}).With("post_transform", std::string("LOGISTIC")).Floats()[0], 1);
+  EXPECT_EQ(m.On({2}, {-20, 0}).With("post_transform", std::string("LOGISTIC")).Floats(), (F{0, 0}));
   // Values of onnxruntime, whose formula is an approximation.
   ExpectNear(m.With("coefficients", F{0.4f, 0, 0.2f, 0})
                  .On({2}, {1, 0})

@@ -212,6 +212,8 @@ TEST(DictVectorizer, ByTheVocabulary) {
   OpTester doubles = Ml("DictVectorizer");
   doubles.Input(MapOf<int64_t>({{3, Tensor::Scalar<double>(0.5)}})).Attr("int64_vocabulary", I{3, 3});
   EXPECT_EQ(doubles.Values<double>(), (D{0.5, 0.5}));
+  OpTester empty = Ml("DictVectorizer");
+  EXPECT_EQ(empty.Input(MapOf<int64_t>({})).Attr("string_vocabulary", S{"a"}).Values<float>(), F{0});
 }
 
 TEST(DictVectorizer, Errors) {

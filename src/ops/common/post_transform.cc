@@ -50,8 +50,8 @@ Result<PostTransform> ReadPostTransform(const Node& node) {
 }
 
 double Logistic(double x) {
-  const double e = std::exp(-std::abs(x));
-  return (x < 0 ? e : 1) / (1 + e);
+  const float p = 1 / (1 + std::exp(-std::abs(static_cast<float>(x))));
+  return x < 0 ? 1 - p : p;
 }
 
 double Probit(double p) {

@@ -14,6 +14,8 @@ enum class PostTransform : uint8_t { kNone = 0, kSoftmax = 1, kLogistic = 2, kSo
 // Attribute 'post_transform': one of the names, or (TreeEnsemble) a number.
 Result<PostTransform> ReadPostTransform(const Node& node);
 
+// 1 / (1 + exp(-x)) in float and for negative x as 1 - P(-x), so that it is 0 below -17.4, like onnxruntime's: it shows
+// where scores that are all small are divided by their sum afterwards.
 double Logistic(double x);
 // The quantile of the standard normal distribution by Winitzki's formula for the inverse error function, which is what
 // onnxruntime computes: within 0.4% of the exact one.

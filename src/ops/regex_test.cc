@@ -52,6 +52,7 @@ TEST(Regex, MatchesWholeTexts) {
       {"[[:alpha:][:^word:]]+", {"aZ !"}, {"a1", "_"}},
       {"[а-я]+", {"привет"}, {"Привет"}},
       {"\\x41\\x{263a}\\101\\n\\t\\.", {"A☺A\n\t."}, {"A"}},
+      {"\\_\\ \\-", {"_ -"}, {"_"}},
       {"\\Qa.b*\\Ec*", {"a.b*", "a.b*cc"}, {"axb", "a.bc"}},
       {"(?i)straße [k-m]", {"STRAßE L", "Straẞe k"}, {"strasse k", "straße n"}},
       {"(?i:a)b", {"Ab", "ab"}, {"AB"}},

@@ -236,17 +236,23 @@ Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value>
 
 Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunEnv& env,
                        std::span<const Shape> planned_dims) {
-  // A declared scalar takes any tensor of one element: models in the field are fed [1] there.
-  std::vector<Value> reshaped;
+  // A declared scalar takes any tensor of one element: models in the field are fed [1] there. An optional that is not
+  // given holds nothing.
+  std::vector<Value> adapted;
   for (size_t i = 0; i < inputs.size() && i < graph_->inputs().size(); ++i) {
-    const std::optional<Dims>& declared = graph_->inputs()[i]->type().shape;
-    if (!declared || !declared->empty() || !inputs[i].is_tensor()) continue;
-    const Tensor& t = inputs[i].tensor();
-    if (t.rank() == 0 || t.num_elements() != 1) continue;
-    if (reshaped.empty()) reshaped.assign(inputs.begin(), inputs.end());
-    reshaped[i] = t.Reshaped(Shape{});
+    const ValueType& declared = graph_->inputs()[i]->type();
+    Value value;
+    if (!inputs[i].has_value() && declared.kind == ValueKind::kOptional) {
+      value = Value::Optional(Value());
+    } else if (inputs[i].is_tensor() && declared.shape && declared.shape->empty()) {
+      const Tensor& t = inputs[i].tensor();
+      if (t.rank() > 0 && t.num_elements() == 1) value = t.Reshaped(Shape{});
+    }
+    if (!value.has_value()) continue;
+    if (adapted.empty()) adapted.assign(inputs.begin(), inputs.end());
+    adapted[i] = std::move(value);
   }
-  if (!reshaped.empty()) inputs = reshaped;
+  if (!adapted.empty()) inputs = adapted;
   QUERN_RETURN_IF_ERROR(CheckInputs(inputs));
   if (outputs.size() != graph_->outputs().size()) {
     return InvalidArgument("the model gives " + std::to_string(graph_->outputs().size()) + " outputs, " +

@@ -141,7 +141,7 @@ class RegexCompiler {
       for (int i = 0; i < 2 && is_octal(); ++i) value = value * 8 + (TakeCodePoint() - '0');
       return value;
     }
-    if (c < 0x80 && !Regex::IsWordByte(c)) return c;
+    if (c < 0x80 && (c == '_' || !Regex::IsWordByte(c))) return c;
     return Wrong("no such escape");
   }
 

@@ -101,8 +101,7 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
   }
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     // An evaluation may pass an input on; memory of the session's arena or the caller must not be passed on with it.
-    QUERN_ASSIGN_OR_RETURN(args.output_values[i]->value,
-                           CopyValue(read(graph.outputs()[i]), CopyOf::kBorrowedTensors));
+    QUERN_ASSIGN_OR_RETURN(args.output_values[i]->value, CopyValue(read(graph.outputs()[i]), CopyOf::kBorrowedTensors));
   }
   return OkStatus();
 }

@@ -138,7 +138,7 @@ TEST(CpuClaims, DequantizedWeightsAreKnownInEveryCluster) {
   ExpectNear(actual[0], {values.values<float>().begin(), values.values<float>().end()}, 0.02);
 }
 
-// Extents that a kernel computes are known to no plan, whatever they are joined with; those of an input are.
+// Extents that come with a run are known to no plan, whatever they are joined with.
 TEST(CpuClaims, LeavesShapesThatARunComputes) {
   for (const bool computed : {false, true}) {
     const auto make = [&] {
@@ -157,7 +157,7 @@ TEST(CpuClaims, LeavesShapesThatARunComputes) {
     Count(Json::parse(session->Facts("partition").value()), claims);
     const bool left = std::any_of(claims.left.begin(), claims.left.end(),
                                   [](const auto& entry) { return entry.first.starts_with("Expand"); });
-    EXPECT_EQ(left, computed);
+    EXPECT_TRUE(left);
     for (const int64_t n : {3, 1}) {
       std::vector<Value> in = {Tensor::FromValues<int64_t>(Shape{1}, std::vector<int64_t>{n})}, out(1);
       const Status status = session->Run(in, out);

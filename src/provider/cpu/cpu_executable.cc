@@ -1,7 +1,6 @@
 #include "provider/cpu/cpu_executable.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 
 #include "provider/cpu/cpu_infer.h"
@@ -24,35 +23,25 @@ bool HasUnknowns(const Dims& dims) {
   return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.has_unknown(); });
 }
 
-// Whether the node computes contents from tensors that only a run brings: of graph inputs a plan has the contents, too.
-bool ReadsWhatARunComputes(const Node& node) {
-  return std::any_of(node.inputs().begin(), node.inputs().end(),
-                     [](const GraphValue* v) { return v && !v->data() && !v->is_constant() && v->producer(); });
-}
-
 // Unknown extents that a plan has in hand when it comes to the node: those in the types of its inputs, and those in
-// their contents, unless a node brought them forth that computes contents in a run (a Concat with a size from there).
+// contents as far as they follow from types. A Concat with a size that only a run knows has a content with unknowns,
+// too.
 std::set<std::string> UnknownsAtHand(const Node& node) {
   constexpr size_t kMostNodes = 256;  // what is further back is not taken for known
   std::set<std::string> names;
   std::vector<const Node*> nodes = {&node};
   std::set<const Node*> seen = {&node};
   for (size_t i = 0; i < nodes.size(); ++i) {
-    std::set<std::string> read, written;
     for (const GraphValue* v : nodes[i]->inputs()) {
       if (!v) continue;
       if (v->type().shape) AddUnknowns(*v->type().shape, names);
       if (!v->data() || !HasUnknowns(*v->data())) continue;
-      AddUnknowns(*v->data(), v->producer() ? read : names);
-      if (v->producer() && nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
+      if (!v->producer()) {  // an input of a cluster: its content comes with the plan
+        AddUnknowns(*v->data(), names);
+      } else if (nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
         nodes.push_back(v->producer());
       }
     }
-    if (i == 0 || ReadsWhatARunComputes(*nodes[i])) continue;
-    for (const GraphValue* v : nodes[i]->outputs()) {
-      if (v && v->data()) AddUnknowns(*v->data(), written);
-    }
-    std::set_difference(written.begin(), written.end(), read.begin(), read.end(), std::inserter(names, names.end()));
   }
   return names;
 }

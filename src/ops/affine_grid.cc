@@ -19,7 +19,7 @@ Status Infer(InferContext& c) {
   if (length) {
     const int64_t rank = *length - 2;
     type.shape = UnknownDims(*length);
-    if (theta) type.shape->front() = theta->front();
+    if (theta && !theta->empty()) type.shape->front() = theta->front();
     if (size) {
       type.shape->front() = size->front();
       for (int64_t d = 0; d < rank; ++d) (*type.shape)[1 + d] = (*size)[2 + d];

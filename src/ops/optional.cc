@@ -35,10 +35,11 @@ Status Evaluate(EvalContext& c) {
 }
 
 constexpr AttrSpec kAttributes[] = {{"type", AttrType::kType}};
-constexpr Param kInputs[] = {{"input", "V", {}, Arity::kOptional, ValueKind::kNone}};
+template <int kSince>
+constexpr Param kInputs[] = {{"input", "V", AnyTypes(kSince), Arity::kOptional, ValueKind::kNone}};
 constexpr Param kOutputs[] = {{"output", "O", {}, Arity::kSingle, ValueKind::kOptional}};
-constexpr OpVersion kVersions[] = {{15, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {28, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+constexpr OpVersion kVersions[] = {{15, kInputs<11>, kOutputs, kAttributes, Infer, Evaluate},
+                                   {28, kInputs<28>, kOutputs, kAttributes, Infer, Evaluate}};
 
 }  // namespace
 

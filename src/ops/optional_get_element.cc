@@ -24,11 +24,14 @@ Status Evaluate(EvalContext& c) {
 }
 
 // Version 15 names optionals only, but a Loop may turn an optional state into what it holds.
-constexpr Param kInputs[] = {{"input", "O", {}, Arity::kSingle, ValueKind::kNone}};
-constexpr Param kOutputs[] = {{"output", "V", {}, Arity::kSingle, ValueKind::kNone}};
-constexpr OpVersion kVersions[] = {{15, kInputs, kOutputs, {}, Infer, Evaluate},
-                                   {18, kInputs, kOutputs, {}, Infer, Evaluate},
-                                   {28, kInputs, kOutputs, {}, Infer, Evaluate}};
+constexpr Param kInputs15[] = {{"input", "O", {}, Arity::kSingle, ValueKind::kNone}};
+template <int kSince>
+constexpr Param kInputs[] = {{"input", "O", AnyTypes(kSince), Arity::kSingle, ValueKind::kNone}};
+template <int kSince>
+constexpr Param kOutputs[] = {{"output", "V", AnyTypes(kSince), Arity::kSingle, ValueKind::kNone}};
+constexpr OpVersion kVersions[] = {{15, kInputs15, kOutputs<11>, {}, Infer, Evaluate},
+                                   {18, kInputs<11>, kOutputs<11>, {}, Infer, Evaluate},
+                                   {28, kInputs<28>, kOutputs<28>, {}, Infer, Evaluate}};
 
 }  // namespace
 

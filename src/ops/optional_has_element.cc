@@ -18,11 +18,12 @@ Status Evaluate(EvalContext& c) {
 
 // Version 15 names optionals only, but a Loop may turn an optional state into what it holds.
 constexpr Param kInputs15[] = {{"input", "O", {}, Arity::kSingle, ValueKind::kNone}};
-constexpr Param kInputs18[] = {{"input", "O", {}, Arity::kOptional, ValueKind::kNone}};
+template <int kSince>
+constexpr Param kInputs[] = {{"input", "O", AnyTypes(kSince), Arity::kOptional, ValueKind::kNone}};
 constexpr Param kOutputs[] = {{"output", "B", kBoolType}};
 constexpr OpVersion kVersions[] = {{15, kInputs15, kOutputs, {}, Infer, Evaluate},
-                                   {18, kInputs18, kOutputs, {}, Infer, Evaluate},
-                                   {28, kInputs18, kOutputs, {}, Infer, Evaluate}};
+                                   {18, kInputs<11>, kOutputs, {}, Infer, Evaluate},
+                                   {28, kInputs<28>, kOutputs, {}, Infer, Evaluate}};
 
 }  // namespace
 

@@ -9,9 +9,6 @@ Status Infer(InferContext& c) {
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (!c.HasInput(i)) return c.Error("input " + std::to_string(i) + " is omitted but required");
     const ValueType& type = c.input_type(i);
-    if (i == 0 && type.kind != ValueKind::kSequence && !IsUnknown(type)) {
-      return c.Error("input 'input_sequence' is a " + std::string(ValueKindName(type.kind)) + ", a sequence is needed");
-    }
     types.push_back(type.kind == ValueKind::kSequence ? HeldType(c, i) : type);
   }
   QUERN_ASSIGN_OR_RETURN(std::vector<ValueType> results, c.InferSubgraph("body", std::move(types)));
@@ -63,8 +60,8 @@ Status Evaluate(EvalContext& c) {
 }
 
 constexpr AttrSpec kAttributes[] = {{"body", AttrType::kGraph, true}};
-// One list, because the additional inputs may be none; the first must be a sequence.
-constexpr Param kInputs[] = {{"input_sequence", "V", {}, Arity::kVariadic, ValueKind::kNone, false}};
+constexpr Param kInputs[] = {{"input_sequence", "S", {}, Arity::kSingle, ValueKind::kSequence},
+                             {"additional_inputs", "V", AnyTypes(11), Arity::kVariadic, ValueKind::kNone, false}};
 constexpr Param kOutputs[] = {{"out_sequence", "S", {}, Arity::kVariadic, ValueKind::kSequence, false}};
 constexpr OpVersion kVersions[] = {{17, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
 

@@ -219,6 +219,30 @@ TEST(GroupQueryAttention, SharesKeysBetweenHeads) {
   EXPECT_EQ(Floats(present.begin(), present.end()), rows);
 }
 
+TEST(GroupQueryAttention, SlidesItsCache) {
+  // A cache of three rows and a window of two: the fourth token makes it drop two at once.
+  const Floats q = TestFloats(4), k = TestFloats(2, 3), past = TestFloats(3 * 2, 5);
+  Step t(q, k, past, 4, 4);
+  t.Attr("local_window_size", int64_t{2}).Attr("sliding_window_cache", int64_t{1});
+  const auto result = t.Outputs(3).Run();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  Floats rows(past.begin() + 4, past.end());
+  rows.insert(rows.end(), k.begin(), k.end());
+  std::vector<double> want;
+  for (int h = 0; h < 2; ++h) {
+    const std::vector<double> part = Plain({q.begin() + 2 * h, q.begin() + 2 * h + 2}, rows, rows, 2, NoBias);
+    want.insert(want.end(), part.begin(), part.end());
+  }
+  rows.insert(rows.end(), {0, 0});
+  const auto y = (*result)[0].tensor().values<float>(), present = (*result)[2].tensor().values<float>();
+  ExpectNear({y.begin(), y.end()}, want);
+  EXPECT_EQ(Floats(present.begin(), present.end()), rows);
+
+  Step narrow(q, k, past, 4, 4);
+  narrow.Attr("local_window_size", int64_t{4}).Attr("sliding_window_cache", int64_t{1});
+  EXPECT_THAT(narrow.Error(), HasSubstr("3 rows, fewer than 'local_window_size' = 4"));
+}
+
 TEST(GroupQueryAttention, RefusesWhatDoesNotFit) {
   const Floats q = TestFloats(4), k = TestFloats(2, 3), past = TestFloats(5 * 2, 5);
   EXPECT_THAT(Step(q, k, past, 9, 4).Error(), HasSubstr("seqlens_k has the entry 8"));
@@ -275,6 +299,76 @@ TEST(MicrosoftRotaryEmbedding, TurnsPairs) {
   EXPECT_THAT(Tester({1, 1, 4}, TestFloats(4), {-1}, {1}).Error(), HasSubstr("position -1 is outside"));
   EXPECT_THAT(Tester({1, 1, 3}, TestFloats(3), {0}, {1}).Error(), HasSubstr("not made of heads"));
   EXPECT_THAT(Tester({1, 1, 4}, TestFloats(4), {0, 0}, {2}).Error(), HasSubstr("position_ids has shape [2]"));
+}
+
+TEST(PackedAttention, ComputesSmallFloatsInFloat) {
+  const Floats x = TestFloats(4 * 3), weights = TestFloats(3 * 9, 5);
+  std::vector<BFloat16> small_x, small_weights;
+  Floats wide_x, wide_weights;
+  for (const float v : x) small_x.emplace_back(v), wide_x.push_back(static_cast<float>(small_x.back()));
+  for (const float v : weights) small_weights.emplace_back(v), wide_weights.push_back(float(small_weights.back()));
+  OpTester small("Attention", 1, kDomain), wide("Attention", 1, kDomain);
+  small.Input({1, 4, 3}, small_x).Input({3, 9}, small_weights).Attr("num_heads", int64_t{3});
+  wide.Input({1, 4, 3}, wide_x).Input({3, 9}, wide_weights).Attr("num_heads", int64_t{3});
+  const std::vector<BFloat16> got = small.Values<BFloat16>();
+  const Floats want = wide.Values<float>();
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(float(got[i]), float(BFloat16(want[i])));
+}
+
+// The types of a node's outputs for inputs of given types; one without a type is left out.
+std::vector<std::string> Infer(const std::string& op, std::map<std::string, Attribute, std::less<>> attributes,
+                               const std::vector<ValueType>& inputs, int outputs) {
+  Graph graph;
+  graph.opset_imports = {{"", 21}, {kDomain, 1}};
+  NodeSpec spec;
+  spec.op_type = op;
+  spec.domain = kDomain;
+  spec.name = "n";
+  spec.attributes = std::move(attributes);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool given = inputs[i].dtype != DType::kUndefined;
+    spec.inputs.push_back(given ? graph.AddInput("x" + std::to_string(i), inputs[i]) : nullptr);
+  }
+  for (int i = 0; i < outputs; ++i) spec.outputs.push_back("y" + std::to_string(i));
+  if (op == "GroupQueryAttention") {  // the total length is that of a mask
+    NodeSpec shape;
+    shape.op_type = "Shape";
+    shape.name = "shape";
+    shape.attributes = {{"start", int64_t{1}}};
+    shape.inputs = {graph.AddInput("mask", ValueType::Tensor(DType::kI64, Dims{1, Dim::Symbol("total")}))};
+    shape.outputs = {"long"};
+    NodeSpec cast;
+    cast.op_type = "Cast";
+    cast.name = "cast";
+    cast.attributes = {{"to", int64_t{6}}};
+    cast.inputs = {graph.AddNode(shape)->output(0)};
+    cast.outputs = {"int"};
+    spec.inputs[6] = graph.AddNode(cast)->output(0);
+  }
+  Node* node = graph.AddNode(spec);
+  for (int i = 0; i < outputs; ++i) graph.AddOutput(node->output(i));
+  const Status status = InferShapes(graph);
+  EXPECT_TRUE(status.ok()) << status.message();
+  std::vector<std::string> types;
+  for (int i = 0; i < outputs; ++i) types.push_back(TypeToString(node->output(i)->type()));
+  return types;
+}
+
+TEST(HeadAttention, InfersSymbols) {
+  const auto f32 = [](Dims dims) { return ValueType::Tensor(DType::kF32, std::move(dims)); };
+  const auto i32 = [](Dims dims) { return ValueType::Tensor(DType::kI32, std::move(dims)); };
+  const Dim b = Dim::Symbol("b"), s = Dim::Symbol("s"), p = Dim::Symbol("p");
+  EXPECT_THAT(Infer("Attention", {{"num_heads", int64_t{2}}},
+                    {f32({b, s, 8}), f32({8, 24}), {}, i32({b, s + p}), f32({2, b, 2, p, 4})}, 2),
+              testing::ElementsAre("f32[b,s,8]", "f32[2,b,2,p + s,4]"));
+  EXPECT_THAT(
+      Infer("MultiHeadAttention", {{"num_heads", int64_t{2}}},
+            {f32({b, s, 8}), f32({b, s, 8}), f32({b, s, 6}), {}, {}, {}, f32({b, 2, p, 4}), f32({b, 2, p, 3})}, 4),
+      testing::ElementsAre("f32[b,s,6]", "f32[b,2,p + s,4]", "f32[b,2,p + s,3]", "f32[b,2,s,p + s]"));
+  EXPECT_THAT(Infer("GroupQueryAttention", {{"num_heads", int64_t{4}}, {"kv_num_heads", int64_t{2}}},
+                    {f32({b, s, 32}), {}, {}, f32({b, 2, p, 4}), f32({b, 2, p, 4}), i32({b}), {}}, 2),
+              testing::ElementsAre("f32[b,s,16]", "f32[b,2,max(p, total),4]"));
 }
 
 }  // namespace

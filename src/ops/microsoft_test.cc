@@ -90,10 +90,23 @@ TEST(SkipGroupNorm, AddsFirst) {
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
+TEST(GroupNorm, RefusesWhatDoesNotFit) {
+  const auto error = [](int64_t groups, int64_t activation, int64_t channels) {
+    OpTester t("GroupNorm", 1, kDomain);
+    t.Input({1, 1, 1, channels}, TestFloats(channels)).Input({channels}, TestFloats(channels));
+    t.Input({channels}, TestFloats(channels)).Attr("groups", groups).Attr("activation", activation);
+    return t.Error();
+  };
+  EXPECT_THAT(error(2, 0, 3), HasSubstr("'groups' = 2 does not divide the 3 channels"));
+  EXPECT_THAT(error(int64_t{1} << 60, 0, 0), HasSubstr("does not divide the 0 channels"));
+  EXPECT_THAT(error(0, 0, 2), HasSubstr("'groups' is 0"));
+  EXPECT_THAT(error(1, 2, 2), HasSubstr("'activation' is 2"));
+}
+
 TEST(DynamicQuantizeLSTM, StepsBackAndForth) {
   // One unit; every value is a step of its quantization, so that plain products are exact but for that of h.
-  const Floats x = {0.25f, 1, 0.5f};
-  const Ints w = {10, -20, 30, 40}, r = {5, 6, -7, 8};
+  const Floats x = {0.2f, 1, 0.6f};
+  const Ints w = {10, -20, 30, 40}, r = {5, 6, -7, 8};  // less their zero points
   for (const char* direction : {"forward", "reverse"}) {
     OpTester t("DynamicQuantizeLSTM", 1, kDomain);
     t.Input({3, 1, 1}, x).Input<int8_t>({1, 1, 4}, {11, -19, 31, 41}).Input<int8_t>({1, 1, 4}, {5, 6, -7, 8});

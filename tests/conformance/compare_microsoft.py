@@ -94,12 +94,19 @@ def embed_layer_norm(b):
     return [f.values]
 
 
+def kept(b, *shape):
+    """A mask that keeps the first key: what is hidden whole is left to rounding."""
+    mask = ints(b, *shape)
+    mask[..., 0] = 1
+    return mask
+
+
 def masks(b, f, n, s, total):
     """One of each form that Attention takes."""
     end = np.maximum(1, ints(b, n, low=1, high=total + 1))
     start = np.minimum(end - 1, ints(b, n, high=total))
     query = np.concatenate([end, np.arange(n + 1) * s, np.arange(n + 1) * total]).astype(np.int32)
-    forms = [end, np.concatenate([end, start]), query, ints(b, n, total), ints(b, n, 1), ints(b, n, s, total)]
+    forms = [end, np.concatenate([end, start]), query, kept(b, n, total), ints(b, n, 1), kept(b, n, s, total)]
     return ["", *(f.add(form.astype(np.int32)) for form in forms)]
 
 
@@ -117,7 +124,7 @@ def attention(b):
         attributes = {"num_heads": heads, "qkv_hidden_sizes": sizes, "unidirectional": b.pick(0, 1)}
         if b.rng.random() < 0.5:
             attributes["scale"] = 0.3
-        if b.rng.random() < 0.5:
+        if b.rng.random() < 0.5 or attributes["unidirectional"]:
             attributes["mask_filter_value"] = -7.5
         inputs = [x, b.weight(width, columns, fan_in=width), b.bias(columns), mask, "", b.pick(*extra)]
         outputs(b, b.op("Attention", *inputs, domain=MS, **attributes), 3)
@@ -142,6 +149,7 @@ def attention_cache(b):
                 outputs=2,
                 num_heads=heads,
                 unidirectional=causal,
+                mask_filter_value=-5.5,
             )
             outputs(b, [y, present], 3, 5)
     y = b.op(
@@ -225,8 +233,8 @@ def multi_head(b):
     forms = [
         lengths,
         np.concatenate([lengths, np.arange(n + 1) * s, np.arange(n + 1) * other]).astype(np.int32),
-        ints(b, n, other),
-        ints(b, n, s, other),
+        kept(b, n, other),
+        kept(b, n, s, other),
     ]
     scores = f.normal(b.pick(1, n), b.pick(1, heads), s, other)
     for mask in ["", *(f.add(form) for form in forms)]:
@@ -244,14 +252,20 @@ def multi_head(b):
     scores = f.normal(1, heads, s, past + s)
     both = b.bias(3 * width)
     for causal in (0, 1):
-        for mask in ("", f.add(ints(b, n, past + s))):
+        for mask in ("", f.add(kept(b, n, past + s))):
             inputs = [q, same, q, b.pick(both, ""), mask, b.pick(scores, ""), old_k, old_v]
             y = b.op("MultiHeadAttention", *inputs, domain=MS, outputs=4, num_heads=heads, unidirectional=causal)
             outputs(b, y, 3, 4, 4, 4)
     # Keys and values that were projected before.
-    for mask in ("", f.add(ints(b, n, past))):
+    for mask in ("", f.add(kept(b, n, past))):
         inputs = [q, old_k, old_v, "", mask]
         outputs(b, b.op("MultiHeadAttention", *inputs, domain=MS, num_heads=heads), 3)
+    outputs(b, b.op("MultiHeadAttention", q, old_k, old_v, both, domain=MS, num_heads=heads), 3)
+    # More keys than queries in the order of time, and a cache of fixed size.
+    outputs(b, b.op("MultiHeadAttention", q, k, v, domain=MS, num_heads=heads, unidirectional=1), 3)
+    token, used = f.normal(n, 1, width), f.add(np.array([past - 1], np.int32))
+    inputs = [token, token, token, both, "", "", old_k, old_v, used]
+    outputs(b, b.op("MultiHeadAttention", *inputs, domain=MS, outputs=3, num_heads=heads), 3, 4, 4)
     return [f.values]
 
 
@@ -282,8 +296,8 @@ def multi_head_packed(b):
     return [f.values], [[e.astype(np.float32) for e in expected]]
 
 
-def group_query_graph(b, n, s, total, lengths, past, forms):
-    """Nodes of GroupQueryAttention of one step; `past` rows of cache, none when 0."""
+def group_query_graph(b, n, s, total, lengths, past, forms, resident=None):
+    """Nodes of GroupQueryAttention of one step; `past` rows of cache, none when 0; `resident` rows are left in it."""
     kv_heads, groups, size = b.pick(1, 2), b.pick(1, 2, 3), b.pick(16, 32)
     heads = kv_heads * groups
     width, kv_width = heads * size, kv_heads * size
@@ -292,18 +306,21 @@ def group_query_graph(b, n, s, total, lengths, past, forms):
     packed = f.normal(n, s, width + 2 * kv_width)
     cache = [f.normal(n, kv_heads, past, size), f.normal(n, kv_heads, past, size)] if past else ["", ""]
     counts, most = f.add(np.asarray(lengths, np.int32) - 1), f.add(np.array([total], np.int32))
+    full = f.add(np.full(n, total - 1, np.int32))
     half = b.pick(size // 2, 8)
     angle = np.arange(total + 9)[:, None] / 100.0 ** (np.arange(half) / half)
     caches = [b.const(np.cos(angle).astype(np.float32)), b.const(np.sin(angle).astype(np.float32))]
     if s == 1:
         where = np.asarray(lengths, np.int64)[:, None] - 1
     else:
-        where = np.broadcast_to(total - s + np.arange(s, dtype=np.int64), (n, s)).copy()
+        where = np.broadcast_to(total - s + 2 + np.arange(s, dtype=np.int64), (n, s)).copy()
     positions, scores = f.add(where), f.normal(b.pick(1, n), b.pick(1, heads), s, total)
     sink = f.normal(heads)
     for form in forms:
         inputs = [packed, "", ""] if form.pop("packed", 0) else [q, k, v]
-        inputs += [*cache, counts, most]
+        # What padding sees of a window, and the scores of keys that a sample lacks, are each engine's own.
+        inputs += [*cache, full if "qk_output" in form or ("local_window_size" in form and s > 1) else counts]
+        inputs += [most]
         if form.get("do_rotary"):
             inputs += [*caches, positions if form.pop("positions", 0) else ""]
         else:
@@ -311,7 +328,11 @@ def group_query_graph(b, n, s, total, lengths, past, forms):
         inputs += [scores if form.pop("bias", 0) else "", sink if form.pop("sink", 0) else ""]
         count = 4 if form.get("qk_output") else 3
         attributes = {"num_heads": heads, "kv_num_heads": kv_heads, **form}
-        outputs(b, b.op("GroupQueryAttention", *inputs, domain=MS, outputs=count, **attributes), 3, 4, 4, 4)
+        made = b.op("GroupQueryAttention", *inputs, domain=MS, outputs=count, **attributes)
+        if resident is not None:
+            ends = [b.const(np.array([v], np.int64)) for v in (0, resident, 2)]
+            made[1:] = [b.op("Slice", cache_rows, *ends) for cache_rows in made[1:]]
+        outputs(b, made, 3, 4, 4, 4)
     return [f.values]
 
 
@@ -357,6 +378,21 @@ def group_query_chunk(b):
 
 
 @kind()
+def group_query_sliding(b):
+    """GroupQueryAttention whose cache holds a window of the sequence."""
+    s, window = b.pick(1, 1, 3, 12), int(b.rng.integers(1, 6))
+    rows = window + int(b.rng.integers(0, 4))
+    n = b.pick(1, 2) if s == 1 else 1
+    past = int(b.rng.integers(0, 20)) if s > 1 else int(b.rng.integers(1, 20))
+    lengths = [past + s, max(2, past + s - int(b.rng.integers(0, 4)))][:n]
+    forms = [{}, {"do_rotary": 1}, {"do_rotary": 1, "positions": 1, "sink": 1}, {"bias": 1, "softcap": 2.0}]
+    forms = [{"local_window_size": window, "sliding_window_cache": 1, **form} for form in forms]
+    slack = rows - window + 1
+    resident = min(k if k <= rows else k - slack * -(-(k - rows) // slack) for k in lengths)
+    return group_query_graph(b, n, s, max(lengths), lengths, rows, forms, resident)
+
+
+@kind()
 def rotary(b):
     """RotaryEmbedding of 3-D and 4-D inputs, whole heads and parts, pairs in halves or side by side."""
     n, s, heads, size = 2, int(b.rng.integers(1, 6)), b.pick(2, 3), b.pick(16, 32)
@@ -391,7 +427,7 @@ def q_attention(b):
         scale = b.const(uniform(b, *([columns] if per_column else []), low=0.002, high=0.01))
         zero = b.const(np.asarray(b.rng.integers(-9, 10, [columns] if per_column else []) % 50).astype(dtype))
         inputs = [x, weights, b.bias(columns), b.const(np.float32(0.01)), scale, mask, b.const(np.uint8(120)), zero]
-        attributes = {"num_heads": heads, "unidirectional": b.pick(0, 1)}
+        attributes = {"num_heads": heads, "unidirectional": b.pick(0, 1), "mask_filter_value": -8.0}
         if i < 7:
             outputs(b, b.op("QAttention", *inputs, domain=MS, **attributes), 3)
         else:

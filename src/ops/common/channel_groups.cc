@@ -26,7 +26,7 @@ Status InferChannelGroups(InferContext& c, bool skips) {
   if (x->size() != 4) return c.Error("X has shape " + DimsToString(*x) + "; 4 dimensions are needed");
   const bool last = c.node().GetInt("channels_last", 1) != 0;
   const Dim channels = (*x)[last ? 3 : 1];
-  if (channels.is_constant() && channels.value() % groups != 0) {
+  if (channels.is_constant() && (channels.value() < groups || channels.value() % groups != 0)) {
     return c.Error("'groups' = " + std::to_string(groups) + " does not divide the " + channels.ToString() +
                    " channels");
   }

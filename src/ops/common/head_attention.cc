@@ -139,14 +139,18 @@ double ScoreBias::MaskValue(int64_t b, int64_t i, int64_t j) const {
   return seen ? 0 : layout_.filter;
 }
 
-void ScoreBias::Add(int64_t b, int64_t h, int64_t i, std::span<double> scores) const {
+void ScoreBias::Add(int64_t b, int64_t h, int64_t i, std::span<double> scores, int64_t first) const {
+  const float* bias =
+      bias_.empty() ? nullptr : &bias_[b * bias_strides_[0] + h * bias_strides_[1] + i * bias_strides_[2] + first];
+  // The last query sees all keys, which tells only where there are more new keys than queries.
+  const bool causal = layout_.causal && i + 1 < layout_.queries;
   for (int64_t j = 0; j < static_cast<int64_t>(scores.size()); ++j) {
-    if (layout_.causal && j > layout_.past + i) {
+    if (causal && j > layout_.past + i) {
       scores[j] = -kInfinity;
       continue;
     }
     if (!mask_.empty()) scores[j] += MaskValue(b, i, j);
-    if (!bias_.empty()) scores[j] += bias_[b * bias_strides_[0] + h * bias_strides_[1] + i * bias_strides_[2] + j];
+    if (bias) scores[j] += bias[j];
   }
 }
 
@@ -201,6 +205,13 @@ Status CheckInputShape(const InferContext& c, int i, const Dims& want) {
   if (fits) return OkStatus();
   return c.Error("input '" + c.node().input(i)->name() + "' has shape " + DimsToString(*shape) + "; " +
                  DimsToString(want) + " is needed");
+}
+
+Status CheckOneElement(const InferContext& c, int i) {
+  const std::optional<Dims> shape = c.input_shape(i);
+  if (!shape || shape->empty() || (shape->size() == 1 && !Differ((*shape)[0], 1))) return OkStatus();
+  return c.Error("input '" + c.node().input(i)->name() + "' has shape " + DimsToString(*shape) +
+                 "; one element is needed");
 }
 
 Status CheckScratch(EvalContext& c, const Shape& shape) {

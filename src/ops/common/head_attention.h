@@ -68,7 +68,8 @@ class ScoreBias {
   };
   // Both inputs must have passed the checks below.
   static Result<ScoreBias> Make(EvalContext& context, const Layout& layout);
-  void Add(int64_t b, int64_t h, int64_t i, std::span<double> scores) const;
+  // To the scores of the keys from `first` on; only the tensor of biases knows of earlier ones.
+  void Add(int64_t b, int64_t h, int64_t i, std::span<double> scores, int64_t first = 0) const;
 
  private:
   double MaskValue(int64_t b, int64_t i, int64_t j) const;
@@ -92,7 +93,9 @@ inline bool Differ(const Dim& a, const Dim& b) { return a.is_constant() && b.is_
 Status CheckInputShape(const InferContext& c, int i, const Dims& want);
 // An error when temporary floats of this shape would pass the limits.
 Status CheckScratch(EvalContext& c, const Shape& shape);
-// The one element of an integer input, scalar or [1]; an error for another count.
+// An error when input i is known not to be a scalar or [1].
+Status CheckOneElement(const InferContext& c, int i);
+// The one element of an integer input; an error for another count.
 Result<int64_t> ReadOneInt(EvalContext& c, int i);
 // The positive attribute `name`; an error otherwise.
 Result<int64_t> ReadHeadCount(const InferContext& c, const char* name);

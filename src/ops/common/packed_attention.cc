@@ -40,7 +40,7 @@ Result<std::array<Dim, 3>> ReadWidths(const InferContext& c, int64_t heads) {
     }
     return widths;
   }
-  if (columns.is_constant() && columns.value() % (3 * heads) != 0) {
+  if (columns.is_constant() && (columns.value() == 0 || columns.value() % (3 * heads) != 0)) {
     return c.Error("the weights have " + columns.ToString() + " columns; a multiple of 3 * " + std::to_string(heads) +
                    " heads is needed");
   }
@@ -97,6 +97,7 @@ Status InferPackedAttention(InferContext& c, const PackedAttentionInputs& in, DT
       if (in.past_length < 0 || !c.HasInput(in.past_length)) {
         return c.Error("'past_present_share_buffer' = 1 needs the input past_sequence_length");
       }
+      QUERN_RETURN_IF_ERROR(CheckOneElement(c, in.past_length));
       rows = past;
       const std::optional<Dims> used = c.input_data(in.past_length);
       past = used && used->size() == 1 ? (*used)[0] : Dim::Unknown();

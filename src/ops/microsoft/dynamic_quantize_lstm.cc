@@ -164,7 +164,6 @@ Status Evaluate(EvalContext& c) {
     QUERN_ASSIGN_OR_RETURN(out[i], outputs.Allocate(c, i));
     std::fill_n(out[i].data<float>(), out[i].num_elements(), 0.0f);
   }
-  QUERN_RETURN_IF_ERROR(CheckScratch(c, {4, longest, batch, hidden}));
   QUERN_RETURN_IF_ERROR(CheckScratch(c, {8, batch, hidden}));
   QuantizedRows inputs, states;
   inputs.Set(x.data<float>(), longest * batch * width);

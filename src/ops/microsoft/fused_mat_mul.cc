@@ -29,6 +29,7 @@ std::vector<T> WithBatchFirst(const FloatInput<T>& x) {
   const Shape& shape = x.shape();
   const int64_t first = shape[0], last = shape.back(), batch = shape.num_elements(1, shape.rank() - 1);
   std::vector<T> moved;
+  if (x.num_elements() == 0) return moved;
   moved.reserve(static_cast<size_t>(x.num_elements()));
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t f = 0; f < first; ++f) {

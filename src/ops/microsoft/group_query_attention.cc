@@ -44,7 +44,6 @@ Status RefuseForms(const InferContext& c) {
     if (node.GetString(name, "NONE") != "NONE") return refuse("a quantized cache ('" + std::string(name) + "')");
   }
   if (c.HasInput(kKeyScale) || c.HasInput(kValueScale)) return refuse("a quantized cache (k_scale, v_scale)");
-  if (node.GetInt("sliding_window_cache", 0) != 0) return refuse("'sliding_window_cache' = 1");
   return OkStatus();
 }
 
@@ -60,6 +59,9 @@ Status CheckAttributes(const InferContext& c, int64_t heads, int64_t kv_heads) {
   }
   if (causal != 0 && causal != 1) return c.Error("'causal' is " + std::to_string(causal) + "; 0 or 1 is needed");
   if (causal == 0 && window != -1) return c.Error("'local_window_size' needs 'causal' = 1");
+  if (node.GetInt("sliding_window_cache", 0) != 0 && (window < 1 || !c.HasInput(kPastKey))) {
+    return c.Error("'sliding_window_cache' = 1 needs a 'local_window_size' and past_key");
+  }
   const int64_t qk = node.GetInt("qk_output", 0);
   if (qk < 0 || qk > 2) return c.Error("'qk_output' is " + std::to_string(qk) + "; 0, 1 or 2 is needed");
   if (c.node().output(3) != nullptr && qk == 0) return c.Error("the output output_qk needs 'qk_output' = 1 or 2");
@@ -112,6 +114,7 @@ Status Infer(InferContext& c) {
     QUERN_RETURN_IF_ERROR(CheckInputShape(c, kSines, *cosines));
   }
   QUERN_RETURN_IF_ERROR(CheckInputShape(c, kPositions, {batch, length}));
+  QUERN_RETURN_IF_ERROR(CheckOneElement(c, kTotal));
   const std::optional<Dims> given = c.input_data(kTotal);
   const Dim total = given && given->size() == 1 ? (*given)[0] : Dim::Unknown();
   Dim rows = total;
@@ -122,6 +125,14 @@ Status Infer(InferContext& c) {
       QUERN_RETURN_IF_ERROR(CheckInputShape(c, i, {batch, kv_heads, past_rows, size}));
     }
     rows = Dim::Max(total, past_rows);
+    if (c.node().GetInt("sliding_window_cache", 0) != 0) {
+      rows = past_rows;
+      const int64_t window = c.node().GetInt("local_window_size", -1);
+      if (rows.is_constant() && rows.value() < window) {
+        return c.Error("past_key has " + rows.ToString() +
+                       " rows, fewer than 'local_window_size' = " + std::to_string(window));
+      }
+    }
   }
   QUERN_RETURN_IF_ERROR(CheckAttentionBias(c, kAttentionBias, batch, heads, length, total));
   c.SetOutputType(0, ValueType::Tensor(dtype, Dims{batch, length, size * heads}));
@@ -132,11 +143,23 @@ Status Infer(InferContext& c) {
   return OkStatus();
 }
 
+// The rows that attention works on are those of the cache that is returned. With a sliding cache they are the rows in
+// use of the one given, then the new ones.
 struct Sizes {
   int64_t batch, length, heads, kv_heads, size;
-  int64_t total;                    // keys of the longest sample, the new ones included
-  int64_t past_rows, rows;          // of the cache given and returned
-  std::vector<int64_t> keys, past;  // per sample: keys that count, rows before the new ones
+  int64_t total;            // keys of the longest sample since its beginning, the new ones included
+  int64_t past_rows, rows;  // of the cache given, and those worked on
+  int64_t window;           // of a sliding cache, else 0
+  // Per sample: rows that count, rows before the new ones, and the position of row 0.
+  std::vector<int64_t> keys, past, first;
+
+  bool is_prompt() const { return total == length; }
+  // Rows of a sliding cache in use after `keys` in all: once full it drops as many at once as it has above its window.
+  int64_t Resident(int64_t keys_in_all) const {
+    if (window == 0 || keys_in_all <= past_rows) return keys_in_all;
+    const int64_t step = past_rows - window + 1;
+    return keys_in_all - (keys_in_all - past_rows + step - 1) / step * step;
+  }
 };
 
 Result<Sizes> ReadSizes(EvalContext& c) {
@@ -149,8 +172,10 @@ Result<Sizes> ReadSizes(EvalContext& c) {
           .total = 0,
           .past_rows = 0,
           .rows = 0,
+          .window = 0,
           .keys = {},
-          .past = {}};
+          .past = {},
+          .first = {}};
   s.size = q[2] / (c.HasInput(kKey) ? s.heads : s.heads + 2 * s.kv_heads);
   QUERN_ASSIGN_OR_RETURN(s.total, ReadOneInt(c, kTotal));
   if (s.total < s.length) {
@@ -158,18 +183,21 @@ Result<Sizes> ReadSizes(EvalContext& c) {
                    std::to_string(s.length) + " new keys");
   }
   if (c.HasInput(kPastKey)) s.past_rows = c.input(kPastKey).dim(2);
-  s.rows = std::max(s.total, s.past_rows);
+  if (c.node().GetInt("sliding_window_cache", 0) != 0) s.window = c.node().GetInt("local_window_size", -1);
+  s.rows = s.window > 0 ? s.past_rows + s.length : std::max(s.total, s.past_rows);
   QUERN_ASSIGN_OR_RETURN(s.keys, ReadInts(c, kLengths));
   for (int64_t& keys : s.keys) {
     const int64_t entry = keys++;
     // A prompt starts at row 0 and may be padded on the right; later steps come right after the rows in use.
-    const int64_t past = s.total == s.length ? 0 : keys - s.length;
-    if (keys < 0 || keys > s.total || past < 0 || past > s.past_rows) {
+    const int64_t before = s.is_prompt() ? 0 : keys - s.length, past = s.Resident(before);
+    if (keys < 0 || keys > s.total || before < 0 || past > s.past_rows) {
       return c.Error("seqlens_k has the entry " + std::to_string(entry) + ", which does not fit " +
                      std::to_string(s.length) + " new keys of total_sequence_length " + std::to_string(s.total) +
                      " and a cache of " + std::to_string(s.past_rows) + " rows");
     }
     s.past.push_back(past);
+    s.first.push_back(before - past);
+    keys -= before - past;
   }
   return s;
 }
@@ -194,14 +222,18 @@ Status Rotate(EvalContext& c, const Sizes& s, std::vector<float>& q, std::vector
     QUERN_ASSIGN_OR_RETURN(given, ReadInts(c, kPositions));
   }
   const bool interleaved = c.node().GetInt("rotary_interleaved", 0) != 0;
-  const int64_t half = cosines.shape()[1];
+  const int64_t half = cosines.shape()[1], rows = cosines.shape()[0];
+  const bool is_prompt = s.is_prompt();
   for (int64_t b = 0; b < s.batch; ++b) {
     for (int64_t i = 0; i < s.length; ++i) {
-      const int64_t position = given.empty() ? s.past[b] + i : given[b * s.length + i];
-      if (position < 0 || position >= cosines.shape()[0]) {
-        return c.Error("position " + std::to_string(position) + " is outside of cos_cache and sin_cache of " +
-                       std::to_string(cosines.shape()[0]) + " rows");
+      // Of a first prompt only the first position counts, for all samples.
+      const int64_t start = given.empty() ? s.first[b] + s.past[b] : given[is_prompt ? 0 : b * s.length + i];
+      const int64_t step = given.empty() || is_prompt ? i : 0;
+      if (start < 0 || start >= rows - step) {
+        return c.Error("position " + std::to_string(start) + (step > 0 ? " + " + std::to_string(step) : "") +
+                       " is outside of cos_cache and sin_cache of " + std::to_string(rows) + " rows");
       }
+      const int64_t position = start + step;
       const float *cosine = cosines.data() + position * half, *sine = sines.data() + position * half;
       for (int64_t h = 0; h < s.heads; ++h) {
         RotateHead(q.data() + ((b * s.heads + h) * s.length + i) * s.size, half, cosine, sine, interleaved);
@@ -212,6 +244,20 @@ Status Rotate(EvalContext& c, const Sizes& s, std::vector<float>& q, std::vector
     }
   }
   return OkStatus();
+}
+
+// Writes the cache that the working rows leave; a sliding one keeps the last of them.
+void StorePresent(const Sizes& s, const std::vector<float>& rows, FloatOutput<float>& present) {
+  if (s.window == 0) {
+    std::copy(rows.begin(), rows.end(), present.data());
+    return;
+  }
+  std::fill_n(present.data(), present.num_elements(), 0.0f);
+  for (int64_t head = 0; head < s.batch * s.kv_heads; ++head) {
+    const int64_t b = head / s.kv_heads, kept = s.Resident(s.first[b] + s.keys[b]);
+    const float* from = rows.data() + (head * s.rows + s.keys[b] - kept) * s.size;
+    std::copy_n(from, kept * s.size, present.data() + head * s.past_rows * s.size);
+  }
 }
 
 Status Evaluate(EvalContext& c) {
@@ -254,8 +300,7 @@ Status Evaluate(EvalContext& c) {
   for (const int i : {1, 2}) {
     if (!c.HasOutput(i)) continue;
     QUERN_ASSIGN_OR_RETURN(FloatOutput<float> present, WriteFloats<float>(c, outputs, i));
-    const std::vector<float>& from = i == 1 ? k : v;
-    std::copy(from.begin(), from.end(), present.data());
+    StorePresent(s, i == 1 ? k : v, present);
     present.Finish();
   }
 
@@ -273,16 +318,18 @@ Status Evaluate(EvalContext& c) {
                           .heads = s.heads,
                           .kv_heads = s.kv_heads,
                           .queries = s.length,
-                          .keys = s.total,
+                          .keys = s.window > 0 ? s.rows : s.total,
                           .kv_rows = s.rows,
                           .size = s.size,
                           .value_size = s.size,
                           .scale = scale != 0 ? scale : 1.0 / std::sqrt(static_cast<double>(s.size)),
                           .softcap = node.GetFloat("softcap", 0.0f)};
+  // Of the rows worked on, those whose position is one of `total`.
+  const auto in_all = [&](int64_t b) { return static_cast<size_t>(std::min(attention.keys, s.total - s.first[b])); };
   attention.bias = [&](int64_t b, int64_t h, int64_t i, std::span<double> scores) {
-    score_bias.Add(b, h, i, scores);
-    const int64_t position = std::min(s.past[b] + i, s.keys[b] - 1);  // the padding of a prompt sees its last window
-    for (int64_t j = 0; j < s.total; ++j) {
+    score_bias.Add(b, h, i, scores.first(in_all(b)), s.first[b]);
+    const int64_t position = s.past[b] + i;
+    for (int64_t j = 0; j < attention.keys; ++j) {
       const bool outside = j >= s.keys[b] || (causal && j > position) || (window > 0 && position - j >= window);
       if (outside) scores[j] = -std::numeric_limits<double>::infinity();
     }
@@ -295,10 +342,13 @@ Status Evaluate(EvalContext& c) {
   FloatOutput<float> qk;
   if (c.HasOutput(3)) {
     QUERN_ASSIGN_OR_RETURN(qk, WriteFloats<float>(c, outputs, 3));
+    std::fill_n(qk.data(), qk.num_elements(), 0.0f);
     (node.GetInt("qk_output", 0) == 1 ? attention.see_scores : attention.see_probabilities) =
         [&](int64_t b, int64_t h, int64_t i, std::span<const double> scores) {
-          float* out = qk.data() + ((b * s.heads + h) * s.length + i) * s.total;
-          for (const double score : scores) *out++ = static_cast<float>(score);
+          float* out = qk.data() + ((b * s.heads + h) * s.length + i) * s.total + s.first[b];
+          for (size_t j = 0; j < in_all(b); ++j) {
+            if (!std::isinf(scores[j])) out[j] = static_cast<float>(scores[j]);  // hidden ones stay 0
+          }
         };
   }
   QUERN_RETURN_IF_ERROR(Attend(c, attention, q.data(), k.data(), v.data(), y.data()));

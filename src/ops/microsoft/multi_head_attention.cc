@@ -1,6 +1,8 @@
 // com.microsoft.MultiHeadAttention: attention of projected queries, keys and values, packed or apart, with masks and a
 // cache.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,7 @@ Status Infer(InferContext& c) {
   }
   Sizes s;
   QUERN_RETURN_IF_ERROR(ReadForm(c, heads, s));
+  if (s.size.is_constant(0)) return c.Error("the heads of the query have no elements");
   QUERN_RETURN_IF_ERROR(CheckInputShape(c, kBias, {(s.size * 2 + s.value_size) * heads}));
   s.past = 0;
   s.rows = s.new_keys;
@@ -99,6 +102,7 @@ Status Infer(InferContext& c) {
     QUERN_RETURN_IF_ERROR(CheckInputShape(c, kPastValue, {s.batch, heads, s.past, s.value_size}));
     s.rows = s.past + s.new_keys;
     if (c.HasInput(kPastLength)) {  // the past is a buffer that the present takes over
+      QUERN_RETURN_IF_ERROR(CheckOneElement(c, kPastLength));
       s.rows = s.past;
       const std::optional<Dims> used = c.input_data(kPastLength);
       s.past = used && used->size() == 1 ? (*used)[0] : Dim::Unknown();
@@ -210,9 +214,10 @@ Status Evaluate(EvalContext& c) {
   FloatOutput<float> qk;
   if (c.HasOutput(3)) {
     QUERN_ASSIGN_OR_RETURN(qk, WriteFloats<float>(c, outputs, 3));
+    constexpr double kLowest = std::numeric_limits<float>::lowest();  // instead of the infinity of a hidden key
     attention.see_scores = [&](int64_t b, int64_t h, int64_t i, std::span<const double> scores) {
       float* out = qk.data() + ((b * heads + h) * queries + i) * attention.keys;
-      for (const double s : scores) *out++ = static_cast<float>(s);
+      for (const double s : scores) *out++ = static_cast<float>(std::max(s, kLowest));
     };
   }
   QUERN_RETURN_IF_ERROR(Attend(c, attention, q.data(), k.data(), v.data(), y.data()));

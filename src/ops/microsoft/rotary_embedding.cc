@@ -23,9 +23,6 @@ Dim HeadSize(const Node& node, const Dims& x, const std::optional<Dims>& cosines
 
 Status Infer(InferContext& c) {
   const Node& node = c.node();
-  if (node.GetInt("is_packed_batching", 0) != 0) {
-    return Unsupported(node.Describe() + ": 'is_packed_batching' = 1 is not supported");
-  }
   const float scale = node.GetFloat("scale", 1.0f);
   if (scale != 1.0f) return Unsupported(node.Describe() + ": a 'scale' other than 1 is not supported");
   const std::optional<Dims> x = c.input_shape(kX), cosines = c.input_shape(kCosines);
@@ -54,7 +51,8 @@ Status Infer(InferContext& c) {
   const bool whole = rotated == 0;
   if (size.is_constant()) {
     const bool divides =
-        x->size() == 4 || !x->back().is_constant() || (size.value() > 0 && x->back().value() % size.value() == 0);
+        x->size() == 4 || !x->back().is_constant() ||
+        (size.value() > 0 && x->back().value() % size.value() == 0 && (heads == 0 || x->back().value() % heads == 0));
     if (!divides || (wanted.is_constant() && (wanted.value() > size.value() || (whole && cosines && wanted != size)))) {
       return c.Error("the input has shape " + DimsToString(*x) + ", which is not made of heads that caches for " +
                      wanted.ToString() + " elements rotate");
@@ -65,7 +63,7 @@ Status Infer(InferContext& c) {
     const bool fits = positions->size() == 1   ? !Differ((*positions)[0], 1)
                       : positions->size() == 2 ? !Differ((*positions)[0], batch) && !Differ((*positions)[1], length)
                                                : false;
-    if (!fits) {
+    if (!fits) {  // 'is_packed_batching' tells that rows are of several sequences, whose positions are given alike
       return c.Error("position_ids has shape " + DimsToString(*positions) + "; [1] or [" + batch.ToString() + "," +
                      length.ToString() + "] is needed");
     }

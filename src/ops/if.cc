@@ -51,11 +51,13 @@ Status Evaluate(EvalContext& c) {
 
 constexpr AttrSpec kAttributes[] = {{"else_branch", AttrType::kGraph, true}, {"then_branch", AttrType::kGraph, true}};
 constexpr Param kInputs[] = {{"cond", "B", kBoolType}};
-constexpr Param kOutputs[] = {{"outputs", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {11, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {13, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {16, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+template <int kSince>  // bfloat16 came with set 16
+constexpr Param kOutputs[] = {
+    {"outputs", "V", AnyTypes(kSince == 13 ? 12 : kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs, kOutputs<kSince>, kAttributes, Infer, Evaluate};
+constexpr OpVersion kVersions[] = {kVersion<1>,  kVersion<11>, kVersion<13>, kVersion<16>, kVersion<19>,
+                                   kVersion<21>, kVersion<23>, kVersion<24>, kVersion<25>};
 
 }  // namespace
 

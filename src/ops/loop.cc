@@ -165,15 +165,18 @@ Status Evaluate(EvalContext& c) {
 }
 
 constexpr AttrSpec kAttributes[] = {{"body", AttrType::kGraph, true}};
+constexpr TypeSet StateTypes(int since) { return AnyTypes(since == 13 ? 12 : since); }  // bfloat16 came with set 16
+template <int kSince>
 constexpr Param kInputs[] = {{"M", "I", kInt64Type, Arity::kOptional},
                              {"cond", "B", kBoolType, Arity::kOptional},
-                             {"v_initial", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
+                             {"v_initial", "V", StateTypes(kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
 constexpr Param kOutputs[] = {
-    {"v_final_and_scan_outputs", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {11, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {13, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {16, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+    {"v_final_and_scan_outputs", "V", StateTypes(kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs<kSince>, kOutputs<kSince>, kAttributes, Infer, Evaluate};
+constexpr OpVersion kVersions[] = {kVersion<1>,  kVersion<11>, kVersion<13>, kVersion<16>, kVersion<19>,
+                                   kVersion<21>, kVersion<23>, kVersion<24>, kVersion<25>};
 
 }  // namespace
 

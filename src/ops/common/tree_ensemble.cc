@@ -21,10 +21,10 @@ Status CheckLength(const Node& node, const std::string& name, size_t length, con
 }
 
 Result<TreeMode> ModeOf(const Node& node, const std::string& name) {
-  static constexpr std::pair<const char*, TreeMode> kModes[] = {
-      {"BRANCH_LEQ", TreeMode::kLeq}, {"BRANCH_LT", TreeMode::kLt}, {"BRANCH_GTE", TreeMode::kGte},
-      {"BRANCH_GT", TreeMode::kGt},   {"BRANCH_EQ", TreeMode::kEq}, {"BRANCH_NEQ", TreeMode::kNeq},
-      {"LEAF", TreeMode::kLeaf}};
+  static constexpr std::pair<std::string_view, TreeMode> kModes[] = {
+      {"LEAF", TreeMode::kLeaf},      {"BRANCH_LEQ", TreeMode::kLeq}, {"BRANCH_LT", TreeMode::kLt},
+      {"BRANCH_GTE", TreeMode::kGte}, {"BRANCH_GT", TreeMode::kGt},   {"BRANCH_EQ", TreeMode::kEq},
+      {"BRANCH_NEQ", TreeMode::kNeq}};
   for (const auto& [known, mode] : kModes) {
     if (name == known) return mode;
   }
@@ -45,8 +45,13 @@ class NodeIndex {
     return Fault(node,
                  "node " + std::to_string(twice->id) + " of tree " + std::to_string(twice->tree) + " is there twice");
   }
-  // The place of the node in the attributes, or -1.
-  int64_t Find(int64_t tree, int64_t id) const {
+  // The place of the node in the attributes, or -1. Mostly nodes stand in the order of their ids, so that the one asked
+  // for is as far from node `near` as its id.
+  int64_t Find(int64_t tree, int64_t id, int64_t near) const {
+    if (keys_.empty()) return -1;
+    const auto start = static_cast<uint64_t>(near);
+    const uint64_t guess = start + (static_cast<uint64_t>(id) - static_cast<uint64_t>(keys_[start].id));
+    if (guess < keys_.size() && keys_[guess].tree == tree && keys_[guess].id == id) return keys_[guess].place;
     const auto found = std::lower_bound(keys_.begin(), keys_.end(), Key{tree, id, 0});
     return found != keys_.end() && found->tree == tree && found->id == id ? found->place : -1;
   }
@@ -133,8 +138,8 @@ Result<TreeEnsemble<T>> TreeEnsemble<T>::Read(const Node& node, std::string_view
     n.missing_tracks_true = !missing.empty() && missing[i] == 1;
     n.feature = features[i];
     n.split = splits[i];
-    n.on_true = index.Find(trees[i], on_true[i]);
-    n.on_false = index.Find(trees[i], on_false[i]);
+    n.on_true = index.Find(trees[i], on_true[i], static_cast<int64_t>(i));
+    n.on_false = index.Find(trees[i], on_false[i], static_cast<int64_t>(i));
     if (n.on_true < 0 || n.on_false < 0) {
       return Fault(node, "node " + std::to_string(ids[i]) + " of tree " + std::to_string(trees[i]) + " leads to node " +
                              std::to_string(n.on_true < 0 ? on_true[i] : on_false[i]) + ", which is not there");
@@ -151,16 +156,18 @@ Result<TreeEnsemble<T>> TreeEnsemble<T>::Read(const Node& node, std::string_view
   }
   // Votes in the order of their leaves; those of one leaf as they come.
   std::vector<std::pair<int64_t, size_t>> order;
+  int64_t last_leaf = 0;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (targets[i] < 0 || targets[i] >= num_targets) {
       return Fault(node, prefix + "_ids holds " + std::to_string(targets[i]) + ", which is outside [0, " +
                              std::to_string(num_targets - 1) + "]");
     }
-    const int64_t leaf = index.Find(vote_trees[i], vote_nodes[i]);
+    const int64_t leaf = index.Find(vote_trees[i], vote_nodes[i], last_leaf);
     if (leaf < 0) {
       return Fault(node, "a vote is for node " + std::to_string(vote_nodes[i]) + " of tree " +
                              std::to_string(vote_trees[i]) + ", which is not there");
     }
+    last_leaf = leaf;
     // Old converters wrote votes for branches too; they never count.
     if (e.nodes_[static_cast<size_t>(leaf)].mode == TreeMode::kLeaf) order.emplace_back(leaf, i);
   }

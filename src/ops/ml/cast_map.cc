@@ -106,7 +106,7 @@ Status Evaluate(EvalContext& c) {
   return Cast<float>(c, form, *map, 0.0f);
 }
 
-constexpr Param kInputs[] = {{"X", "", {}, Arity::kSingle, ValueKind::kMap}};
+constexpr Param kInputs[] = {{"X", "T1", {}, Arity::kSingle, ValueKind::kMap}};
 constexpr Param kOutputs[] = {{"Y", "T2", {DType::kString, DType::kF32, DType::kI64}}};
 constexpr AttrSpec kAttributes[] = {{"cast_to", AttrType::kString, false, "TO_FLOAT"},
                                     {"map_form", AttrType::kString, false, "DENSE"},
@@ -115,6 +115,7 @@ constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Ev
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlCastMap = {"ai.onnx.ml", "CastMap", kVersions};
+extern constinit const OpDefinition kOpMlCastMap = {"ai.onnx.ml", "CastMap", kVersions,
+                                                    "Texts of numbers, and of absent ones, are those of onnxruntime."};
 
 }  // namespace quern

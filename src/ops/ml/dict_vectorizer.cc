@@ -57,7 +57,7 @@ Status Evaluate(EvalContext& c) {
   return Vectorize<int64_t>(c, vocabulary.ints());
 }
 
-constexpr Param kInputs[] = {{"X", "", {}, Arity::kSingle, ValueKind::kMap}};
+constexpr Param kInputs[] = {{"X", "T1", {}, Arity::kSingle, ValueKind::kMap}};
 constexpr Param kOutputs[] = {{"Y", "T2", kValues}};
 constexpr AttrSpec kAttributes[] = {{"int64_vocabulary", AttrType::kInts}, {"string_vocabulary", AttrType::kStrings}};
 constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate}};

@@ -88,6 +88,8 @@ constexpr OpVersion kVersions[] = {{1, kClassifierInputs, kClassifierOutputs, kA
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlLinearClassifier = {"ai.onnx.ml", "LinearClassifier", kVersions};
+extern constinit const OpDefinition kOpMlLinearClassifier = {
+    "ai.onnx.ml", "LinearClassifier", kVersions,
+    "One row of coefficients for two classes: scores are those of onnxruntime."};
 
 }  // namespace quern

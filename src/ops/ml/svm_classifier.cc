@@ -234,6 +234,7 @@ constexpr OpVersion kVersions[] = {{1, kClassifierInputs, kClassifierOutputs, kA
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlSvmClassifier = {"ai.onnx.ml", "SVMClassifier", kVersions};
+extern constinit const OpDefinition kOpMlSvmClassifier = {
+    "ai.onnx.ml", "SVMClassifier", kVersions, "Of two classes, labels and scores are those of onnxruntime."};
 
 }  // namespace quern

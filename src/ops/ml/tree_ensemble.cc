@@ -67,6 +67,8 @@ constexpr OpVersion kVersions[] = {{5, kInputs, kOutputs, kAttributes, Infer, Ev
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlTreeEnsemble = {"ai.onnx.ml", "TreeEnsemble", kVersions};
+extern constinit const OpDefinition kOpMlTreeEnsemble = {
+    "ai.onnx.ml", "TreeEnsemble", kVersions,
+    "post_transform 1 is SOFTMAX and 2 LOGISTIC, as specified; onnxruntime 1.31 has them the other way round."};
 
 }  // namespace quern

@@ -186,6 +186,7 @@ constexpr OpVersion kVersions[] = {{1, kClassifierInputs, kClassifierOutputs, kA
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlTreeEnsembleClassifier = {"ai.onnx.ml", "TreeEnsembleClassifier", kVersions};
+extern constinit const OpDefinition kOpMlTreeEnsembleClassifier = {
+    "ai.onnx.ml", "TreeEnsembleClassifier", kVersions, "Of two classes, labels and scores are those of onnxruntime."};
 
 }  // namespace quern

@@ -94,6 +94,8 @@ constexpr OpVersion kVersions[] = {{1, kFeatureInputs, kFloatOutputs, kAttribute
 
 }  // namespace
 
-extern constinit const OpDefinition kOpMlTreeEnsembleRegressor = {"ai.onnx.ml", "TreeEnsembleRegressor", kVersions};
+extern constinit const OpDefinition kOpMlTreeEnsembleRegressor = {
+    "ai.onnx.ml", "TreeEnsembleRegressor", kVersions,
+    "post_transform also applies to a single target, which onnxruntime 1.31 leaves as it is."};
 
 }  // namespace quern

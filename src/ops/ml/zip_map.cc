@@ -67,7 +67,7 @@ Status Evaluate(EvalContext& c) {
 }
 
 constexpr Param kInputs[] = {{"X", "", {DType::kF32}}};
-constexpr Param kOutputs[] = {{"Z", "", {}, Arity::kSingle, ValueKind::kSequence}};
+constexpr Param kOutputs[] = {{"Z", "T", {}, Arity::kSingle, ValueKind::kSequence}};
 constexpr AttrSpec kAttributes[] = {{"classlabels_int64s", AttrType::kInts},
                                     {"classlabels_strings", AttrType::kStrings}};
 constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate}};

@@ -159,9 +159,9 @@ class Tests(Runner):
 
     def stage_compare(self):
         """operator versions against onnx's; generated graphs and shipped models against onnxruntime's results"""
+        folder = self.build("release")
         script = ROOT / "tests/conformance/test_operator_versions.py"
         self.pytest("operator versions", PYTHON, ["-p", "no:cacheprovider", script])
-        folder = self.build("release")
         material = self.generated()
         if not folder or not material:
             return

@@ -22,6 +22,7 @@ _EXTENDED = {
     24: "float8_e8m0fnu",
 }
 _EXTENDED_NUMBERS = {name: number for number, name in _EXTENDED.items()}
+_NUMBERS = {"float": np.float32, "double": np.float64}
 # Below a byte: bits, and whether signed. The plain tensor has one element per byte.
 _SUB_BYTE = {21: (4, False), 22: (4, True), 23: (4, False), 25: (2, False), 26: (2, True)}
 
@@ -30,6 +31,10 @@ def to_value(thing, port):
     """A Value for the input `port` (a NodeArg); raises InvalidArgument when it cannot be one."""
     kind = port._kind
     try:
+        if kind == MAP and isinstance(thing, dict):
+            # Plain numbers are of the type that the model declares for the values.
+            wanted = next((t for name, t in _NUMBERS.items() if f"tensor({name})" in port.type), None)
+            thing = {k: np.asarray(v, wanted) if isinstance(v, (int, float)) else v for k, v in thing.items()}
         if kind == OPTIONAL:
             return _quern.Value.optional(None if thing is None else _plain(thing, port._dtype))
         if kind == SEQUENCE and not isinstance(thing, _quern.Value):

@@ -216,6 +216,27 @@ def test_sequences():
     assert session.run(None, {"s": []}) == [[]]
 
 
+def test_maps():
+    """A map in, its values in the order of a vocabulary, and a map per row out; numbers are of the declared type."""
+    declared = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    nodes = [
+        helper.make_node("DictVectorizer", ["x"], ["v"], domain="ai.onnx.ml", string_vocabulary=["a", "b"]),
+        helper.make_node("ZipMap", ["v"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[7, 8]),
+    ]
+    maps = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    ports = [helper.make_value_info(*p) for p in (("x", declared), ("y", helper.make_sequence_type_proto(maps)))]
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = helper.make_model(helper.make_graph(nodes, "g", ports[:1], ports[1:]), opset_imports=domains, ir_version=8)
+    session = quern.InferenceSession(model.SerializeToString())
+    assert session.get_inputs()[0].type == "map(string,tensor(float))"
+    assert session.get_outputs()[0].type == "seq(map(int64,tensor(float)))"
+    assert session.run(None, {"x": {"b": 2.5, "c": 3}}) == [[{7: 0.0, 8: 2.5}]]
+    assert session.run(None, {"x": {}}) == [[{7: 0.0, 8: 0.0}]]
+    for wrong in ({1: 2.0}, {"a": np.float64(1).reshape(1)}, {"a": "text"}):
+        with pytest.raises(quern.InvalidArgument, match="input 'x' is a map<string,f32.*its elements are others"):
+            session.run(None, {"x": wrong})
+
+
 def test_picks_outputs_by_name():
     nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Abs", ["x"], ["b"])]
     session = quern.InferenceSession(model_bytes(nodes, [info("x", [2])], [info("a", [2]), info("b", [2])]))

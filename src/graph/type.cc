@@ -121,11 +121,11 @@ ValueType TypeOf(const Value& value) {
     case ValueKind::kMap:
       break;
   }
-  ValueType t{ValueKind::kMap, DType::kI64, std::nullopt, nullptr};
+  ValueType t{ValueKind::kMap, DType::kUndefined, std::nullopt, nullptr};
   const auto& entries = value.map().entries;
-  if (entries.index() == 1) t.dtype = DType::kString;
   std::visit(
       [&](const auto& map) {
+        if (!map.empty()) t.dtype = entries.index() == 1 ? DType::kString : DType::kI64;  // without keys: of any type
         for (const auto& [key, v] : map) t.element = CommonType(v, t.element.get());
       },
       entries);

@@ -6,13 +6,6 @@
 namespace quern {
 namespace {
 
-// Taps of the window at `o` that lie inside the padded input of dimension d.
-double TapsInPadded(const Window3& w, int d, int64_t o) {
-  const int64_t start = o * w.stride[d] - w.pad_begin[d];
-  const int64_t past = w.in[d] + w.pad_end[d] - start;
-  return past <= 0 ? 0.0 : static_cast<double>(std::min(w.kernel[d], (past + w.dilation[d] - 1) / w.dilation[d]));
-}
-
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(InferredOutputs outputs, InferredOutputs::Make(c, InferPool));
   const Shape& shape = c.input(0).shape();

@@ -1,33 +1,29 @@
 // Cast: elements converted to the type that an attribute names.
 #include "ops/common/cast.h"
-#include "ops/common/any_types.h"
-#include "ops/common/infer_common.h"
 
 namespace quern {
 namespace {
 
-DType Target(const Node& node) { return static_cast<DType>(node.GetInt("to", 0)); }
+Result<DType> Target(const Node& node) {
+  const int64_t to = node.GetInt("to", 0);
+  if (to < 1 || to > 26 || !CastTypes(node.opset()).Has(static_cast<DType>(to))) {
+    return InvalidArgument(node.Describe() + ": attribute 'to' is " + std::to_string(to) +
+                           ", which is no element type that Cast of operator set " + std::to_string(node.opset()) +
+                           " converts to");
+  }
+  return static_cast<DType>(to);
+}
 
 Status Infer(InferContext& c) {
-  const int64_t to = c.node().GetInt("to", 0);
-  if (to < 1 || to > 26) return c.Error("attribute 'to' is " + std::to_string(to) + ", which is no element type");
-  return InferCast(c, Target(c.node()));
+  QUERN_ASSIGN_OR_RETURN(const DType to, Target(c.node()));
+  return InferCast(c, to);
 }
 
-Status Evaluate(EvalContext& c) { return CastToOutput(c, Target(c.node())); }
-
-// "All types" without the complex ones.
-constexpr TypeSet CastTypes(int since) {
-  TypeSet types = kSignedIntTypes | kUnsignedIntTypes | TypeSet{DType::kF32, DType::kF64, DType::kF16, DType::kBool};
-  if (since >= 9) types = types | TypeSet{DType::kString};
-  if (since >= 13) types = types | TypeSet{DType::kBF16};
-  if (since >= 19) types = types | kFloat8Types;
-  if (since >= 21) types = types | TypeSet{DType::kI4, DType::kU4};
-  if (since >= 23) types = types | TypeSet{DType::kF4E2M1};
-  if (since >= 24) types = types | TypeSet{DType::kF8E8M0};
-  if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
-  return types;
+Status Evaluate(EvalContext& c) {
+  QUERN_ASSIGN_OR_RETURN(const DType to, Target(c.node()));
+  return CastToOutput(c, to);
 }
+
 template <int kSince>
 constexpr Param kInputs[] = {{"input", "T1", CastTypes(kSince)}};
 template <int kSince>
@@ -49,7 +45,6 @@ constexpr OpVersion kVersions[] = {{6, kInputs<6>, kOutputs<6>, kAttributes6, In
 
 }  // namespace
 
-extern constinit const OpDefinition kOpCast = {
-    "", "Cast", kVersions, "Conversions from and to 8-bit floats and 4- and 2-bit types are not supported."};
+extern constinit const OpDefinition kOpCast = {"", "Cast", kVersions, "Types of 6 bits (operator set 28) are unknown."};
 
 }  // namespace quern

@@ -1,8 +1,6 @@
 // CastLike: elements converted to the type of the second input.
-#include "ops/common/any_types.h"
 #include "ops/common/cast.h"
 #include "ops/common/elements.h"
-#include "ops/common/infer_common.h"
 
 namespace quern {
 namespace {
@@ -11,9 +9,9 @@ Status Infer(InferContext& c) { return InferCast(c, c.input_dtype(1)); }
 Status Evaluate(EvalContext& c) { return CastToOutput(c, ElementTypeOf(c.input_value(1))); }
 
 template <int kSince>
-constexpr Param kInputs[] = {{"input", "T1", AnyTypes(kSince)}, {"target_type", "T2", AnyTypes(kSince)}};
+constexpr Param kInputs[] = {{"input", "T1", CastTypes(kSince)}, {"target_type", "T2", CastTypes(kSince)}};
 template <int kSince>
-constexpr Param kOutputs[] = {{"output", "T2", AnyTypes(kSince)}};
+constexpr Param kOutputs[] = {{"output", "T2", CastTypes(kSince)}};
 constexpr AttrSpec kAttributes19[] = {{"saturate", AttrType::kInt, false, "1"}};
 constexpr AttrSpec kAttributes24[] = {{"round_mode", AttrType::kString, false, "up"},
                                       {"saturate", AttrType::kInt, false, "1"}};
@@ -26,7 +24,6 @@ constexpr OpVersion kVersions[] = {{15, kInputs<15>, kOutputs<15>, {}, Infer, Ev
 
 }  // namespace
 
-extern constinit const OpDefinition kOpCastLike = {
-    "", "CastLike", kVersions, "Conversions from and to 8-bit floats and 4- and 2-bit types are not supported."};
+extern constinit const OpDefinition kOpCastLike = {"", "CastLike", kVersions};
 
 }  // namespace quern

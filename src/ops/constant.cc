@@ -57,12 +57,19 @@ constexpr AttrSpec kAttributes12[] = {{"value", AttrType::kTensor},        {"spa
                                       {"value_int", AttrType::kInt},       {"value_ints", AttrType::kInts},
                                       {"value_float", AttrType::kFloat},   {"value_floats", AttrType::kFloats},
                                       {"value_string", AttrType::kString}, {"value_strings", AttrType::kStrings}};
-constexpr OpVersion kVersions[] = {
-    {1, {}, kOutputOfAnyType<9>, kAttributes1, Infer, Evaluate},
-    {11, {}, kOutputOfAnyType<11>, kAttributes11, Infer, Evaluate},
-    {12, {}, kOutputOfAnyType<12>, kAttributes12, Infer, Evaluate},
-    {13, {}, kOutputOfAnyType<25>, kAttributes12, Infer, Evaluate},
-};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, {}, kOutputOfAnyType<kSince>, kAttributes12, Infer, Evaluate};
+// Exporters of sets 6 to 8 wrote integers, too, which the specification admits from set 9 on.
+constexpr OpVersion kVersions[] = {{1, {}, kOutputOfAnyType<9>, kAttributes1, Infer, Evaluate},
+                                   {9, {}, kOutputOfAnyType<9>, kAttributes1, Infer, Evaluate},
+                                   {11, {}, kOutputOfAnyType<11>, kAttributes11, Infer, Evaluate},
+                                   kVersion<12>,
+                                   kVersion<13>,
+                                   kVersion<19>,
+                                   kVersion<21>,
+                                   kVersion<23>,
+                                   kVersion<24>,
+                                   kVersion<25>};
 
 }  // namespace
 

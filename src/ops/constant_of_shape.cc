@@ -58,7 +58,9 @@ Status Evaluate(EvalContext& c) {
 constexpr AttrSpec kAttributes[] = {{"value", AttrType::kTensor, false, "0.0f"}};
 constexpr Param kInputs[] = {{"input", "T1", kInt64Type}};
 template <int kSince>
-constexpr OpVersion kVersion = {kSince, kInputs, kOutputOfAnyType<kSince>, kAttributes, Infer, Evaluate};
+constexpr Param kOutputs[] = {{"output", "T2", AnyNumbers(kSince)}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs, kOutputs<kSince>, kAttributes, Infer, Evaluate};
 constexpr OpVersion kVersions[] = {kVersion<9>, kVersion<20>, kVersion<21>, kVersion<23>, kVersion<24>, kVersion<25>};
 
 }  // namespace

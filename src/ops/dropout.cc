@@ -1,47 +1,100 @@
-// Dropout: the input unchanged (inference); training with a ratio above 0 is refused.
-#include <algorithm>
+// Dropout: the input unchanged (inference), or (training) random elements set to 0 and the others scaled up.
+#include <vector>
 
+#include "base/round_to_odd.h"
 #include "ops/common/any_types.h"
-#include "ops/common/dispatch.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/random.h"
+#include "ops/common/scalar_input.h"
+#include "ops/common/small_types.h"
 
 namespace quern {
 namespace {
 
+constexpr int kBoolMaskSince = 10;  // before, the mask had the type of the data
+constexpr int kInputsSince = 12;    // before, ratio and mode were attributes
+
 Status Infer(InferContext& c) {
   QUERN_RETURN_IF_ERROR(InferSameAsInput(c, 0, 0));
-  const bool old = c.node().opset() < 10;  // the mask had the type of the data
+  const bool old = c.node().opset() < kBoolMaskSince;
   c.SetOutputType(1, ValueType::Tensor(old ? c.input_dtype(0) : DType::kBool, c.input_shape(0)));
   return OkStatus();
 }
 
-Status Evaluate(EvalContext& c) {
-  const Tensor& x = c.input(0);
-  bool training = c.node().opset() < 7 && c.node().GetInt("is_test", 0) == 0;
-  double ratio = c.node().GetFloat("ratio", 0.5f);
-  if (c.HasInput(2)) training = c.input(2).num_elements() == 1 && *c.input(2).data<bool>();
-  if (c.HasInput(1)) {
-    QUERN_RETURN_IF_ERROR(DispatchFloat(c.input(1).dtype(), [&]<typename T>() {
-      if (c.input(1).num_elements() == 1) ratio = static_cast<ComputeType<T>>(*c.input(1).data<T>());
-      return OkStatus();
-    }));
+// Whether elements are dropped, and how often.
+struct Training {
+  bool active = false;
+  double ratio = 0;
+};
+Result<Training> ReadTraining(EvalContext& c) {
+  const Node& node = c.node();
+  Training t;
+  if (node.opset() < kInputsSince) {
+    t = {node.opset() < 7 && node.GetInt("is_test", 0) == 0, node.GetFloat("ratio", 0.5f)};
+  } else if (c.HasInput(2)) {
+    if (c.input(2).num_elements() != 1) return c.Error("training_mode must be one bool");
+    t = {*c.input(2).data<bool>(), 0.5};
+    if (t.active && c.HasInput(1) && IsSmallFloat(c.input(1).dtype()) && c.input(1).num_elements() == 1) {
+      float ratio = 0;
+      LoadSmallFloats(c.input(1), 0, 1, &ratio);
+      t.ratio = static_cast<double>(ratio);
+    } else if (t.active && c.HasInput(1)) {
+      QUERN_ASSIGN_OR_RETURN(t.ratio, ReadFloatScalar(c, 1));
+    }
   }
-  if (training && ratio != 0) {
-    return Unsupported(c.node().Describe() +
-                       ": dropout with a ratio above 0 is for training; export the model for inference");
+  if (t.active && !(t.ratio >= 0 && t.ratio < 1)) {
+    return c.Error("the ratio is " + std::to_string(t.ratio) + "; 0 <= ratio < 1 is needed");
   }
-  c.SetOutput(0, c.input_value(0));
-  if (!c.HasOutput(1)) return OkStatus();
-  const DType mask_type = c.node().opset() < 10 ? x.dtype() : DType::kBool;
-  QUERN_ASSIGN_OR_RETURN(const Tensor mask, c.AllocateOutput(1, mask_type, x.shape()));
-  if (mask_type == DType::kBool) {
-    std::fill_n(mask.data<bool>(), mask.num_elements(), true);
-    return OkStatus();
-  }
-  return DispatchFloat(mask_type, [&]<typename T>() {
-    std::fill_n(mask.data<T>(), mask.num_elements(), T(1));
+  t.active = t.active && t.ratio > 0;
+  return t;
+}
+
+// Output 1: whether each element is kept.
+Status WriteMask(EvalContext& c, const std::vector<bool>& kept) {
+  const bool old = c.node().opset() < kBoolMaskSince;
+  const Shape shape = c.input(0).shape();
+  QUERN_ASSIGN_OR_RETURN(const Tensor mask, c.AllocateOutput(1, old ? c.input(0).dtype() : DType::kBool, shape));
+  return DispatchType(Types<bool, float, double, Float16>{}, mask.dtype(), [&]<typename T>() {
+    for (int64_t i = 0; i < mask.num_elements(); ++i) {
+      mask.data<T>()[i] = static_cast<T>(static_cast<ComputeType<T>>(kept.empty() || kept[i]));
+    }
     return OkStatus();
   });
+}
+
+// y = x / (1 - ratio) where kept, else 0.
+Status Drop(const Tensor& x, const std::vector<bool>& kept, double ratio, const Tensor& y) {
+  const auto scaled = [&](int64_t i, double value) { return kept[i] ? value / (1.0 - ratio) : 0.0; };
+  const int64_t n = x.num_elements();
+  if (IsSmallFloat(x.dtype())) {
+    std::vector<float> values(static_cast<size_t>(n));
+    LoadSmallFloats(x, 0, n, values.data());
+    for (int64_t i = 0; i < n; ++i) values[i] = RoundToOdd(scaled(i, static_cast<double>(values[i])));
+    StoreSmallFloats(values.data(), 0, n, SmallFloatRules(), y);
+    return OkStatus();
+  }
+  return DispatchFloat(x.dtype(), [&]<typename T>() {
+    for (int64_t i = 0; i < n; ++i) {
+      y.data<T>()[i] = FromDouble<T>(scaled(i, static_cast<double>(static_cast<ComputeType<T>>(x.data<T>()[i]))));
+    }
+    return OkStatus();
+  });
+}
+
+Status Evaluate(EvalContext& c) {
+  QUERN_ASSIGN_OR_RETURN(const Training training, ReadTraining(c));
+  std::vector<bool> kept;  // empty: all
+  if (!training.active) {
+    c.SetOutput(0, c.input_value(0));
+  } else {
+    const Tensor& x = c.input(0);
+    QUERN_ASSIGN_OR_RETURN(const Tensor y, c.AllocateOutput(0, x.dtype(), x.shape()));
+    RandomStream stream = RandomStream::ForNode(c.node());
+    kept.resize(static_cast<size_t>(x.num_elements()));
+    for (size_t i = 0; i < kept.size(); ++i) kept[i] = stream.Uniform() >= training.ratio;
+    QUERN_RETURN_IF_ERROR(Drop(x, kept, training.ratio, y));
+  }
+  return c.HasOutput(1) ? WriteMask(c, kept) : OkStatus();
 }
 
 constexpr TypeSet kTypes1 = {DType::kF32, DType::kF64, DType::kF16};
@@ -75,6 +128,7 @@ constexpr OpVersion kVersions[] = {{1, kInputs6, kOutputs6, kAttributes6, Infer,
 
 }  // namespace
 
-extern constinit const OpDefinition kOpDropout = {"", "Dropout", kVersions};
+extern constinit const OpDefinition kOpDropout = {"", "Dropout", kVersions,
+                                                  "Training: a seed names the stream of NumPy's RandomState.", false};
 
 }  // namespace quern

@@ -1,9 +1,6 @@
 // DynamicQuantizeLinear: u8 quantization of a whole tensor by its own range, which includes 0.
-#include <algorithm>
-#include <cmath>
-
+#include "ops/common/dynamic_quantization.h"
 #include "ops/common/eval_infer.h"
-#include "ops/common/integer_io.h"
 #include "ops/common/type_sets.h"
 #include "ops/op.h"
 
@@ -23,21 +20,10 @@ Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
   QUERN_ASSIGN_OR_RETURN(const Tensor y_scale, outputs.Allocate(c, 1));
   QUERN_ASSIGN_OR_RETURN(const Tensor y_zero, outputs.Allocate(c, 2));
-  const std::span<const float> values = x.values<float>();
-  float low = 0, high = 0;
-  for (const float v : values) {
-    low = std::min(low, v);
-    high = std::max(high, v);
-  }
-  // A tensor of zeros has no range; any scale serves.
-  const float scale = low == high ? 1.0f : (high - low) / 255.0f;
-  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
-  *y_scale.data<float>() = scale;
-  *y_zero.data<uint8_t>() = static_cast<uint8_t>(zero);
-  for (size_t i = 0; i < values.size(); ++i) {
-    y.data<uint8_t>()[i] =
-        static_cast<uint8_t>(RequantizeToByte(values[i] / scale, static_cast<int32_t>(zero), DType::kU8));
-  }
+  const DynamicQuantization quantization = QuantizationOfRange(x.values<float>());
+  *y_scale.data<float>() = quantization.scale;
+  *y_zero.data<uint8_t>() = quantization.zero_point;
+  for (int64_t i = 0; i < x.num_elements(); ++i) y.data<uint8_t>()[i] = quantization.Quantize(x.data<float>()[i]);
   return OkStatus();
 }
 

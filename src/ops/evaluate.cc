@@ -111,8 +111,7 @@ Status NodeEvalContext::Evaluate() {
   }
   const int needed = static_cast<int>(version->inputs.size());
   for (int i = num_inputs(); i < needed; ++i) {
-    if (version->inputs[i].arity == Arity::kVariadic && i > 0 && version->inputs[i - 1].arity == Arity::kOptional)
-      break;
+    if (version->inputs[i].arity == Arity::kVariadic && i > 0) break;
     if (version->inputs[i].arity != Arity::kOptional) {
       return Error(std::string("input ") + version->inputs[i].name + " is missing");
     }

@@ -16,13 +16,23 @@ Status Evaluate(EvalContext& c) {
   return OkStatus();
 }
 
-constexpr Param kInputsOfAnyKind[] = {{"input", "V", AnyTypes(25), Arity::kSingle, ValueKind::kNone}};
-constexpr Param kOutputsOfAnyKind[] = {{"output", "V", AnyTypes(25), Arity::kSingle, ValueKind::kNone}};
-constexpr OpVersion kVersions[] = {
-    {1, kDataOfAnyType<1>, kOutputOfAnyType<1>, {}, Infer, Evaluate},
-    {13, kDataOfAnyType<13>, kOutputOfAnyType<13>, {}, Infer, Evaluate},
-    {14, kInputsOfAnyKind, kOutputsOfAnyKind, {}, Infer, Evaluate},
-};
+template <int kSince>
+constexpr Param kInputs[] = {{"input", "T", AnyTypes(kSince)}};
+template <int kSince>
+constexpr Param kInputsOfAnyKind[] = {{"input", "V", AnyTypes(kSince), Arity::kSingle, ValueKind::kNone}};
+template <int kSince>
+constexpr Param kOutputsOfAnyKind[] = {{"output", "V", AnyTypes(kSince), Arity::kSingle, ValueKind::kNone}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputsOfAnyKind<kSince>, kOutputsOfAnyKind<kSince>, {}, Infer, Evaluate};
+constexpr OpVersion kVersions[] = {{1, kInputs<1>, kOutputOfAnyType<1>, {}, Infer, Evaluate},
+                                   {13, kInputs<13>, kOutputOfAnyType<13>, {}, Infer, Evaluate},
+                                   kVersion<14>,
+                                   kVersion<16>,
+                                   kVersion<19>,
+                                   kVersion<21>,
+                                   kVersion<23>,
+                                   kVersion<24>,
+                                   kVersion<25>};
 
 }  // namespace
 

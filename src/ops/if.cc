@@ -1,27 +1,10 @@
 // If: runs one of two subgraphs.
 #include "ops/common/any_types.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/sequences.h"
 
 namespace quern {
 namespace {
-
-// What values of either type have in common.
-ValueType CommonType(const ValueType& a, const ValueType& b) {
-  ValueType common = a;
-  if (!a.shape || !b.shape || a.shape->size() != b.shape->size()) {
-    common.shape.reset();
-  } else {
-    for (size_t i = 0; i < a.shape->size(); ++i) {
-      if (!((*a.shape)[i] == (*b.shape)[i])) (*common.shape)[i] = Dim::Unknown();
-    }
-  }
-  if (!a.element || !b.element) {
-    common.element = a.element ? a.element : b.element;
-  } else {
-    common.element = std::make_shared<const ValueType>(CommonType(*a.element, *b.element));
-  }
-  return common;
-}
 
 Status Infer(InferContext& c) {
   const std::optional<Dims> condition = c.input_data(0);
@@ -68,11 +51,13 @@ Status Evaluate(EvalContext& c) {
 
 constexpr AttrSpec kAttributes[] = {{"else_branch", AttrType::kGraph, true}, {"then_branch", AttrType::kGraph, true}};
 constexpr Param kInputs[] = {{"cond", "B", kBoolType}};
-constexpr Param kOutputs[] = {{"outputs", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {11, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {13, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {16, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+template <int kSince>  // bfloat16 came with set 16
+constexpr Param kOutputs[] = {
+    {"outputs", "V", AnyTypes(kSince == 13 ? 12 : kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs, kOutputs<kSince>, kAttributes, Infer, Evaluate};
+constexpr OpVersion kVersions[] = {kVersion<1>,  kVersion<11>, kVersion<13>, kVersion<16>, kVersion<19>,
+                                   kVersion<21>, kVersion<23>, kVersion<24>, kVersion<25>};
 
 }  // namespace
 

@@ -2,20 +2,15 @@
 #include <cmath>
 
 #include "ops/common/any_types.h"
-#include "ops/common/elementwise.h"
+#include "ops/common/float_predicate.h"
 
 namespace quern {
 namespace {
 
-Status Infer(InferContext& c) {
-  c.SetOutputType(0, ValueType::Tensor(DType::kBool, c.input_shape(0)));
-  return OkStatus();
-}
 Status Evaluate(EvalContext& c) {
   const bool negative = c.node().GetInt("detect_negative", 1) != 0;
   const bool positive = c.node().GetInt("detect_positive", 1) != 0;
-  return EvaluateUnaryToBool(c, FloatTypeList{},
-                             [=](auto x) { return std::isinf(x) && (x > 0 ? positive : negative); });
+  return EvaluateFloatPredicate(c, [=](auto x) { return std::isinf(x) && (x > 0 ? positive : negative); });
 }
 
 constexpr TypeSet kTypes10 = {DType::kF32, DType::kF64};
@@ -24,8 +19,8 @@ constexpr Param kInputs20[] = {{"X", "T1", kFloatTypes | kFloat8Types}};
 constexpr Param kOutputs[] = {{"Y", "T2", kBoolType}};
 constexpr AttrSpec kAttributes[] = {{"detect_negative", AttrType::kInt, false, "1"},
                                     {"detect_positive", AttrType::kInt, false, "1"}};
-constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs, kAttributes, Infer, Evaluate},
-                                   {20, kInputs20, kOutputs, kAttributes, Infer, Evaluate}};
+constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs, kAttributes, InferFloatPredicate, Evaluate},
+                                   {20, kInputs20, kOutputs, kAttributes, InferFloatPredicate, Evaluate}};
 
 }  // namespace
 

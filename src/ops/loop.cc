@@ -5,26 +5,34 @@
 #include "ops/common/any_types.h"
 #include "ops/common/elements.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/sequences.h"
 
 namespace quern {
 namespace {
 
 // Opens in `state` what one iteration changes; true when something was opened.
 bool Widen(ValueType& state, const ValueType& next) {
-  if (!state.shape) return false;
-  if (!next.shape || next.shape->size() != state.shape->size()) {
-    state.shape.reset();
-    return true;
-  }
   bool changed = false;
-  for (size_t i = 0; i < state.shape->size(); ++i) {
-    Dim& d = (*state.shape)[i];
-    const Dim& e = (*next.shape)[i];
-    if (d == e || d.has_unknown()) continue;
-    d = Dim::Unknown();
+  if (state.shape && (!next.shape || next.shape->size() != state.shape->size())) {
+    state.shape.reset();
     changed = true;
+  } else if (state.shape) {
+    for (size_t i = 0; i < state.shape->size(); ++i) {
+      Dim& d = (*state.shape)[i];
+      const Dim& e = (*next.shape)[i];
+      if (d == e || d.has_unknown()) continue;
+      d = Dim::Unknown();
+      changed = true;
+    }
   }
-  return changed;
+  if (state.kind != next.kind || (!state.element && !next.element)) return changed;
+  ValueType held = state.element ? *state.element : ValueType{};
+  const ValueType then = next.element ? *next.element : ValueType{};
+  const bool told = IsUnknown(held) && !IsUnknown(then);  // an empty sequence does not tell what it will hold
+  if (told) held = WithOpenShape(then);
+  if (!Widen(held, then) && !told) return changed;
+  state.element = std::make_shared<const ValueType>(std::move(held));
+  return true;
 }
 
 Status Infer(InferContext& c) {
@@ -38,7 +46,7 @@ Status Infer(InferContext& c) {
   std::vector<ValueType> results;
   for (int round = 0; round < 4; ++round) {
     if (round == 3) {
-      for (int i = 0; i < states; ++i) types[2 + i].shape.reset();
+      for (int i = 0; i < states; ++i) types[2 + i] = WithOpenShape(types[2 + i]);
     }
     QUERN_ASSIGN_OR_RETURN(results, c.InferSubgraph("body", types));
     if (static_cast<int>(results.size()) != c.num_outputs() + 1 || c.num_outputs() < states) {
@@ -53,7 +61,7 @@ Status Infer(InferContext& c) {
   for (int i = 0; i < c.num_outputs(); ++i) {
     if (i < states) {
       // An optional state may become what it holds.
-      c.SetOutputType(i, types[2 + i].kind == results[1 + i].kind ? types[2 + i] : results[1 + i]);
+      c.SetOutputType(i, types[2 + i].kind == results[1 + i].kind ? types[2 + i] : WithOpenShape(results[1 + i]));
       continue;
     }
     ValueType collected = results[1 + i];
@@ -137,7 +145,7 @@ Status Evaluate(EvalContext& c) {
     for (int s = 0; s < states; ++s) state[s] = std::move(results[1 + s]);
     for (int s = 0; s < collected; ++s) {
       Value& value = results[1 + states + s];
-      if (!value.is_tensor() && value.kind() != ValueKind::kStringTensor) {
+      if (!IsTensorOrStrings(value)) {
         return c.Error("output " + std::to_string(states + s) + " collects tensors only");
       }
       if (value.is_tensor()) collected_bytes += static_cast<int64_t>(value.tensor().bytes());
@@ -157,15 +165,18 @@ Status Evaluate(EvalContext& c) {
 }
 
 constexpr AttrSpec kAttributes[] = {{"body", AttrType::kGraph, true}};
+constexpr TypeSet StateTypes(int since) { return AnyTypes(since == 13 ? 12 : since); }  // bfloat16 came with set 16
+template <int kSince>
 constexpr Param kInputs[] = {{"M", "I", kInt64Type, Arity::kOptional},
                              {"cond", "B", kBoolType, Arity::kOptional},
-                             {"v_initial", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
+                             {"v_initial", "V", StateTypes(kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
 constexpr Param kOutputs[] = {
-    {"v_final_and_scan_outputs", "V", AnyTypes(25), Arity::kVariadic, ValueKind::kNone, false}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {11, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {13, kInputs, kOutputs, kAttributes, Infer, Evaluate},
-                                   {16, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+    {"v_final_and_scan_outputs", "V", StateTypes(kSince), Arity::kVariadic, ValueKind::kNone, false}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs<kSince>, kOutputs<kSince>, kAttributes, Infer, Evaluate};
+constexpr OpVersion kVersions[] = {kVersion<1>,  kVersion<11>, kVersion<13>, kVersion<16>, kVersion<19>,
+                                   kVersion<21>, kVersion<23>, kVersion<24>, kVersion<25>};
 
 }  // namespace
 

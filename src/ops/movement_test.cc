@@ -175,6 +175,21 @@ TEST(Concat, JoinsAlongAnyAxis) {
       HasSubstr("differs"));
 }
 
+TEST(Split, CutsKnownContents) {
+  Graph g;
+  g.opset_imports[""] = 13;
+  const Dim n = Dim::Symbol("n");
+  GraphValue* x = g.AddInput("x", ValueType::Tensor(DType::kF32, Dims{n, 3, 4}));
+  GraphValue* shape = g.AddNode({.op_type = "Shape", .inputs = {x}, .outputs = {"shape"}})->output(0);
+  GraphValue* lengths = g.AddConstant("lengths", Tensor::FromValues<int64_t>({2}, I{1, 2}));
+  Node* node = g.AddNode({.op_type = "Split", .inputs = {shape, lengths}, .outputs = {"batch", "rest"}});
+  for (GraphValue* v : node->outputs()) g.AddOutput(v);
+  ASSERT_TRUE(InferShapes(g).ok());
+  ASSERT_TRUE(node->output(0)->data() && node->output(1)->data());
+  EXPECT_EQ(*node->output(0)->data(), (Dims{n}));
+  EXPECT_EQ(*node->output(1)->data(), (Dims{3, 4}));
+}
+
 TEST(Split, CutsInEqualAndGivenParts) {
   const F x = {1, 2, 3, 4, 5, 6, 7};
   OpTester equal("Split");

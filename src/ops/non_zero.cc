@@ -24,10 +24,14 @@ Status Evaluate(EvalContext& c) {
     for (int64_t i = 0; i < n; ++i) set[i] = !value.strings().values[i].empty();
   } else {
     const Tensor& t = c.input(0);
+    const bool complex = t.dtype() == DType::kC64 || t.dtype() == DType::kC128;
     using List = Types<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
                        uint64_t, bool>;
-    const Status status = DispatchType(List{}, t.dtype(), [&]<typename T>() {
-      for (int64_t i = 0; i < n; ++i) set[i] = static_cast<ComputeType<T>>(t.data<T>()[i]) != ComputeType<T>{};
+    const DType part = t.dtype() == DType::kC64 ? DType::kF32 : complex ? DType::kF64 : t.dtype();
+    const Status status = DispatchType(List{}, part, [&]<typename T>() {
+      const T* x = static_cast<const T*>(t.raw_data());
+      const auto is_set = [x](int64_t i) { return static_cast<ComputeType<T>>(x[i]) != ComputeType<T>{}; };
+      for (int64_t i = 0; i < n; ++i) set[i] = complex ? is_set(2 * i) || is_set(2 * i + 1) : is_set(i);
       return OkStatus();
     });
     if (!status.ok()) return status.WithContext(c.node().Describe());

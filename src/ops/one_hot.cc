@@ -76,10 +76,11 @@ constexpr TypeSet kIndices = kSignedIntTypes | kUnsignedIntTypes | TypeSet{DType
 template <int kSince>
 constexpr Param kInputs[] = {
     {"indices", "T1", kIndices}, {"depth", "T2", kIndices}, {"values", "T3", AnyTypes(kSince)}};
-constexpr Param kOutputs[] = {{"output", "T3", AnyTypes(13)}};
-constexpr OpVersion kVersions[] = {{9, kInputs<9>, kOutputs, kAttributes, Infer, Evaluate},
-                                   {11, kInputs<11>, kOutputs, kAttributes, Infer, Evaluate},
-                                   {28, kInputs<13>, kOutputs, kAttributes, Infer, Evaluate}};
+template <int kSince>
+constexpr Param kOutputs[] = {{"output", "T3", AnyTypes(kSince)}};
+constexpr OpVersion kVersions[] = {{9, kInputs<9>, kOutputs<9>, kAttributes, Infer, Evaluate},
+                                   {11, kInputs<11>, kOutputs<11>, kAttributes, Infer, Evaluate},
+                                   {28, kInputs<13>, kOutputs<13>, kAttributes, Infer, Evaluate}};
 
 }  // namespace
 

@@ -93,7 +93,7 @@ Status CheckCount(const Node& node, std::span<const Param> params, const std::ve
 int RequiredCount(std::span<const Param> params) {
   int required = 0;
   for (int i = 0; i < static_cast<int>(params.size()); ++i) {
-    const bool may_be_empty = params[i].arity == Arity::kVariadic && i > 0 && params[i - 1].arity == Arity::kOptional;
+    const bool may_be_empty = params[i].arity == Arity::kVariadic && i > 0;
     if (params[i].arity != Arity::kOptional && !may_be_empty) required = i + 1;
   }
   return required;

@@ -44,7 +44,7 @@ inline constexpr TypeSet kAllTensorTypes =
     kNumericTypes | TypeSet{DType::kBool, DType::kString, DType::kC64, DType::kC128};
 inline constexpr TypeSet kBlockTypes = {DType::kQ4_0, DType::kQ4_1, DType::kQ8_0};
 
-// Variadic: last of its list, one or more; after an optional one it may be empty.
+// Variadic: last of its list, one or more; where it is not the first, maybe none.
 enum class Arity : uint8_t { kSingle, kOptional, kVariadic };
 
 // A formal input or output. Parameters that name the same type variable ("T") must have the same element type.

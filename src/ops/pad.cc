@@ -169,13 +169,16 @@ constexpr Param kInputs11[] = {
 constexpr Param kOutputs11[] = {{"output", "T", kTypes11}};
 constexpr Param kInputs13[] = {
     {"data", "T", AnyTypes(13)}, {"pads", "", kInt64Type}, {"constant_value", "T", AnyTypes(13), Arity::kOptional}};
+constexpr TypeSet Types(int since) { return AnyTypes(since == 19 ? 18 : since); }  // float8 came with set 21
 template <int kSince>
-constexpr Param kInputs[] = {{"data", "T", AnyTypes(kSince)},
+constexpr Param kInputs[] = {{"data", "T", Types(kSince)},
                              {"pads", "", kInt64Type},
-                             {"constant_value", "T", AnyTypes(kSince), Arity::kOptional},
+                             {"constant_value", "T", Types(kSince), Arity::kOptional},
                              {"axes", "Tind", kIndexTypes, Arity::kOptional}};
 template <int kSince>
-constexpr OpVersion kVersion = {kSince, kInputs<kSince>, kOutputOfAnyType<kSince>, kAttributes11, Infer, Evaluate};
+constexpr Param kOutputs[] = {{"output", "T", Types(kSince)}};
+template <int kSince>
+constexpr OpVersion kVersion = {kSince, kInputs<kSince>, kOutputs<kSince>, kAttributes11, Infer, Evaluate};
 constexpr OpVersion kVersions[] = {{2, kInputs2, kOutputs2, kAttributes2, Infer, Evaluate},
                                    {11, kInputs11, kOutputs11, kAttributes11, Infer, Evaluate},
                                    {13, kInputs13, kOutputOfAnyType<13>, kAttributes11, Infer, Evaluate},

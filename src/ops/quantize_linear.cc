@@ -1,9 +1,14 @@
 // QuantizeLinear: y = saturate(rint(x / y_scale) + y_zero_point), per tensor, per axis or per block.
+#include <algorithm>
 #include <cmath>
 
-#include "ops/common/float_io.h"
+#include "base/round_to_odd.h"
+#include "ops/common/any_types.h"
+#include "ops/common/dispatch.h"
+#include "ops/common/eval_infer.h"
 #include "ops/common/integer_io.h"
 #include "ops/common/quantization.h"
+#include "ops/common/small_types.h"
 #include "ops/common/type_sets.h"
 #include "ops/op.h"
 
@@ -11,44 +16,95 @@ namespace quern {
 namespace {
 
 // The type of the zero point, else attribute output_dtype, else u8.
-DType OutputType(const Node& node, bool has_zero_point, DType zero_point) {
-  if (has_zero_point) return zero_point;
-  const int64_t given = node.GetInt("output_dtype", 0);
-  return given > 0 && given < 64 ? static_cast<DType>(given) : DType::kU8;
+Result<DType> OutputType(const InferContext& c) {
+  QUERN_ASSIGN_OR_RETURN(const DType given, TypeAttribute(c.node(), "output_dtype"));
+  if (!c.HasInput(2)) return given == DType::kUndefined ? DType::kU8 : given;
+  const DType zero_point = c.input_dtype(2);
+  if (given != DType::kUndefined && zero_point != DType::kUndefined && given != zero_point) {
+    return c.Error(std::string("attribute 'output_dtype' says ") + DTypeName(given) +
+                   " but the zero point is of type " + DTypeName(zero_point));
+  }
+  return zero_point;
+}
+
+// The type that x, the scale and their quotient are rounded to; f64 stands for none.
+Result<DType> Precision(const Node& node, DType scale) {
+  QUERN_ASSIGN_OR_RETURN(const DType given, TypeAttribute(node, "precision"));
+  if (given == DType::kUndefined) {
+    // A power of two has no precision of its own; quotients of integers are exact until they are rounded to one.
+    return scale == DType::kF8E8M0 ? DType::kF32 : scale == DType::kI32 ? DType::kF64 : scale;
+  }
+  if (kFloatTypes.Has(given)) return given;
+  return InvalidArgument(node.Describe() + ": attribute 'precision' says " + DTypeName(given) +
+                         ", a float type is needed");
+}
+
+// Exact for quotients of numbers of type `precision`, too: double has more than twice their digits.
+double RoundTo(DType precision, double x) {
+  switch (precision) {
+    case DType::kF16:
+      return F16BitsToF32(F32ToF16Bits(RoundToOdd(x)));
+    case DType::kBF16:
+      return Bf16BitsToF32(F32ToBf16Bits(RoundToOdd(x)));
+    case DType::kF32:
+      return static_cast<float>(x);
+    default:
+      return x;
+  }
 }
 
 Status Infer(InferContext& c) {
-  return InferQuantization(c, OutputType(c.node(), c.HasInput(2), c.HasInput(2) ? c.input_dtype(2) : DType::kU8));
+  QUERN_ASSIGN_OR_RETURN(const DType type, OutputType(c));
+  QUERN_RETURN_IF_ERROR(Precision(c.node(), c.input_dtype(1)).status());
+  return InferQuantization(c, type);
+}
+
+// The elements of input i, rounded to `precision`.
+Result<std::vector<double>> ReadRounded(EvalContext& c, int i, DType precision) {
+  const Tensor& t = c.input(i);
+  std::vector<double> values(static_cast<size_t>(t.num_elements()));
+  if (t.dtype() == DType::kF8E8M0) {
+    std::vector<float> powers(values.size());
+    LoadSmallFloats(t, 0, t.num_elements(), powers.data());
+    std::copy(powers.begin(), powers.end(), values.begin());
+  } else {
+    QUERN_RETURN_IF_ERROR(DispatchType(Types<float, Float16, BFloat16, int32_t>{}, t.dtype(), [&]<typename T>() {
+      const T* x = t.data<T>();
+      for (size_t k = 0; k < values.size(); ++k) values[k] = static_cast<double>(static_cast<ComputeType<T>>(x[k]));
+      return OkStatus();
+    }));
+  }
+  for (double& v : values) v = RoundTo(precision, v);
+  return values;
 }
 
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
   const DType type = outputs.dtype(0);
-  if (!IsQuantizedInteger(type)) {
-    return Unsupported(c.node().Describe() + ": quantization to " + DTypeName(type) + " is not supported");
-  }
-  QUERN_ASSIGN_OR_RETURN(const FloatInput<float> scale, ReadFloats<float>(c, 1));
-  FloatInput<float> x;
-  std::vector<float> converted;
-  const Tensor& in = c.input(0);
-  const float* values = nullptr;
-  if (in.dtype() == DType::kI32) {
-    converted.assign(in.data<int32_t>(), in.data<int32_t>() + in.num_elements());
-    values = converted.data();
-  } else {
-    QUERN_ASSIGN_OR_RETURN(x, ReadFloats<float>(c, 0));
-    values = x.data();
-  }
-  std::vector<int32_t> zero;
-  if (c.HasInput(2)) zero = WidenIntegers(c.input(2));
-  QUERN_ASSIGN_OR_RETURN(const QuantizationLayout layout, QuantizationLayout::Make(c, in.shape(), scale.shape()));
+  QUERN_ASSIGN_OR_RETURN(const DType precision, Precision(c.node(), c.input(1).dtype()));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<double> x, ReadRounded(c, 0, precision));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<double> scale, ReadRounded(c, 1, precision));
+  QUERN_ASSIGN_OR_RETURN(const QuantizationLayout layout,
+                         QuantizationLayout::Make(c, c.input(0).shape(), c.input(1).shape()));
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
+  const auto quotient = [&](int64_t i, int64_t p) { return RoundTo(precision, x[i] / scale[p]); };
+  if (IsSmallFloat(type)) {
+    QUERN_ASSIGN_OR_RETURN(const SmallFloatRules rules, ReadSmallFloatRules(c.node()));
+    std::vector<float> zero(scale.size(), 0.0f), quantized(x.size());
+    if (c.HasInput(2)) LoadSmallFloats(c.input(2), 0, c.input(2).num_elements(), zero.data());
+    layout.ForEach([&](int64_t i, int64_t p) {
+      // Without a zero point a quotient of -0 stays.
+      quantized[i] = RoundToOdd(zero[p] == 0 ? quotient(i, p) : quotient(i, p) + zero[p]);
+    });
+    StoreSmallFloats(quantized.data(), 0, y.num_elements(), rules, y);
+    return OkStatus();
+  }
+  std::vector<int32_t> zero(scale.size(), 0), quantized(x.size());
+  if (c.HasInput(2)) zero = WidenIntegers(c.input(2));
   const IntegerRange range = RangeOf(type);
-  std::vector<int32_t> quantized(static_cast<size_t>(in.num_elements()));
+  const double low = static_cast<double>(range.low), high = static_cast<double>(range.high);
   layout.ForEach([&](int64_t i, int64_t p) {
-    const double rounded = static_cast<double>(std::nearbyint(values[i] / scale[p]));
-    const double shifted = rounded + (zero.empty() ? 0 : zero[p]);
-    const double low = static_cast<double>(range.low), high = static_cast<double>(range.high);
+    const double shifted = std::nearbyint(quotient(i, p)) + zero[p];
     quantized[i] = static_cast<int32_t>(shifted > low ? std::min(shifted, high) : low);  // a NaN becomes the lowest
   });
   NarrowIntegers(quantized, y);
@@ -60,55 +116,45 @@ constexpr Param kInputs10[] = {{"x", "T1", TypeSet{DType::kF32, DType::kI32}},
                                {"y_zero_point", "T2", kByteTypes, Arity::kOptional}};
 constexpr Param kOutputs10[] = {{"y", "T2", kByteTypes}};
 constexpr AttrSpec kAttributes13[] = {{"axis", AttrType::kInt, false, "1"}};
-constexpr TypeSet kT1Types19 = {DType::kF32, DType::kF16, DType::kBF16, DType::kI32};
-constexpr TypeSet kT2Types19 =
-    kByteTypes | TypeSet{DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ};
-constexpr Param kInputs19[] = {
-    {"x", "T1", kT1Types19}, {"y_scale", "T1", kT1Types19}, {"y_zero_point", "T2", kT2Types19, Arity::kOptional}};
-constexpr Param kOutputs19[] = {{"y", "T2", kT2Types19}};
+constexpr TypeSet kXTypes = {DType::kF32, DType::kF16, DType::kBF16, DType::kI32};
+// Types of y and its zero point.
+constexpr TypeSet YTypes(int since) {
+  TypeSet types = kByteTypes | kFloat8Types;
+  if (since >= 21) types = types | TypeSet{DType::kI16, DType::kU16, DType::kI4, DType::kU4};
+  if (since >= 23) types = types | TypeSet{DType::kF4E2M1};
+  if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
+  return types;
+}
+constexpr TypeSet ScaleTypes(int since) { return since >= 24 ? kXTypes | TypeSet{DType::kF8E8M0} : kXTypes; }
+// x and y_scale share a type before operator set 23.
+template <int kSince>
+constexpr Param kInputs[] = {{"x", "T1", kXTypes},
+                             {"y_scale", kSince >= 23 ? "T2" : "T1", ScaleTypes(kSince)},
+                             {"y_zero_point", kSince >= 23 ? "T3" : "T2", YTypes(kSince), Arity::kOptional}};
+template <int kSince>
+constexpr Param kOutputs[] = {{"y", kSince >= 23 ? "T3" : "T2", YTypes(kSince)}};
 constexpr AttrSpec kAttributes19[] = {{"axis", AttrType::kInt, false, "1"}, {"saturate", AttrType::kInt, false, "1"}};
-constexpr TypeSet kT2Types21 =
-    kByteTypes | TypeSet{DType::kI16,    DType::kU16,        DType::kF8E4M3FN, DType::kF8E4M3FNUZ,
-                         DType::kF8E5M2, DType::kF8E5M2FNUZ, DType::kU4,       DType::kI4};
-constexpr Param kInputs21[] = {
-    {"x", "T1", kT1Types19}, {"y_scale", "T1", kT1Types19}, {"y_zero_point", "T2", kT2Types21, Arity::kOptional}};
-constexpr Param kOutputs21[] = {{"y", "T2", kT2Types21}};
 constexpr AttrSpec kAttributes21[] = {{"axis", AttrType::kInt, false, "1"},
                                       {"block_size", AttrType::kInt, false, "0"},
                                       {"output_dtype", AttrType::kInt, false, "0"},
                                       {"saturate", AttrType::kInt, false, "1"}};
-constexpr TypeSet kT3Types23 =
-    kByteTypes | TypeSet{DType::kI16,        DType::kU16,    DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2,
-                         DType::kF8E5M2FNUZ, DType::kF4E2M1, DType::kU4,       DType::kI4};
-constexpr Param kInputs23[] = {
-    {"x", "T1", kT1Types19}, {"y_scale", "T2", kT1Types19}, {"y_zero_point", "T3", kT3Types23, Arity::kOptional}};
-constexpr Param kOutputs23[] = {{"y", "T3", kT3Types23}};
 constexpr AttrSpec kAttributes23[] = {{"axis", AttrType::kInt, false, "1"},
                                       {"block_size", AttrType::kInt, false, "0"},
                                       {"output_dtype", AttrType::kInt, false, "0"},
                                       {"precision", AttrType::kInt, false, "0"},
                                       {"saturate", AttrType::kInt, false, "1"}};
-constexpr TypeSet kT2Types24 = {DType::kF32, DType::kF16, DType::kBF16, DType::kI32, DType::kF8E8M0};
-constexpr Param kInputs24[] = {
-    {"x", "T1", kT1Types19}, {"y_scale", "T2", kT2Types24}, {"y_zero_point", "T3", kT3Types23, Arity::kOptional}};
-constexpr TypeSet kT3Types25 =
-    kByteTypes | TypeSet{DType::kI16,    DType::kU16,        DType::kF8E4M3FN, DType::kF8E4M3FNUZ,
-                         DType::kF8E5M2, DType::kF8E5M2FNUZ, DType::kF4E2M1,   DType::kU4,
-                         DType::kI4,     DType::kU2,         DType::kI2};
-constexpr Param kInputs25[] = {
-    {"x", "T1", kT1Types19}, {"y_scale", "T2", kT2Types24}, {"y_zero_point", "T3", kT3Types25, Arity::kOptional}};
-constexpr Param kOutputs25[] = {{"y", "T3", kT3Types25}};
 constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs10, {}, Infer, Evaluate},
                                    {13, kInputs10, kOutputs10, kAttributes13, Infer, Evaluate},
-                                   {19, kInputs19, kOutputs19, kAttributes19, Infer, Evaluate},
-                                   {21, kInputs21, kOutputs21, kAttributes21, Infer, Evaluate},
-                                   {23, kInputs23, kOutputs23, kAttributes23, Infer, Evaluate},
-                                   {24, kInputs24, kOutputs23, kAttributes23, Infer, Evaluate},
-                                   {25, kInputs25, kOutputs25, kAttributes23, Infer, Evaluate},
-                                   {28, kInputs25, kOutputs25, kAttributes23, Infer, Evaluate}};
+                                   {19, kInputs<19>, kOutputs<19>, kAttributes19, Infer, Evaluate},
+                                   {21, kInputs<21>, kOutputs<21>, kAttributes21, Infer, Evaluate},
+                                   {23, kInputs<23>, kOutputs<23>, kAttributes23, Infer, Evaluate},
+                                   {24, kInputs<24>, kOutputs<24>, kAttributes23, Infer, Evaluate},
+                                   {25, kInputs<25>, kOutputs<25>, kAttributes23, Infer, Evaluate},
+                                   {28, kInputs<28>, kOutputs<28>, kAttributes23, Infer, Evaluate}};
 
 }  // namespace
 
-extern constinit const OpDefinition kOpQuantizeLinear = {"", "QuantizeLinear", kVersions};
+extern constinit const OpDefinition kOpQuantizeLinear = {"", "QuantizeLinear", kVersions,
+                                                         "Types of 6 bits (operator set 28) are unknown."};
 
 }  // namespace quern

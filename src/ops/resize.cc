@@ -32,12 +32,13 @@ constexpr Param kInputs13[] = {{"X", "T1", AnyTypes(13)},
                                {"roi", "T2", kRoiTypes, Arity::kOptional},
                                {"scales", "", kFloat32, Arity::kOptional},
                                {"sizes", "", kInt64Type, Arity::kOptional}};
-constexpr Param kOutputs[] = {{"Y", "T1", AnyTypes(13)}};
-constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs, kAttributes10, InferResize, EvaluateResize},
-                                   {11, kInputs11, kOutputs, kAttributes11, InferResize, EvaluateResize},
-                                   {13, kInputs13, kOutputs, kAttributes11, InferResize, EvaluateResize},
-                                   {18, kInputs13, kOutputs, kAttributes18, InferResize, EvaluateResize},
-                                   {19, kInputs13, kOutputs, kAttributes18, InferResize, EvaluateResize}};
+template <int kSince>
+constexpr Param kOutputs[] = {{"Y", "T1", AnyTypes(kSince)}};
+constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs<10>, kAttributes10, InferResize, EvaluateResize},
+                                   {11, kInputs11, kOutputs<11>, kAttributes11, InferResize, EvaluateResize},
+                                   {13, kInputs13, kOutputs<13>, kAttributes11, InferResize, EvaluateResize},
+                                   {18, kInputs13, kOutputs<13>, kAttributes18, InferResize, EvaluateResize},
+                                   {19, kInputs13, kOutputs<13>, kAttributes18, InferResize, EvaluateResize}};
 
 }  // namespace
 

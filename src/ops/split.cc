@@ -63,6 +63,14 @@ Status Infer(InferContext& c) {
     out[axis] = lengths[i];
     c.SetOutputType(i, ValueType::Tensor(dtype, std::move(out)));
   }
+  const std::optional<Dims> content = PropagatedInput(c, 0);
+  if (!content || shape->size() != 1 || !AllConstant(lengths)) return OkStatus();
+  auto part = content->begin();
+  for (int i = 0; i < parts && lengths[i].value() <= content->end() - part; ++i) {
+    const auto next = part + lengths[i].value();
+    c.SetOutputData(i, Dims(part, next));
+    part = next;
+  }
   return OkStatus();
 }
 

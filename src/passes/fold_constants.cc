@@ -2,8 +2,8 @@
 //   %c = Add(%a, %b)                    (%a, %b constants)  ->  const %c = f32[2] {3.0, 4.0}
 //   %s: i64[2] data [2,3] = Shape(%x)                       ->  const %s = i64[2] {2, 3}
 // Not folded: random operators, nodes with subgraphs, results much larger than what they come from (the model would
-// grow), DequantizeLinear (providers use the quantized weights), block formats, and nodes whose evaluation fails (a run
-// says so).
+// grow), DequantizeLinear (providers use the quantized weights), block formats, sequences and optionals (an empty one
+// does not tell what it holds), and nodes whose evaluation fails (a run says so).
 #include <algorithm>
 
 #include "base/mapped_file.h"
@@ -87,7 +87,9 @@ std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits) {
   }
   allowed = std::min(allowed, limits.folded_bytes);
   for (const GraphValue* v : n.outputs()) {  // before any work, where the shape is known
-    if (v == nullptr || !v->type().is_tensor() || !v->type().has_static_shape()) continue;
+    if (v == nullptr) continue;
+    if (!v->type().is_tensor()) return std::nullopt;
+    if (!v->type().has_static_shape()) continue;
     const Result<int64_t> count = Product(*v->type().shape).Evaluate([](std::string_view) { return std::nullopt; });
     if (!count.ok() || *count / 4 > allowed) return std::nullopt;  // the smallest elements have 2 bits
   }

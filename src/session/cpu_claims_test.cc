@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -135,6 +136,35 @@ TEST(CpuClaims, DequantizedWeightsAreKnownInEveryCluster) {
   ASSERT_TRUE(reference->Run(in, expected).ok());
   const auto values = expected[0].tensor().Contiguous().value();
   ExpectNear(actual[0], {values.values<float>().begin(), values.values<float>().end()}, 0.02);
+}
+
+// Extents that come with a run are known to no plan, whatever they are joined with.
+TEST(CpuClaims, LeavesShapesThatARunComputes) {
+  for (const bool computed : {false, true}) {
+    const auto make = [&] {
+      GraphMaker g;
+      GraphValue* size = g.In("size", DType::kI64, {1});
+      if (computed) size = g.Op("ReduceMax", {size}, "largest", {{"axes", std::vector<int64_t>{0}}});
+      const std::vector<int64_t> two = {2};
+      GraphValue* shape = g.Op("Concat", {size, g.Const("two", Tensor::FromValues<int64_t>(Shape{1}, two))}, "shape",
+                               {{"axis", int64_t{0}}});
+      GraphValue* one = g.Const("one", Tensor::FromValues<float>(Shape{1}, std::vector<float>{1}));
+      return g.Finish({g.Op("Neg", {g.Op("Expand", {one, shape}, "expanded")}, "y")});
+    };
+    const std::unique_ptr<Session> session = MakeSession(make());
+    ASSERT_TRUE(session);
+    Claims claims;
+    Count(Json::parse(session->Facts("partition").value()), claims);
+    const bool left = std::any_of(claims.left.begin(), claims.left.end(),
+                                  [](const auto& entry) { return entry.first.starts_with("Expand"); });
+    EXPECT_TRUE(left);
+    for (const int64_t n : {3, 1}) {
+      std::vector<Value> in = {Tensor::FromValues<int64_t>(Shape{1}, std::vector<int64_t>{n})}, out(1);
+      const Status status = session->Run(in, out);
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(out[0].tensor().shape(), (Shape{n, 2}));
+    }
+  }
 }
 
 // Random input of a declared type; symbolic extents are 1.

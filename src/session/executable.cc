@@ -138,6 +138,33 @@ void Executable::FindLifetimes() {
   }
 }
 
+namespace {
+
+// True unless an element of a sequence or map contradicts what is declared of it: operators rely on element types. The
+// values of maps are single elements, whose shape files seldom tell.
+bool ElementsFit(const ValueType& type, const Value& value) {
+  if (value.kind() == ValueKind::kSequence && type.kind == ValueKind::kSequence && type.element) {
+    return std::all_of(value.sequence().begin(), value.sequence().end(),
+                       [&](const Value& v) { return ElementsFit(*type.element, v); });
+  }
+  if (value.kind() == ValueKind::kMap && type.kind == ValueKind::kMap && type.element) {
+    ValueType element = *type.element;
+    element.shape.reset();
+    return std::visit(
+        [&](const auto& map) {
+          using Key = typename std::remove_cvref_t<decltype(map)>::key_type;
+          const DType keys = std::is_same_v<Key, std::string> ? DType::kString : DType::kI64;
+          const auto fits = [&](const auto& entry) { return ElementsFit(element, entry.second); };
+          return (map.empty() || type.dtype == DType::kUndefined || type.dtype == keys) &&
+                 std::all_of(map.begin(), map.end(), fits);
+        },
+        value.map().entries);
+  }
+  return MergeTypes(type, TypeOf(value)).ok();
+}
+
+}  // namespace
+
 Status Executable::CheckInputs(std::span<const Value> inputs) const {
   if (inputs.size() != graph_->inputs().size()) {
     return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
@@ -156,7 +183,13 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
       return InvalidArgument(InputName(*graph_, i) + " is a " + TypeToString(type) + ", a " + ValueKindName(v.kind()) +
                              " was given");
     }
-    if (!v.is_tensor()) continue;
+    if (!v.is_tensor()) {
+      if (!ElementsFit(type, v)) {
+        return InvalidArgument(InputName(*graph_, i) + " is a " + TypeToString(type) + ", its elements are others; a " +
+                               TypeToString(TypeOf(v)) + " was given");
+      }
+      continue;
+    }
     const Tensor& t = v.tensor();
     if (type.dtype != DType::kUndefined && t.dtype() != type.dtype) {
       return InvalidArgument(InputName(*graph_, i) + " has element type " + DTypeName(type.dtype) + ", " +
@@ -203,17 +236,23 @@ Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value>
 
 Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunEnv& env,
                        std::span<const Shape> planned_dims) {
-  // A declared scalar takes any tensor of one element: models in the field are fed [1] there.
-  std::vector<Value> reshaped;
+  // A declared scalar takes any tensor of one element: models in the field are fed [1] there. An optional that is not
+  // given holds nothing.
+  std::vector<Value> adapted;
   for (size_t i = 0; i < inputs.size() && i < graph_->inputs().size(); ++i) {
-    const std::optional<Dims>& declared = graph_->inputs()[i]->type().shape;
-    if (!declared || !declared->empty() || !inputs[i].is_tensor()) continue;
-    const Tensor& t = inputs[i].tensor();
-    if (t.rank() == 0 || t.num_elements() != 1) continue;
-    if (reshaped.empty()) reshaped.assign(inputs.begin(), inputs.end());
-    reshaped[i] = t.Reshaped(Shape{});
+    const ValueType& declared = graph_->inputs()[i]->type();
+    Value value;
+    if (!inputs[i].has_value() && declared.kind == ValueKind::kOptional) {
+      value = Value::Optional(Value());
+    } else if (inputs[i].is_tensor() && declared.shape && declared.shape->empty()) {
+      const Tensor& t = inputs[i].tensor();
+      if (t.rank() > 0 && t.num_elements() == 1) value = t.Reshaped(Shape{});
+    }
+    if (!value.has_value()) continue;
+    if (adapted.empty()) adapted.assign(inputs.begin(), inputs.end());
+    adapted[i] = std::move(value);
   }
-  if (!reshaped.empty()) inputs = reshaped;
+  if (!adapted.empty()) inputs = adapted;
   QUERN_RETURN_IF_ERROR(CheckInputs(inputs));
   if (outputs.size() != graph_->outputs().size()) {
     return InvalidArgument("the model gives " + std::to_string(graph_->outputs().size()) + " outputs, " +

@@ -4,47 +4,9 @@
 #include <utility>
 
 #include "base/status.h"
+#include "tensor/copy_value.h"
 
 namespace quern {
-namespace {
-
-// The value with memory of its own, elements of containers included. Strings are shared: nobody else can change them.
-Result<Value> CopyOut(const Value& value) {
-  switch (value.kind()) {
-    case ValueKind::kTensor: {
-      QUERN_ASSIGN_OR_RETURN(Tensor copy, value.tensor().Clone());
-      return Value(std::move(copy));
-    }
-    case ValueKind::kSequence: {
-      ValueSequence elements;
-      for (const Value& v : value.sequence()) {
-        QUERN_ASSIGN_OR_RETURN(Value copy, CopyOut(v));
-        elements.push_back(std::move(copy));
-      }
-      return Value::Sequence(std::move(elements));
-    }
-    case ValueKind::kOptional: {
-      QUERN_ASSIGN_OR_RETURN(Value copy, CopyOut(value.optional_element()));
-      return Value::Optional(std::move(copy));
-    }
-    case ValueKind::kMap: {
-      ValueMap map = value.map();
-      auto copy_all = [](auto& entries) -> Status {
-        for (auto& [key, v] : entries) {
-          QUERN_ASSIGN_OR_RETURN(v, CopyOut(v));
-        }
-        return OkStatus();
-      };
-      QUERN_RETURN_IF_ERROR(std::visit(copy_all, map.entries));
-      return Value::Map(std::move(map));
-    }
-    default:
-      return value;
-  }
-}
-
-}  // namespace
-
 Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executable& executable,
                                                                    const SessionPlan& plan) {
   std::unique_ptr<ExecutionContext> c(new ExecutionContext(executable, plan));
@@ -382,7 +344,7 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
     if (own) {
       outputs[i] = *source;
     } else {
-      QUERN_ASSIGN_OR_RETURN(outputs[i], CopyOut(*source));
+      QUERN_ASSIGN_OR_RETURN(outputs[i], CopyValue(*source, CopyOf::kAllTensors));
     }
   }
   return OkStatus();

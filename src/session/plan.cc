@@ -23,10 +23,22 @@ bool ForEachWord(std::span<const Value> inputs, std::span<const Value> outputs, 
     }
     return word(1);
   };
+  // Of strings and containers, what inference is told: the extents that all elements share decide shapes, too.
+  auto type = [&](const ValueType& t, auto& self) -> bool {
+    if (!word(static_cast<int64_t>(t.kind)) || !word(static_cast<int64_t>(t.dtype))) return false;
+    if (!word(t.shape ? t.rank() : -1)) return false;
+    for (int d = 0; t.shape && d < t.rank(); ++d) {
+      if (!word((*t.shape)[d].is_constant() ? (*t.shape)[d].value() : -1)) return false;
+    }
+    return word(t.element != nullptr) && (!t.element || self(*t.element, self));
+  };
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool is_tensor = inputs[i].is_tensor();
-    if (!word(static_cast<int64_t>(inputs[i].kind()))) return false;
-    if (is_tensor && !tensor(inputs[i].tensor(), dims.empty() ? inputs[i].tensor().shape() : dims[i])) return false;
+    if (!inputs[i].is_tensor()) {
+      if (!type(TypeOf(inputs[i]), type)) return false;
+      continue;
+    }
+    if (!word(static_cast<int64_t>(ValueKind::kTensor))) return false;
+    if (!tensor(inputs[i].tensor(), dims.empty() ? inputs[i].tensor().shape() : dims[i])) return false;
   }
   for (const Value& v : outputs) {
     const bool strided = v.is_tensor() && !v.tensor().is_contiguous();

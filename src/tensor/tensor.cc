@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "base/packed_bits.h"
+
 namespace quern {
 namespace {
 
@@ -161,6 +163,18 @@ Result<std::vector<int64_t>> ToInt64s(const Tensor& t) {
     case DType::kBool:
       Widen<bool>(c, out);
       break;
+    case DType::kI4:
+    case DType::kI2:
+    case DType::kU4:
+    case DType::kU2: {
+      const int bits = PackedBits(c.dtype());
+      const bool is_signed = c.dtype() == DType::kI4 || c.dtype() == DType::kI2;
+      for (size_t i = 0; i < out.size(); ++i) {
+        const uint8_t raw = LoadPacked(static_cast<const uint8_t*>(c.raw_data()), static_cast<int64_t>(i), bits);
+        out[i] = is_signed ? SignExtend(raw, bits) : raw;
+      }
+      break;
+    }
     default:
       return InvalidArgument(std::string("expected an integer tensor, found ") + DTypeName(t.dtype()));
   }
@@ -199,6 +213,15 @@ Result<Tensor> FromInt64s(DType dtype, const Shape& shape, std::span<const int64
       break;
     case DType::kBool:
       Narrow<bool>(values, t);
+      break;
+    case DType::kI4:
+    case DType::kI2:
+    case DType::kU4:
+    case DType::kU2:
+      for (size_t i = 0; i < values.size(); ++i) {
+        AppendPacked(static_cast<uint8_t*>(t.raw_data()), static_cast<int64_t>(i), PackedBits(dtype),
+                     static_cast<uint8_t>(values[i]));
+      }
       break;
     default:
       return InvalidArgument(std::string("expected an integer type, found ") + DTypeName(dtype));

@@ -490,21 +490,21 @@ def matmul_nbits_int8(b):
     return weights_in_blocks(b, 4, 32, 64)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(kinds=KINDS, description=__doc__):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=pathlib.Path("generated"))
     parser.add_argument("--seeds", type=int, default=3, help="graphs per kind")
     parser.add_argument("--kinds", help="comma-separated; default: all")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
     if args.list:
-        for name, (function, _) in KINDS.items():
+        for name, (function, _) in kinds.items():
             print(f"{name:18}{function.__doc__}")
         return
-    names = args.kinds.split(",") if args.kinds else list(KINDS)
+    names = args.kinds.split(",") if args.kinds else list(kinds)
     tolerances = {}
     for name in names:
-        function, tolerance = KINDS[name]
+        function, tolerance = kinds[name]
         for seed in range(args.seeds):
             builder = Builder(zlib.crc32(f"{name}/{seed}".encode()))
             feeds = function(builder)

@@ -113,8 +113,8 @@ class Builder:
         )
 
 
-def write_folder(folder, model, feeds):
-    """Writes the model and one data set per feeds; the expected outputs are onnxruntime's."""
+def run_onnxruntime(model, feeds):
+    """The outputs for each of the feeds, without graph optimizations."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -122,10 +122,36 @@ def write_folder(folder, model, feeds):
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    feeds = [{name: np.asarray(value) for name, value in feed.items()} for feed in feeds]
-    results = [session.run(None, feed) for feed in feeds]
+    return [session.run(None, feed) for feed in feeds]
+
+
+def to_proto(value, name=""):
+    """TensorProto, SequenceProto (of a list) or MapProto (of a dict; its plain numbers are floats)."""
+    if isinstance(value, list):
+        kinds = {"tensor": onnx.SequenceProto.TENSOR, "map": onnx.SequenceProto.MAP}
+        is_map = bool(value) and isinstance(value[0], dict)
+        proto = onnx.SequenceProto(name=name, elem_type=kinds["map" if is_map else "tensor"])
+        (proto.map_values if is_map else proto.tensor_values).extend(to_proto(v) for v in value)
+        return proto
+    if isinstance(value, dict):
+        proto = onnx.MapProto(name=name)
+        texts = any(isinstance(key, str) for key in value)
+        proto.key_type = TensorProto.STRING if texts else TensorProto.INT64
+        if texts:
+            proto.string_keys.extend(key.encode() for key in value)
+        else:
+            proto.keys.extend(value)
+        proto.values.CopyFrom(to_proto([np.asarray(v, np.float32) for v in value.values()]))
+        return proto
+    return numpy_helper.from_array(np.asarray(value), name)
+
+
+def write_folder(folder, model, feeds, results=None):
+    """Writes the model and one data set per feeds; the expected outputs are onnxruntime's where none are given."""
+    feeds = [{name: v if isinstance(v, dict) else np.asarray(v) for name, v in feed.items()} for feed in feeds]
+    results = results or run_onnxruntime(model, feeds)
     for info, array in zip(model.graph.output, results[0]):
-        if not info.type.tensor_type.HasField("shape"):  # the format wants a rank
+        if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape"):  # the format wants a rank
             info.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension() for _ in range(array.ndim))
             info.type.tensor_type.shape.SetInParent()
     if {d.domain for d in model.opset_import} == {""}:
@@ -136,12 +162,9 @@ def write_folder(folder, model, feeds):
     for index, feed in enumerate(feeds):
         data = folder / f"test_data_set_{index}"
         data.mkdir()
-        for i, value in enumerate(session.get_inputs()):
-            tensor = numpy_helper.from_array(feed[value.name], value.name)
-            (data / f"input_{i}.pb").write_bytes(tensor.SerializeToString())
-        for i, (value, array) in enumerate(zip(session.get_outputs(), results[index])):
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
+        for i, value in enumerate(model.graph.input):
+            (data / f"input_{i}.pb").write_bytes(to_proto(feed[value.name], value.name).SerializeToString())
+        for i, (value, array) in enumerate(zip(model.graph.output, results[index])):
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ValueError(f"{folder.name}: output {i} is not finite; draw milder numbers")
-            (data / f"output_{i}.pb").write_bytes(
-                numpy_helper.from_array(np.asarray(array), value.name).SerializeToString()
-            )
+            (data / f"output_{i}.pb").write_bytes(to_proto(array, value.name).SerializeToString())

@@ -7,10 +7,9 @@ namespace quern {
 
 inline constexpr TypeSet kFloat8Types = {DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ};
 
-// "All tensor types" of an operator version that came with operator set `since`.
-constexpr TypeSet AnyTypes(int since) {
-  TypeSet types = kSignedIntTypes | kUnsignedIntTypes | TypeSet{DType::kF32,    DType::kF64, DType::kF16, DType::kBool,
-                                                                DType::kString, DType::kC64, DType::kC128};
+// "All tensor types" of an operator version that came with operator set `since`, but strings and complex numbers.
+constexpr TypeSet AnyNumbers(int since) {
+  TypeSet types = kSignedIntTypes | kUnsignedIntTypes | TypeSet{DType::kF32, DType::kF64, DType::kF16, DType::kBool};
   if (since >= 13) types = types | TypeSet{DType::kBF16};
   if (since >= 19) types = types | kFloat8Types;
   if (since >= 21) types = types | TypeSet{DType::kI4, DType::kU4};
@@ -19,6 +18,8 @@ constexpr TypeSet AnyTypes(int since) {
   if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
   return types;
 }
+// "All tensor types".
+constexpr TypeSet AnyTypes(int since) { return AnyNumbers(since) | TypeSet{DType::kString, DType::kC64, DType::kC128}; }
 
 // Sets of inputs and outputs that many of these operators have: one tensor "data" to one of the same type.
 template <int kSince>

@@ -44,9 +44,10 @@ Result<ElementOutput> ElementOutput::Make(EvalContext& c, int i, DType dtype, co
   out.shape_ = shape;
   if (dtype == DType::kString) {
     const std::optional<int64_t> n = CheckedProduct(shape.span());
-    if (!n || *n > c.limits().tensor_bytes / static_cast<int64_t>(sizeof(std::string))) {
+    const int64_t most = std::min(c.limits().tensor_bytes, c.limits().memory_bytes);
+    if (!n || *n > most / static_cast<int64_t>(sizeof(std::string))) {
       return ResourceExhausted(c.node().Describe() + ": output " + std::to_string(i) + " would have shape " +
-                               shape.ToString() + ", more strings than the limit for one tensor allows");
+                               shape.ToString() + ", more strings than the limits allow");
     }
     out.strings_.shape = shape;
     out.strings_.values.resize(static_cast<size_t>(*n));
@@ -57,23 +58,37 @@ Result<ElementOutput> ElementOutput::Make(EvalContext& c, int i, DType dtype, co
   return out;
 }
 
+Result<ElementOutput> ElementOutput::MakePart(EvalContext& c, DType dtype, const Shape& shape) {
+  return Make(c, c.num_outputs(), dtype, shape);  // beyond the outputs: memory that counts and belongs to none of them
+}
+
 void* ElementOutput::Raw() {
   if (dtype_ == DType::kString) return strings_.values.data();
   return IsPacked(dtype_) ? unpacked_.data() : tensor_.raw_data();
+}
+
+void ElementOutput::Pack() {
+  const int bits = BitsOf(dtype_), per_byte = 8 / bits;
+  auto* bytes = static_cast<uint8_t*>(tensor_.raw_data());
+  std::fill_n(bytes, tensor_.bytes(), uint8_t{0});
+  for (size_t i = 0; i < unpacked_.size(); ++i) {
+    bytes[i / per_byte] |= static_cast<uint8_t>((unpacked_[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+  }
 }
 
 Status ElementOutput::Finish() {
   if (dtype_ == DType::kString) {
     context_->SetOutput(index_, Value(std::move(strings_)));
   } else if (IsPacked(dtype_)) {
-    const int bits = BitsOf(dtype_), per_byte = 8 / bits;
-    auto* bytes = static_cast<uint8_t*>(tensor_.raw_data());
-    std::fill_n(bytes, tensor_.bytes(), uint8_t{0});
-    for (size_t i = 0; i < unpacked_.size(); ++i) {
-      bytes[i / per_byte] |= static_cast<uint8_t>((unpacked_[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
-    }
+    Pack();
   }
   return OkStatus();
+}
+
+Value ElementOutput::Take() {
+  if (dtype_ == DType::kString) return std::move(strings_);
+  if (IsPacked(dtype_)) Pack();
+  return std::move(tensor_);
 }
 
 Status ReshapeToOutput(EvalContext& c, int in, int i, const Shape& shape) {

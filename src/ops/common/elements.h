@@ -65,6 +65,8 @@ class ElementInput {
 class ElementOutput {
  public:
   static Result<ElementOutput> Make(EvalContext& c, int i, DType dtype, const Shape& shape);
+  // A value that is no output by itself: an element of a sequence, a slice for a subgraph. Take() gives it.
+  static Result<ElementOutput> MakePart(EvalContext& c, DType dtype, const Shape& shape);
 
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return shape_.num_elements(); }
@@ -73,9 +75,11 @@ class ElementOutput {
     return static_cast<T*>(Raw());
   }
   Status Finish();
+  Value Take();
 
  private:
   void* Raw();
+  void Pack();
   EvalContext* context_ = nullptr;
   int index_ = 0;
   DType dtype_ = DType::kUndefined;

@@ -1,5 +1,6 @@
 #include "ops/common/eval_infer.h"
 
+#include <algorithm>
 #include <string>
 
 namespace quern {
@@ -8,7 +9,8 @@ namespace {
 // Shows concrete inputs to an inference function.
 class ConcreteInferContext final : public InferContext {
  public:
-  explicit ConcreteInferContext(EvalContext& eval) : eval_(eval), outputs_(eval.num_outputs()) {
+  // `outputs`: how many there may be, those that the node omits among them.
+  ConcreteInferContext(EvalContext& eval, size_t outputs) : eval_(eval), outputs_(outputs) {
     types_.reserve(eval.num_inputs());
     for (int i = 0; i < eval.num_inputs(); ++i) {
       types_.push_back(eval.HasInput(i) ? TypeOf(eval.input_value(i)) : ValueType{});
@@ -42,10 +44,12 @@ class ConcreteInferContext final : public InferContext {
 }  // namespace
 
 Result<InferredOutputs> InferredOutputs::Make(EvalContext& context, Status (*infer)(InferContext&)) {
-  ConcreteInferContext infer_context(context);
+  const Result<const OpVersion*> version = FindOpVersion(context.node());  // none for a provider's own operators
+  const int outputs = std::max(context.num_outputs(), version.ok() ? static_cast<int>((*version)->outputs.size()) : 0);
+  ConcreteInferContext infer_context(context, static_cast<size_t>(outputs));
   QUERN_RETURN_IF_ERROR(infer(infer_context));
   InferredOutputs result;
-  for (int i = 0; i < context.num_outputs(); ++i) {
+  for (int i = 0; i < outputs; ++i) {
     const ValueType& type = infer_context.outputs()[i];
     Shape shape;
     if (type.has_static_shape()) {

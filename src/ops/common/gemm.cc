@@ -7,6 +7,7 @@
 #include "ops/common/float_io.h"
 #include "ops/common/infer_common.h"
 #include "ops/common/matmul.h"
+#include "ops/common/saturate.h"
 
 namespace quern {
 namespace {
@@ -84,6 +85,8 @@ Status EvaluateGemm(EvalContext& c, const std::function<double(double)>& activat
                             for (int64_t j = 0; j < n; ++j) {
                               const U extra = addend ? addend[i * add.row_stride + j * add.column_stride] : U{0};
                               out[j] = factor * out[j] + add_factor * extra;
+                              if (!activation) continue;
+                              out[j] = static_cast<U>(SaturateTo<T>(activation(static_cast<double>(T(out[j])))));
                             }
                           }
                           return OkStatus();

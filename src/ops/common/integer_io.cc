@@ -1,23 +1,10 @@
 #include "ops/common/integer_io.h"
 
+#include "base/packed_bits.h"
 #include "ops/common/dispatch.h"
 
 namespace quern {
 namespace {
-
-int BitsOf(DType t) {
-  switch (t) {
-    case DType::kU2:
-    case DType::kI2:
-      return 2;
-    case DType::kU4:
-    case DType::kI4:
-      return 4;
-    default:
-      return static_cast<int>(DTypeBytes(t)) * 8;
-  }
-}
-bool IsSigned(DType t) { return RangeOf(t).low < 0; }
 
 using StoredTypes = Types<int8_t, uint8_t, int16_t, uint16_t, int32_t>;
 
@@ -48,14 +35,12 @@ IntegerRange RangeOf(DType t) {
 
 std::vector<int32_t> WidenIntegers(const Tensor& t) {
   std::vector<int32_t> values(static_cast<size_t>(t.num_elements()));
-  const int bits = BitsOf(t.dtype());
-  if (bits < 8) {
+  if (const int bits = PackedBits(t.dtype()); bits != 0) {
     const uint8_t* in = static_cast<const uint8_t*>(t.raw_data());
-    const size_t per_byte = static_cast<size_t>(8 / bits);
-    const int32_t mask = (1 << bits) - 1, sign = IsSigned(t.dtype()) ? 1 << (bits - 1) : 0;
+    const bool is_signed = RangeOf(t.dtype()).low < 0;
     for (size_t i = 0; i < values.size(); ++i) {
-      const int32_t raw = (in[i / per_byte] >> (i % per_byte * static_cast<size_t>(bits))) & mask;
-      values[i] = (raw ^ sign) - sign;
+      const uint8_t raw = LoadPacked(in, static_cast<int64_t>(i), bits);
+      values[i] = is_signed ? SignExtend(raw, bits) : raw;
     }
     return values;
   }
@@ -68,14 +53,10 @@ std::vector<int32_t> WidenIntegers(const Tensor& t) {
 }
 
 void NarrowIntegers(const std::vector<int32_t>& values, const Tensor& t) {
-  const int bits = BitsOf(t.dtype());
-  if (bits < 8) {
+  if (const int bits = PackedBits(t.dtype()); bits != 0) {
     uint8_t* out = static_cast<uint8_t*>(t.raw_data());
-    const size_t per_byte = static_cast<size_t>(8 / bits);
-    std::fill_n(out, t.bytes(), uint8_t{0});
     for (size_t i = 0; i < values.size(); ++i) {
-      const int raw = values[i] & ((1 << bits) - 1);
-      out[i / per_byte] = static_cast<uint8_t>(out[i / per_byte] | raw << (i % per_byte * static_cast<size_t>(bits)));
+      AppendPacked(out, static_cast<int64_t>(i), bits, static_cast<uint8_t>(values[i]));
     }
     return;
   }

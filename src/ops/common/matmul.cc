@@ -41,7 +41,9 @@ MatMulLoops MakeMatMulLoops(const Shape& a, const Shape& b) {
   const Shape batch = *BroadcastShapes(batch_a, batch_b);
   const Shape stride_a = BroadcastStrides(batch_a, batch_a.ContiguousStrides(), batch);
   const Shape stride_b = BroadcastStrides(batch_b, batch_b.ContiguousStrides(), batch);
-  const int64_t count = batch.num_elements(), size_a = loops.m * loops.k, size_b = loops.k * loops.n;
+  // A batch may be of any size when its matrices are empty: nothing is to be done then.
+  const int64_t count = loops.m == 0 || loops.n == 0 ? 0 : batch.num_elements(), size_a = loops.m * loops.k,
+                size_b = loops.k * loops.n;
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i, at_a = 0, at_b = 0;
     for (int d = batch.rank() - 1; d >= 0; --d) {

@@ -6,18 +6,18 @@
 
 namespace quern {
 
-// Calls store(element index, column, int64 sum) for each element of the product of 8-bit inputs `a` and `b`. Zero
-// points: of a one or one per row, of b one or one per column.
+// Input b of 8 bits less its zero points: one, or one per column of the product.
+inline Result<std::vector<int32_t>> ReadRightSide(EvalContext& c, int b, int b_zero_point, const MatMulLoops& loops) {
+  QUERN_ASSIGN_OR_RETURN(const std::vector<int32_t> zero, ReadZeroPoints(c, b_zero_point, loops.n));
+  std::vector<int32_t> right = WidenIntegers(c.input(b));
+  for (size_t i = 0; i < right.size(); ++i) right[i] -= zero[i % loops.n];
+  return right;
+}
+
+// Calls store(element index, column, int64 sum) for each element of the product of two sides less their zero points.
 template <typename Store>
-Status MultiplyIntegers(EvalContext& c, int a, int a_zero_point, int b, int b_zero_point, Store store) {
-  const MatMulLoops loops = MakeMatMulLoops(c.input(a).shape(), c.input(b).shape());
-  QUERN_ASSIGN_OR_RETURN(const std::vector<int32_t> a_zero, ReadZeroPoints(c, a_zero_point, loops.m));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<int32_t> b_zero, ReadZeroPoints(c, b_zero_point, loops.n));
-  std::vector<int32_t> left = WidenIntegers(c.input(a)), right = WidenIntegers(c.input(b));
-  if (loops.k > 0 && loops.m > 0) {
-    for (size_t i = 0; i < left.size(); ++i) left[i] -= a_zero[i / loops.k % loops.m];
-  }
-  for (size_t i = 0; i < right.size(); ++i) right[i] -= b_zero[i % loops.n];
+void MultiplySides(const MatMulLoops& loops, const std::vector<int32_t>& left, const std::vector<int32_t>& right,
+                   Store store) {
   std::vector<int64_t> row(static_cast<size_t>(loops.n));
   int64_t index = 0;
   for (size_t i = 0; i < loops.a_offset.size(); ++i) {
@@ -27,6 +27,19 @@ Status MultiplyIntegers(EvalContext& c, int a, int a_zero_point, int b, int b_ze
       for (int64_t j = 0; j < loops.n; ++j) store(index++, j, row[j]);
     }
   }
+}
+
+// The same for 8-bit inputs `a` and `b`. Zero points: of a one or one per row, of b one or one per column.
+template <typename Store>
+Status MultiplyIntegers(EvalContext& c, int a, int a_zero_point, int b, int b_zero_point, Store store) {
+  const MatMulLoops loops = MakeMatMulLoops(c.input(a).shape(), c.input(b).shape());
+  QUERN_ASSIGN_OR_RETURN(const std::vector<int32_t> a_zero, ReadZeroPoints(c, a_zero_point, loops.m));
+  std::vector<int32_t> left = WidenIntegers(c.input(a));
+  if (loops.k > 0 && loops.m > 0) {
+    for (size_t i = 0; i < left.size(); ++i) left[i] -= a_zero[i / loops.k % loops.m];
+  }
+  QUERN_ASSIGN_OR_RETURN(const std::vector<int32_t> right, ReadRightSide(c, b, b_zero_point, loops));
+  MultiplySides(loops, left, right, store);
   return OkStatus();
 }
 

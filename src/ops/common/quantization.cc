@@ -6,24 +6,21 @@
 
 namespace quern {
 
-bool IsQuantizedInteger(DType t) {
-  switch (t) {
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kI16:
-    case DType::kU16:
-    case DType::kI32:
-    case DType::kI4:
-    case DType::kU4:
-    case DType::kI2:
-    case DType::kU2:
-      return true;
-    default:
-      return false;
+Result<DType> TypeAttribute(const Node& node, std::string_view name) {
+  const int64_t type = node.GetInt(name, 0);
+  if (type < 0 || type > static_cast<int64_t>(DType::kI2)) {
+    return InvalidArgument(node.Describe() + ": attribute '" + std::string(name) + "' is " + std::to_string(type) +
+                           ", which is no element type");
   }
+  return static_cast<DType>(type);
 }
 
 Status InferQuantization(InferContext& c, DType dtype) {
+  QUERN_ASSIGN_OR_RETURN(const OpVersion* version, FindOpVersion(c.node()));
+  if (dtype != DType::kUndefined && !version->outputs[0].types.Has(dtype)) {
+    return c.Error(std::string("the output cannot be of type ") + DTypeName(dtype) + " in operator set " +
+                   std::to_string(c.node().opset()));
+  }
   const std::optional<Dims> x = c.input_shape(0), scale = c.input_shape(1), zero = c.input_shape(2);
   c.SetOutputType(0, ValueType::Tensor(dtype, x));
   const auto differ = [](const Dim& a, const Dim& b) {
@@ -39,9 +36,10 @@ Status InferQuantization(InferContext& c, DType dtype) {
   }
   if (!x || !scale || scale->empty() || (scale->size() == 1 && (*scale)[0].is_constant(1))) return OkStatus();
   const int64_t block = c.node().GetInt("block_size", 0);
+  if (block < 0) return c.Error("attribute 'block_size' is " + std::to_string(block) + ", it must not be negative");
   QUERN_ASSIGN_OR_RETURN(const int axis,
                          NormalizeAxis(c.node(), c.node().GetInt("axis", 1), static_cast<int>(x->size())));
-  if (block <= 0) {
+  if (block == 0) {
     if (scale->size() != 1 || differ((*scale)[0], (*x)[axis])) {
       return c.Error("scale has shape " + DimsToString(*scale) + "; a scalar or [" + (*x)[axis].ToString() +
                      "] (axis " + std::to_string(axis) + " of the input) is needed");

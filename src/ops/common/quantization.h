@@ -6,11 +6,12 @@
 namespace quern {
 
 // Checks scale (input 1) and zero point (input 2) against input 0: one of each, one per index of 'axis', or
-// (block_size) one per block along 'axis'. Output 0 has input 0's shape and element type `dtype`.
+// (block_size) one per block along 'axis'. Output 0 has input 0's shape and element type `dtype`, which must be one of
+// those that the node's operator set gives for it.
 Status InferQuantization(InferContext& context, DType dtype);
 
-// Element types that quantization is computed for.
-bool IsQuantizedInteger(DType t);
+// The type that an attribute names, kUndefined when it is 0 or not there; an error for a number that is no type.
+Result<DType> TypeAttribute(const Node& node, std::string_view name);
 
 // Input 0 as [outer, extent, inner] around the axis. Calls f(element, parameter) for each element.
 class QuantizationLayout {

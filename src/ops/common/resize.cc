@@ -10,6 +10,7 @@
 #include "ops/common/elements.h"
 #include "ops/common/indices.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/interpolation.h"
 #include "ops/common/view.h"
 
 namespace quern {
@@ -89,13 +90,6 @@ int64_t NearestIndex(ResizeNearest rule, float x, bool shrinks) {
   return 0;
 }
 
-double CubicWeight(double a, double d) {
-  d = std::fabs(d);
-  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
-  if (d < 2) return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  return 0;
-}
-
 // Sums over the taps of one axis: in [outer, axis.in, inner] -> out [outer, axis.out, inner].
 template <typename C>
 std::vector<C> Interpolate(const std::vector<C>& in, const ResizeTaps& taps, int64_t outer, int64_t extent,
@@ -169,6 +163,13 @@ Result<ResizeAttributes> ReadResizeAttributes(const Node& node) {
   a.exclude_outside = node.GetInt("exclude_outside", 0) != 0;
   a.antialias = node.GetInt("antialias", 0) != 0;
   return a;
+}
+
+std::vector<float> ScalesOfAttributes(const Node& node) {
+  if (const auto* scales = node.FindAttribute<std::vector<float>>("scales")) return *scales;
+  const float *height = node.FindAttribute<float>("height_scale"), *width = node.FindAttribute<float>("width_scale");
+  if (height == nullptr || width == nullptr) return {};
+  return {1, 1, *height, *width};
 }
 
 ResizeTaps MakeResizeTaps(const ResizeAttributes& a, const ResizeAxis& axis) {
@@ -286,8 +287,7 @@ Status InferResize(InferContext& c) {
   std::optional<Dims> sizes;
   bool by_sizes = false;
   if (at.scales < 0) {
-    const auto* attribute = c.node().FindAttribute<std::vector<float>>("scales");
-    scales = attribute != nullptr ? *attribute : std::vector<float>();
+    scales = ScalesOfAttributes(c.node());
   } else if (IsGiven(c, at.sizes)) {
     by_sizes = true;
     if (IsGiven(c, at.scales)) return c.Error("scales and sizes are both given");
@@ -354,7 +354,7 @@ Status EvaluateResize(EvalContext& c) {
     if (given(at.scales)) return c.Error("scales and sizes are both given");
     QUERN_ASSIGN_OR_RETURN(sizes, ReadInts(c, at.sizes));
   } else if (at.scales < 0) {
-    if (const auto* attribute = c.node().FindAttribute<std::vector<float>>("scales")) scales = *attribute;
+    scales = ScalesOfAttributes(c.node());
   } else if (c.HasInput(at.scales)) {
     if (auto floats = FloatsOf(&c.input_value(at.scales))) scales = *std::move(floats);
   }

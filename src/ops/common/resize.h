@@ -33,6 +33,10 @@ struct ResizeAttributes {
 // The attributes of a Resize or Upsample node of any version, checked.
 Result<ResizeAttributes> ReadResizeAttributes(const Node& node);
 
+// The scales that Upsample has as attributes before operator set 9: of all dimensions, or (before 7) of the last two of
+// four.
+std::vector<float> ScalesOfAttributes(const Node& node);
+
 // How one axis is resized. `scale` is output by input, as given or as the sizes imply.
 struct ResizeAxis {
   int64_t in = 1, out = 1;

@@ -29,9 +29,8 @@ Status Evaluate(EvalContext& c) {
   return EvaluateGemm(c, activation);
 }
 
-constexpr Param kInputs[] = {
-    {"A", "T", kFloatTypes}, {"B", "T", kFloatTypes}, {"C", "T", kFloatTypes, Arity::kOptional}};
-constexpr Param kOutputs[] = {{"Y", "T", kFloatTypes}};
+constexpr Param kInputs[] = {{"A", "T", kMathTypes}, {"B", "T", kMathTypes}, {"C", "T", kMathTypes, Arity::kOptional}};
+constexpr Param kOutputs[] = {{"Y", "T", kMathTypes}};
 constexpr AttrSpec kAttributes[] = {{"activation", AttrType::kString},       {"activation_alpha", AttrType::kFloat},
                                     {"activation_beta", AttrType::kFloat},   {"activation_gamma", AttrType::kFloat},
                                     {"alpha", AttrType::kFloat, false, "1"}, {"beta", AttrType::kFloat, false, "1"},

@@ -41,6 +41,10 @@ Status CheckCount(const InferContext& c, int i, int64_t wanted, int64_t other) {
 }
 
 Status Infer(InferContext& c) {
+  if (c.node().GetInt("weight_prepacked", 0) != 0) {
+    return Unsupported(c.node().Describe() + ": weights in a provider's own layout ('weight_prepacked' = " +
+                       std::to_string(c.node().GetInt("weight_prepacked", 0)) + ") are not supported");
+  }
   QUERN_ASSIGN_OR_RETURN(const Sizes s, ReadSizes(c.node()));
   std::optional<Dims> shape = c.input_shape(kA);
   if (shape) {
@@ -127,7 +131,8 @@ constexpr AttrSpec kAttributes[] = {{"K", AttrType::kInt, true},
                                     {"N", AttrType::kInt, true},
                                     {"accuracy_level", AttrType::kInt, false, "0"},
                                     {"bits", AttrType::kInt, false, "4"},
-                                    {"block_size", AttrType::kInt, true}};
+                                    {"block_size", AttrType::kInt, true},
+                                    {"weight_prepacked", AttrType::kInt, false, "0"}};
 constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
 
 }  // namespace

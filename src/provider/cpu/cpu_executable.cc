@@ -19,13 +19,29 @@ void AddUnknowns(const Dims& dims, std::set<std::string>& names) {
   }
 }
 
-// Unknown extents that a plan has in hand when it comes to the node.
+bool HasUnknowns(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.has_unknown(); });
+}
+
+// Unknown extents that a plan has in hand when it comes to the node: those in the types of its inputs, and those in
+// contents as far as they follow from types. A Concat with a size that only a run knows has a content with unknowns,
+// too.
 std::set<std::string> UnknownsAtHand(const Node& node) {
+  constexpr size_t kMostNodes = 256;  // what is further back is not taken for known
   std::set<std::string> names;
-  for (const GraphValue* v : node.inputs()) {
-    if (!v) continue;
-    if (v->type().shape) AddUnknowns(*v->type().shape, names);
-    if (v->data()) AddUnknowns(*v->data(), names);
+  std::vector<const Node*> nodes = {&node};
+  std::set<const Node*> seen = {&node};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const GraphValue* v : nodes[i]->inputs()) {
+      if (!v) continue;
+      if (v->type().shape) AddUnknowns(*v->type().shape, names);
+      if (!v->data() || !HasUnknowns(*v->data())) continue;
+      if (!v->producer()) {  // an input of a cluster: its content comes with the plan
+        AddUnknowns(*v->data(), names);
+      } else if (nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
+        nodes.push_back(v->producer());
+      }
+    }
   }
   return names;
 }

@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "ops/evaluate.h"
 #include "ops/op.h"
+#include "tensor/copy_value.h"
 
 namespace quern {
 namespace {
@@ -99,13 +100,8 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
     for (const GraphValue* v : n->captures()) done(v);
   }
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    Value v = read(graph.outputs()[i]);
     // An evaluation may pass an input on; memory of the session's arena or the caller must not be passed on with it.
-    if (v.is_tensor() && v.tensor().owner() == nullptr) {
-      QUERN_ASSIGN_OR_RETURN(Tensor copy, v.tensor().Clone());
-      v = std::move(copy);
-    }
-    args.output_values[i]->value = std::move(v);
+    QUERN_ASSIGN_OR_RETURN(args.output_values[i]->value, CopyValue(read(graph.outputs()[i]), CopyOf::kBorrowedTensors));
   }
   return OkStatus();
 }

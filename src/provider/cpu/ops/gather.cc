@@ -1,27 +1,11 @@
 // Gather, GatherElements and GatherND of any fixed-size type, by int32 or int64 indices that come with the run.
 #include <cstring>
 
+#include "provider/cpu/common/indices.h"
 #include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 namespace {
-
-// Index i of a tensor of int32 or int64.
-int64_t IndexAt(const void* indices, bool wide, int64_t i) {
-  return wide ? static_cast<const int64_t*>(indices)[i] : static_cast<const int32_t*>(indices)[i];
-}
-int64_t Wrapped(int64_t index, int64_t extent) { return index < 0 ? index + extent : index; }
-
-Status CheckIndex(int64_t index, int64_t position, int64_t axis, int64_t extent) {
-  if (index >= -extent && index < extent) return OkStatus();
-  return InvalidArgument("element " + std::to_string(position) + " of the indices is " + std::to_string(index) +
-                         ", but dimension " + std::to_string(axis) + " of the data has extent " +
-                         std::to_string(extent));
-}
-Status CheckIndices(const void* indices, bool wide, int64_t n, int64_t axis, int64_t extent) {
-  for (int64_t i = 0; i < n; ++i) QUERN_RETURN_IF_ERROR(CheckIndex(IndexAt(indices, wide, i), i, axis, extent));
-  return OkStatus();
-}
 
 class GatherKernel final : public CpuKernel {
  public:

@@ -156,7 +156,7 @@ class ResizeKernel final : public CpuKernel {
       return MakeResizeAxes(node_, context.inputs[0].shape, nullptr, &sizes, {});
     }
     if (at.scales < 0) {
-      if (const auto* attribute = node_.FindAttribute<std::vector<float>>("scales")) scales = *attribute;
+      scales = ScalesOfAttributes(node_);
     } else if (const Tensor* t = operand(at.scales)) {
       QUERN_ASSIGN_OR_RETURN(const Tensor dense, t->Contiguous());
       scales.assign(dense.values<float>().begin(), dense.values<float>().end());

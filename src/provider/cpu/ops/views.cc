@@ -43,7 +43,7 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node&, const CompileContext&) {
 }
 
 std::string RejectDropout(const Node& node, const CpuConfig& config) {
-  if (node.input(2)) return "training mode";
+  if (node.input(2) || (node.opset() < 7 && node.GetInt("is_test", 0) == 0)) return "training mode";
   return Reject(node, config);
 }
 

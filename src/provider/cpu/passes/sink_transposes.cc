@@ -129,6 +129,11 @@ std::optional<Rewrite> RewriteReduction(const Node& node, const Permutation& p, 
 std::optional<Rewrite> RewriteResize(Graph& graph, const Node& node, const Permutation& p, int rank) {
   if (node.FindAttribute<std::vector<int64_t>>("axes")) return std::nullopt;
   Rewrite r{{0}, {}, {}, node.attributes(), p};
+  if (node.FindAttribute<float>("height_scale")) return std::nullopt;  // only ever of the last two dimensions
+  if (const auto* values = node.FindAttribute<std::vector<float>>("scales")) {
+    if (static_cast<int>(values->size()) != rank) return std::nullopt;
+    r.attributes.insert_or_assign("scales", Scatter(*values, p));
+  }
   const int scales = node.opset() < 11 ? 1 : 2;
   if (const GraphValue* sizes = node.input(3)) {
     const auto values = ConstantInts(sizes);

@@ -45,5 +45,27 @@ TEST(SinkTransposes, LeavesTheGraphAloneWhereAnOperandDoesNotFit) {
   }
 }
 
+// Before operator set 9, Upsample has its scales as an attribute: an entry for each dimension, which moves with it.
+TEST(SinkTransposes, MovesScalesThatAreAnAttribute) {
+  Graph graph;
+  graph.opset_imports[""] = 7;
+  GraphValue* x = graph.AddInput("x", ValueType::Tensor(DType::kF32, Dims{1, 4, 5, 3}));
+  GraphValue* transposed = TransposeValue(graph, x, {0, 3, 1, 2}, nullptr);
+  const std::vector<float> scales = {1, 1, 2, 3};
+  Node* upsample = graph.AddNode(
+      {.op_type = "Upsample", .inputs = {transposed}, .outputs = {"y"}, .attributes = {{"scales", scales}}});
+  upsample->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{1, 3, 8, 15}));
+  GraphValue* back = TransposeValue(graph, upsample->output(0), {0, 2, 3, 1}, nullptr);
+  graph.AddOutput(back);
+
+  const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, nullptr);
+  ASSERT_TRUE(changes.ok()) << changes.status().message();
+  for (const Node* node : graph.nodes()) {
+    if (!node->Is("Upsample")) continue;
+    EXPECT_EQ(node->input(0), x);
+    EXPECT_EQ(*node->FindAttribute<std::vector<float>>("scales"), (std::vector<float>{1, 2, 3, 1}));
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -1,0 +1,18 @@
+// BitwiseAnd: a & b for each pair of integers, bit by bit.
+#include "ops/common/bitwise.h"
+
+namespace quern {
+namespace {
+
+struct BitAnd {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+
+}  // namespace
+
+extern constinit const OpDefinition kOpBitwiseAnd = {"", "BitwiseAnd", kBitwiseVersions<BitAnd>};
+
+}  // namespace quern

@@ -1,0 +1,31 @@
+// The quantization to u8 that a tensor's own range gives: DynamicQuantizeLinear and what builds on it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "ops/common/integer_io.h"
+
+namespace quern {
+
+struct DynamicQuantization {
+  float scale;
+  uint8_t zero_point;
+
+  uint8_t Quantize(float x) const { return static_cast<uint8_t>(RequantizeToByte(x / scale, zero_point, DType::kU8)); }
+};
+
+// Of the range of all values and 0.
+inline DynamicQuantization QuantizationOfRange(std::span<const float> values) {
+  float low = 0, high = 0;
+  for (const float v : values) {
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  // A tensor of zeros has no range; any scale serves.
+  const float scale = low == high ? 1.0f : (high - low) / 255.0f;
+  return {scale, static_cast<uint8_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)))};
+}
+
+}  // namespace quern

@@ -1,0 +1,224 @@
+// Random cases of the CPU provider's operators against the reference evaluation: shapes, attributes and types drawn at
+// random, run with an executor that orders tasks at random; alone, and between other nodes so that results take their
+// operands' memory. Tests alone include this.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ops/evaluate.h"
+#include "ops/infer.h"
+#include "provider/cpu/test_run.h"
+
+namespace quern::cpu {
+
+inline std::mt19937& Random() {
+  static std::mt19937 random;
+  return random;
+}
+
+// Each test draws from the same start, whichever tests ran before it in this process; QUERN_TEST_SEED names another
+// one.
+class CpuOps : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* seed = std::getenv("QUERN_TEST_SEED");
+    Random().seed(seed ? static_cast<uint32_t>(std::strtoul(seed, nullptr, 10)) : 20240607);
+  }
+};
+
+inline int64_t Draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(Random()); }
+template <typename T>
+T Pick(std::initializer_list<T> list) {
+  return list.begin()[Draw(0, static_cast<int64_t>(list.size()) - 1)];
+}
+inline Shape DrawShape(int min_rank, int max_rank, int64_t largest = 6, bool may_be_empty = true) {
+  Shape s;
+  const int rank = static_cast<int>(Draw(min_rank, max_rank));
+  for (int i = 0; i < rank; ++i) s.push_back(Draw(1, largest));
+  if (may_be_empty && rank > 0 && Draw(0, 19) == 0) s[static_cast<int>(Draw(0, rank - 1))] = 0;
+  return s;
+}
+// Now and then large enough for several threads.
+inline Shape DrawShapeOrLarge(int min_rank, int max_rank) {
+  if (Draw(0, 5) == 0) return Shape{Draw(50, 70), Draw(600, 900)};
+  return DrawShape(min_rank, max_rank);
+}
+
+inline Tensor DrawTensor(DType dtype, const Shape& shape, float scale = 2, bool special = false) {
+  Tensor t = Tensor::Allocate(dtype, shape).value();
+  std::normal_distribution<float> normal(0, scale);
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    switch (dtype) {
+      case DType::kF32:
+        t.data<float>()[i] = normal(Random());
+        if (special && Draw(0, 9) == 0) {
+          t.data<float>()[i] = Pick({NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e30f, -1e-30f});
+        }
+        break;
+      case DType::kF64:
+        t.data<double>()[i] = normal(Random());
+        break;
+      case DType::kF16:
+        t.data<Float16>()[i] = Float16(normal(Random()));
+        break;
+      case DType::kI64:
+        t.data<int64_t>()[i] = Draw(-9, 9);
+        break;
+      case DType::kI32:
+        t.data<int32_t>()[i] = static_cast<int32_t>(Draw(-9, 9));
+        break;
+      case DType::kI8:
+        t.data<int8_t>()[i] = static_cast<int8_t>(Draw(-128, 127));
+        break;
+      case DType::kU8:
+        t.data<uint8_t>()[i] = static_cast<uint8_t>(Draw(0, 255));
+        break;
+      case DType::kBool:
+        t.data<bool>()[i] = Draw(0, 1) != 0;
+        break;
+      default:
+        ADD_FAILURE() << "no elements of type " << DTypeName(dtype);
+    }
+  }
+  return t;
+}
+inline DType AnyWidth() { return Pick({DType::kF32, DType::kI64, DType::kU8, DType::kF16, DType::kBool}); }
+inline Tensor Ints(std::vector<int64_t> values) {
+  return Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(values.size())}, values);
+}
+// A shape that broadcasts to `to`.
+inline Shape BroadcastPart(const Shape& to) {
+  Shape s;
+  for (int i = static_cast<int>(Draw(0, to.rank())); i < to.rank(); ++i) s.push_back(Draw(0, 2) == 0 ? 1 : to[i]);
+  return s;
+}
+
+// One node with its inputs.
+struct Case {
+  std::string op;
+  int opset = 21;
+  std::vector<Value> inputs = {};   // kNone: omitted
+  std::vector<bool> constant = {};  // inputs that the graph holds; missing: false
+  std::map<std::string, Attribute, std::less<>> attributes = {};
+  int outputs = 1;
+  double relative = 4e-6, absolute = 1e-6;
+
+  Case& In(Tensor t, bool is_constant = false) {
+    constant.resize(inputs.size());
+    inputs.emplace_back(std::move(t));
+    constant.push_back(is_constant);
+    return *this;
+  }
+  Case& Omit() {
+    constant.resize(inputs.size() + 1);
+    inputs.emplace_back();
+    return *this;
+  }
+  Case& Attr(const std::string& name, Attribute value) {
+    attributes[name] = std::move(value);
+    return *this;
+  }
+  std::string ToString() const {
+    std::string s = op + " opset " + std::to_string(opset);
+    for (const Value& v : inputs) {
+      s += v.has_value() ? std::string(" ") + DTypeName(v.tensor().dtype()) + v.tensor().shape().ToString() : " -";
+    }
+    for (const auto& [name, a] : attributes) {
+      s += " " + name + "=";
+      if (const auto* i = std::get_if<int64_t>(&a)) s += std::to_string(*i);
+      if (const auto* f = std::get_if<float>(&a)) s += std::to_string(*f);
+      if (const auto* t = std::get_if<std::string>(&a)) s += *t;
+      if (const auto* l = std::get_if<std::vector<int64_t>>(&a)) {
+        for (int64_t i : *l) s += std::to_string(i) + ",";
+      }
+    }
+    return s;
+  }
+};
+
+// The case's node; with `chained`, float32 inputs and outputs go through Neg, so that the node stands between others.
+struct Built {
+  Graph graph;
+  std::vector<Value> inputs;
+  Node* node = nullptr;
+};
+inline void Build(const Case& c, bool chained, Built& b) {
+  b.graph.opset_imports[""] = c.opset;
+  NodeSpec spec{.name = "n", .op_type = c.op, .attributes = c.attributes};
+  auto neg = [&](GraphValue* v, const std::string& name) {
+    return b.graph.AddNode({.name = name, .op_type = "Neg", .inputs = {v}, .outputs = {name}})->output(0);
+  };
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::string name = "x" + std::to_string(i);
+    if (!c.inputs[i].has_value()) {
+      spec.inputs.push_back(nullptr);
+    } else if (c.constant[i]) {
+      spec.inputs.push_back(b.graph.AddConstant(name, c.inputs[i]));
+      spec.inputs.back()->set_type(TypeOf(c.inputs[i]));
+    } else {
+      spec.inputs.push_back(b.graph.AddInput(name, TypeOf(c.inputs[i])));
+      b.inputs.push_back(c.inputs[i]);
+      if (chained && c.inputs[i].tensor().dtype() == DType::kF32)
+        spec.inputs.back() = neg(spec.inputs.back(), "neg_" + name);
+    }
+  }
+  for (int i = 0; i < c.outputs; ++i) spec.outputs.push_back("y" + std::to_string(i));
+  b.node = b.graph.AddNode(std::move(spec));
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  for (int i = 0; i < c.outputs; ++i) {
+    GraphValue* y = b.node->output(i);
+    b.graph.AddOutput(chained && y->type().dtype == DType::kF32 ? neg(y, "neg_y" + std::to_string(i)) : y);
+  }
+}
+
+inline void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
+  ASSERT_EQ(actual.dtype(), expected.dtype());
+  ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+  if (expected.dtype() != DType::kF32) {
+    ASSERT_TRUE(expected.bytes() == 0 || std::memcmp(actual.raw_data(), expected.raw_data(), expected.bytes()) == 0);
+    return;
+  }
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    const float a = actual.data<float>()[i], e = expected.data<float>()[i];
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    ASSERT_LE(std::fabs(a - e), c.absolute + c.relative * std::fabs(e))
+        << "element " << i << ": " << a << ", not " << e;
+  }
+}
+
+inline void CheckOnce(const Case& c, bool portable, bool chained) {
+  SCOPED_TRACE(std::string(portable ? "portable rows" : "the host's rows") +
+               (chained ? ", between other nodes" : ", alone"));
+  Built b;
+  ASSERT_NO_FATAL_FAILURE(Build(c, chained, b));
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  const CpuConfig& config = Config(portable);
+  const CpuOp* op = FindCpuOp("", c.op);
+  ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
+  ASSERT_EQ(op->reject(*b.node, config), "");
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, config);
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[i], (*expected)[i].tensor(), c));
+  }
+}
+
+inline void Check(const Case& c) {
+  SCOPED_TRACE(c.ToString());
+  for (const bool portable : {false, true}) {
+    for (const bool chained : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, chained));
+  }
+}
+
+inline constexpr int kRounds = 12;
+
+}  // namespace quern::cpu

@@ -1,0 +1,142 @@
+// Operators of the CPU provider that go by indices, on random cases: gathers, scatters, TopK, OneHot; LRN.
+#include <gtest/gtest.h>
+
+#include "provider/cpu/random_cases.h"
+
+namespace quern::cpu {
+namespace {
+
+Tensor DrawIndices(const Shape& shape, int64_t extent) {
+  const bool wide = Draw(0, 1) != 0;
+  Tensor t = Tensor::Allocate(wide ? DType::kI64 : DType::kI32, shape).value();
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    const int64_t v = Draw(-extent, extent - 1);
+    if (wide)
+      t.data<int64_t>()[i] = v;
+    else
+      t.data<int32_t>()[i] = static_cast<int32_t>(v);
+  }
+  return t;
+}
+
+TEST_F(CpuOps, Gathers) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 4, 7, false);
+    const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    Case gather{.op = "Gather"};
+    gather.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(DrawShape(0, 3, 4), shape[axis]));
+    ASSERT_NO_FATAL_FAILURE(Check(gather.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank())));
+
+    Shape part = shape;
+    for (int64_t& d : part) d = Draw(1, d);
+    part[axis] = Draw(1, 9);
+    Case elements{.op = "GatherElements"};
+    elements.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(part, shape[axis]));
+    ASSERT_NO_FATAL_FAILURE(Check(elements.Attr("axis", int64_t{axis})));
+
+    const int batch = static_cast<int>(Draw(0, shape.rank() - 1));
+    const int64_t depth = Draw(1, shape.rank() - batch);
+    Shape tuples(shape.span().first(static_cast<size_t>(batch)));
+    tuples.push_back(Draw(1, 4));
+    tuples.push_back(depth);
+    Tensor indices = Tensor::Allocate(DType::kI64, tuples).value();
+    for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      const int64_t extent = shape[batch + static_cast<int>(k % depth)];
+      indices.data<int64_t>()[k] = Draw(-extent, extent - 1);
+    }
+    Case nd{.op = "GatherND"};
+    ASSERT_NO_FATAL_FAILURE(Check(nd.In(DrawTensor(AnyWidth(), shape)).In(indices).Attr("batch_dims", int64_t{batch})));
+  }
+}
+
+TEST_F(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
+  for (const char* op : {"Gather", "GatherElements", "GatherND"}) {
+    Case c{.op = op};
+    c.In(DrawTensor(DType::kF32, Shape{3, 2})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}));
+    Built b;
+    Build(c, false, b);
+    const Result<std::vector<Tensor>> result = RunOnCpu(b.graph, b.inputs, Config(false));
+    ASSERT_FALSE(result.ok()) << op;
+    EXPECT_NE(result.status().message().find("-4"), std::string::npos) << result.status().message();
+    EXPECT_NE(result.status().message().find("extent 3"), std::string::npos) << result.status().message();
+  }
+}
+
+TEST_F(CpuOps, Scatters) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShape(1, 4, 7, false);
+    const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    const DType type = Pick({DType::kF32, DType::kI64, DType::kI32});
+    const std::string reduction = Pick<std::string>({"none", "none", "add", "mul", "max", "min"});
+    Shape part = shape;
+    for (int64_t& d : part) d = Draw(0, d);
+    Case elements{.op = "ScatterElements", .opset = 18};
+    elements.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape)).In(DrawIndices(part, shape[axis]));
+    elements.In(DrawTensor(elements.inputs[0].tensor().dtype(), part)).Attr("reduction", reduction);
+    ASSERT_NO_FATAL_FAILURE(Check(elements.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank())));
+
+    const int64_t depth = Draw(1, shape.rank());
+    Shape tuples = DrawShape(0, 2, 4), updates = tuples;
+    tuples.push_back(depth);
+    for (int d = static_cast<int>(depth); d < shape.rank(); ++d) updates.push_back(shape[d]);
+    Tensor indices = Tensor::Allocate(DType::kI64, tuples).value();
+    for (int64_t k = 0; k < indices.num_elements(); ++k) {
+      const int64_t extent = shape[static_cast<int>(k % depth)];
+      indices.data<int64_t>()[k] = Draw(-extent, extent - 1);
+    }
+    Case nd{.op = "ScatterND", .opset = 18};
+    nd.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape)).In(indices);
+    nd.In(DrawTensor(nd.inputs[0].tensor().dtype(), updates)).Attr("reduction", reduction);
+    ASSERT_NO_FATAL_FAILURE(Check(nd));
+  }
+}
+
+TEST_F(CpuOps, Lrn) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const Shape shape = Draw(0, 3) ? DrawShape(2, 4) : Shape{2, 7, 19, 17};
+    Case c{.op = "LRN", .opset = 13};
+    c.In(DrawTensor(DType::kF32, shape)).Attr("size", Draw(1, 7)).Attr("alpha", Pick({1e-4f, 0.5f}));
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("beta", Pick({0.75f, 0.5f})).Attr("bias", Pick({1.0f, 2.0f}))));
+  }
+}
+
+TEST_F(CpuOps, TopK) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 4);
+    const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    Case c{.op = "TopK", .opset = 11, .outputs = 2};
+    const DType type = Pick({DType::kF32, DType::kI64, DType::kI32});
+    c.In(DrawTensor(type, shape, 2, true)).In(Ints({Draw(0, shape[axis])}), true);
+    c.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank()).Attr("largest", Draw(0, 1));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST_F(CpuOps, OneHot) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShape(0, 3);
+    Case c{.op = "OneHot", .opset = 11};
+    // Indices outside of [-depth, depth) have a line without the other value.
+    c.In(DrawIndices(shape, 9)).In(Ints({Draw(1, 6)}), true);
+    c.In(DrawTensor(Pick({DType::kF32, DType::kI64, DType::kI32}), Shape{2}));
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("axis", Draw(-shape.rank() - 1, shape.rank()))));
+  }
+}
+
+TEST_F(CpuOps, ScatteredIndicesOutOfRangeAreErrorsThatNameThem) {
+  for (const char* op : {"ScatterElements", "ScatterND"}) {
+    Case c{.op = op, .opset = 18};
+    c.In(DrawTensor(DType::kF32, Shape{3})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{7}));
+    if (c.op == "ScatterElements") c.inputs[1] = Ints({7});
+    c.In(DrawTensor(DType::kF32, Shape{1}));
+    Built b;
+    ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
+    const Result<std::vector<Tensor>> result = RunOnCpu(b.graph, b.inputs, Config(false));
+    ASSERT_FALSE(result.ok());
+    EXPECT_NE(result.status().message().find("is 7, but dimension 0 of the data has extent 3"), std::string::npos)
+        << result.status().message();
+  }
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -87,8 +87,44 @@ def models():
         entry = outside.external_data.add()
         entry.key, entry.value = key, value
     yield "external", model([node("Add", ["x", "b"], ["y"])], [x], [y], [outside])
+    yield "functions", functions()
+    entries = helper.make_tensor("w", FLOAT, [2], [1.0, 2.0])
+    for name, places in (("sparse_linear", [1, 2]), ("sparse_rows", [[0, 1], [0, 2]])):
+        dims = [2] if name == "sparse_linear" else [2, 2]
+        indices = helper.make_tensor("i", INT64, dims, np.array(places).flatten())
+        sparse = helper.make_sparse_tensor(entries, indices, [1, 3])
+        weights = helper.make_node("Constant", [], ["c"], sparse_value=sparse)
+        add = [weights, node("Add", ["x", "w"], ["t"]), node("Add", ["t", "c"], ["y"])]
+        yield name, model(add, [x], [y], sparse_initializer=[sparse])
     unsorted = [node("Neg", ["t"], ["y"]), node("Abs", ["x"], ["t"])]
     yield "unsorted", model(unsorted, [x], [y], value_info=[info("t", ["n", 3])])
+
+
+def functions():
+    """Calls in calls and in subgraphs, attributes that are passed on, defaults, overloads, types of values."""
+    node, imports = helper.make_node, [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+
+    def refer(to, name, of, kind):
+        to.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=of, type=kind))
+        return to
+
+    leaky = refer(node("LeakyRelu", ["a"], ["t"]), "alpha", "slope", onnx.AttributeProto.FLOAT)
+    inner = helper.make_function(
+        "local", "Inner", ["a"], ["r", "a"], [leaky, node("Neg", ["t"], ["r"])], imports, ["slope"]
+    )
+    inner.overload = "o"
+    call = refer(node("Inner", ["b"], ["u", "v"], "in", domain="local", overload="o"), "slope", "k", 1)
+    choose = node("If", ["c"], ["w"], else_branch=helper.make_graph([call], "e", [], [info("u", None)]))
+    refer(choose, "then_branch", "g", onnx.AttributeProto.GRAPH)
+    outer = helper.make_function("local", "Outer", ["c", "b", "z"], ["w"], [choose], imports, ["g"])
+    outer.attribute_proto.append(helper.make_attribute("k", 0.5))
+    outer.value_info.append(info("w", ["m", 3]))
+    start = node("Outer", ["c", "x"], ["y"], "start", domain="local", g=branch("Abs", "t", "x"))
+    made = model([start], [info("c", [], BOOL), info("x", ["n", 3])], [info("y", None)])
+    made.opset_import.append(helper.make_opsetid("local", 1))
+    made.functions.extend([inner, outer])
+    made.ir_version = 10
+    return made
 
 
 def values():

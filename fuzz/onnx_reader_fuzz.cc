@@ -1,9 +1,11 @@
-// The ONNX reader on arbitrary bytes: an error, or a graph that verifies and whose text form gives the same graph.
+// The ONNX reader on arbitrary bytes: an error, or a graph that verifies, whose text form gives the same graph, and
+// which the writer gives back: what it writes reads, and is written again as the same bytes.
 #include <cstdint>
 #include <variant>
 
 #include "base/check.h"
 #include "format/onnx/reader.h"
+#include "format/onnx/writer.h"
 #include "graph/text.h"
 #include "graph/verifier.h"
 
@@ -29,6 +31,36 @@ void TouchAll(const Graph& graph) {
   }
 }
 
+size_t CountNodes(const Graph& graph) {
+  size_t count = 0;
+  for (const Node* node = graph.first_node(); node; node = node->next()) {
+    ++count;
+    for (const auto& [name, subgraph] : node->subgraphs()) count += CountNodes(*subgraph);
+  }
+  return count;
+}
+
+void WriteAndReadBack(const Graph& graph, const OnnxReadOptions& options) {
+  const OnnxWriteOptions write = {.limits = options.limits};
+  const Result<std::string> bytes = WriteOnnx(graph, write);
+  if (!bytes.ok()) {
+    // Functions may bring two versions of an operator together, and no number may stand where one is needed.
+    const StatusCode code = bytes.status().code();
+    QUERN_CHECK(code == StatusCode::kUnsupported || code == StatusCode::kInvalidArgument,
+                bytes.status().message().c_str());
+    return;
+  }
+  const std::span<const std::byte> span = std::as_bytes(std::span(*bytes));
+  const Result<std::unique_ptr<Graph>> again = ReadOnnx(span, nullptr, options);
+  if (!again.ok() && again.status().code() == StatusCode::kResourceExhausted) return;  // at the limit, a copy is beyond
+  QUERN_CHECK(again.ok(), again.status().message().c_str());
+  QUERN_CHECK(CountNodes(**again) >= CountNodes(graph), "the writer lost nodes");
+  QUERN_CHECK((*again)->constants().size() == graph.constants().size(), "the writer lost constants");
+  const Result<std::string> second = WriteOnnx(**again, write);
+  QUERN_CHECK(second.ok(), second.status().message().c_str());
+  QUERN_CHECK(*second == *bytes, "a graph that was written is written otherwise");
+}
+
 }  // namespace
 }  // namespace quern
 
@@ -37,6 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   OnnxReadOptions options;
   options.limits.memory_bytes = int64_t{128} << 20;
   options.limits.tensor_bytes = int64_t{16} << 20;
+  options.limits.nodes = 20000;
   options.external_data_folder = "/nonexistent";
   const std::shared_ptr<const void> owner(data, [](const void*) {});
   const Result<std::unique_ptr<Graph>> graph =
@@ -48,6 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TouchAll(**graph);
   const Status verified = Verify(**graph, options.limits);
   QUERN_CHECK(verified.ok(), verified.message().c_str());
+  WriteAndReadBack(**graph, options);
   if (size > 4096) return 0;  // large constants make long texts
   const PrintOptions full = {.full_constants = true};
   const std::string text = PrintGraph(**graph, full);

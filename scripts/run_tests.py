@@ -174,6 +174,10 @@ class Tests(Runner):
                     material / "tolerance.json",
                     ["--cpu", cpu, "--threads", threads],
                 )
+        self.written("generated graphs", folder, [material / "graphs", material / "shipped"])
+        functions = BUILD / "functions"
+        if self.check("generate functions", [PYTHON, ROOT / "tests/conformance/generate_functions.py", functions]):
+            self.verify("node tests as functions", self.command(folder), [functions], functions / "tolerance.json")
         self.verify(
             "generated graphs, reference",
             self.command(folder),
@@ -200,6 +204,9 @@ class Tests(Runner):
                     ["--cpu", cpu, "--threads", threads],
                     expected=len(MODELS),
                 )
+        self.written("models", folder, self.model_folders(MODELS))
+        if self.args.full:
+            self.written("node tests", folder, [self.shared / "conformance"])
         names, out = FULL_BENCH_MODELS if self.args.full else BENCH_MODELS, BUILD / "bench-models"
         script = ROOT / "tests/bench_models.py"
         if self.check("fill benchmark models", [PYTHON, script, out, *names, "--shared", self.shared]):
@@ -215,6 +222,12 @@ class Tests(Runner):
             for name in names:
                 self.check_claims(name, self.command(folder), out / name / "model.onnx")
             self.check_plan("mobilenet_v2", self.command(folder), out / "mobilenet_v2/model.onnx")
+
+    def written(self, name, build, folders):
+        """What `quern convert` writes of the models in folders, under onnx's checker and in onnxruntime."""
+        script = ROOT / "tests/conformance/test_written_models.py"
+        env = {"QUERN_COMMAND": str(self.command(build)), "QUERN_MODELS": ":".join(map(str, folders))}
+        self.pytest(f"{name} written", PYTHON, ["-p", "no:cacheprovider", script], env=env)
 
     def inspect(self, quern, model, stage):
         """The document of `quern inspect --stage`; raises where there is none."""

@@ -192,6 +192,26 @@ QUERN_API void quern_model_free(quern_model* model);
 QUERN_API quern_status quern_model_facts(const quern_model* model, char** json);
 /* Readable text form of the graph. full_constants: 0 shortens large constants (then it does not parse back). */
 QUERN_API quern_status quern_model_text(const quern_model* model, int32_t full_constants, char** text);
+typedef struct quern_save_options {
+  size_t struct_size;
+  const char*
+      format;        /* "onnx" (default), or "text": the text form with full constants, which quern_model_parse reads */
+  const char* stage; /* "file" (default): the graph as it was read or built; "neutral": as the graph passes leave it,
+                        which give standard operators only; initializers that are inputs too become constants */
+  const char* const* skip_passes; /* names of graph passes to leave out */
+  size_t num_skip_passes;
+  int32_t external_data;      /* 1: large initializers go to a file beside the model, which may then exceed 2 GB */
+  uint64_t external_bytes;    /* the least size of those; 0: default (1024) */
+  const char* external_name;  /* of that file; NULL: the model's with ".data" behind it */
+  const quern_limits* limits; /* read during the call; may be NULL */
+} quern_save_options;
+static inline void quern_save_options_init(quern_save_options* options) {
+  memset(options, 0, sizeof *options);
+  options->struct_size = sizeof *options;
+}
+/* Writes the model to a file, which is replaced as a whole or not at all, also when it is the one that the model was
+ * read from. Functions are inlined and sparse tensors dense, as the model shows them. options may be NULL. */
+QUERN_API quern_status quern_model_save(const quern_model* model, const char* path, const quern_save_options* options);
 
 /* Building a model node by node. Values are referred to by name. */
 QUERN_API quern_status quern_model_create(const char* name, quern_model** out);

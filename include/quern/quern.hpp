@@ -313,6 +313,16 @@ class Attribute {
   std::vector<const char*> texts_;
 };
 
+struct SaveOptions {
+  std::string format;  // empty: onnx; or text
+  std::string stage;   // empty: file; or neutral
+  std::vector<std::string> skip_passes;
+  bool external_data = false;
+  std::uint64_t external_bytes = 0;  // 0: default
+  std::string external_name;         // empty: the model's with ".data" behind it
+  Limits limits;
+};
+
 class Model {
  public:
   static Model Load(const std::string& path, const quern_limits* limits = nullptr) {
@@ -387,6 +397,21 @@ class Model {
     char* text = nullptr;
     Check(quern_model_text(get(), full_constants, &text));
     return TakeText(text);
+  }
+  void Save(const std::string& path, const SaveOptions& options = {}) const {
+    quern_save_options raw;
+    quern_save_options_init(&raw);
+    raw.format = options.format.empty() ? nullptr : options.format.c_str();
+    raw.stage = options.stage.empty() ? nullptr : options.stage.c_str();
+    std::vector<const char*> passes;
+    for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());
+    raw.skip_passes = passes.data();
+    raw.num_skip_passes = passes.size();
+    raw.external_data = options.external_data;
+    raw.external_bytes = options.external_bytes;
+    raw.external_name = options.external_name.empty() ? nullptr : options.external_name.c_str();
+    raw.limits = &options.limits;
+    Check(quern_model_save(get(), path.c_str(), &raw));
   }
   quern_model* get() const { return handle_.get(); }
 

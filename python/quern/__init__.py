@@ -18,6 +18,7 @@ from ._errors import (
     ResourceExhausted,
     Unsupported,
 )
+from ._model import Model
 from ._quern import version as __version__
 from ._session import InferenceSession, NodeArg, SessionOptions
 
@@ -48,6 +49,7 @@ __all__ = [
     "InternalError",
     "InvalidArgument",
     "IoError",
+    "Model",
     "NodeArg",
     "NotFound",
     "QuernError",

@@ -5,6 +5,7 @@ import os
 
 from . import _quern
 from ._errors import InvalidArgument
+from ._model import Model
 from ._values import from_value, to_value
 
 # Element types as onnxruntime writes them.
@@ -78,18 +79,23 @@ class SessionOptions:
 
 
 class InferenceSession:
-    """A model, compiled. `run` may be called by several threads at once; it does not hold the GIL while it computes."""
+    """A model (path, bytes or quern.Model), compiled.
+
+    `run` may be called by several threads at once; it does not hold the GIL while it computes.
+    """
 
     def __init__(self, path_or_bytes, sess_options=None, providers=None, provider_options=None):
         options = sess_options or SessionOptions()
         names = [p[0] if isinstance(p, (tuple, list)) else p for p in providers or ()]
         names = [_PROVIDERS.get(n, n) for n in names]
-        if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+        if isinstance(path_or_bytes, Model):
+            source = path_or_bytes._model
+        elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
             source = bytes(path_or_bytes)
         elif isinstance(path_or_bytes, (str, os.PathLike)):
             source = os.fsdecode(path_or_bytes)
         else:
-            raise TypeError(f"a path or bytes are needed, not {type(path_or_bytes).__name__}")
+            raise TypeError(f"a path, bytes or a Model are needed, not {type(path_or_bytes).__name__}")
         if sess_options is not None:
             _quern.set_log_level(int(options.log_severity_level))
         self._session = _quern.Session(

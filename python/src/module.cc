@@ -135,19 +135,75 @@ nb::tuple DescribePort(const quern_port& port) {
                         port.has_default != 0);
 }
 
+quern::Limits MakeLimits(const std::map<std::string, std::uint64_t>& limits) {
+  quern::Limits made;
+  for (const auto& [name, value] : limits) made.Set(name, value);
+  return made;
+}
+
+class PyModel {
+ public:
+  // source: a path or bytes; `text`: it is the text form itself.
+  PyModel(nb::object source, bool text, const std::map<std::string, std::uint64_t>& limits)
+      : limits_(MakeLimits(limits)) {
+    if (nb::isinstance<nb::str>(source)) {
+      const auto given = nb::cast<std::string>(source);
+      nb::gil_scoped_release release;
+      model_.emplace(text ? quern::Model::Parse(given, &limits_) : quern::Model::Load(given, &limits_));
+    } else {
+      const auto bytes = nb::cast<nb::bytes>(source);
+      const std::string_view view(bytes.c_str(), bytes.size());
+      nb::gil_scoped_release release;
+      model_.emplace(quern::Model::LoadMemory(view, {}, &limits_));
+    }
+  }
+
+  std::string Text(bool full_constants) const {
+    nb::gil_scoped_release release;
+    return model_->Text(full_constants);
+  }
+  std::string Facts() const {
+    nb::gil_scoped_release release;
+    return model_->Facts();
+  }
+  void Save(const std::string& path, const std::string& format, const std::string& stage,
+            std::vector<std::string> skip_passes, bool external_data, std::uint64_t external_bytes,
+            const std::string& external_name) const {
+    quern::SaveOptions options;
+    options.format = format;
+    options.stage = stage;
+    options.skip_passes = std::move(skip_passes);
+    options.external_data = external_data;
+    options.external_bytes = external_bytes;
+    options.external_name = external_name;
+    options.limits = limits_;
+    nb::gil_scoped_release release;
+    model_->Save(path, options);
+  }
+  const quern::Model& model() const { return *model_; }
+
+ private:
+  quern::Limits limits_;
+  std::optional<quern::Model> model_;
+};
+
 class PySession {
  public:
   PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
             const std::string& precision, const std::map<std::string, std::uint64_t>& limits,
             bool overridable_initializers) {
     quern::SessionOptions options;
-    for (const auto& [name, value] : limits) options.limits.Set(name, value);
+    options.limits = MakeLimits(limits);
     options.threads = threads;
     options.cpu = cpu;
     options.providers = std::move(providers);
     options.precision = precision;
     options.overridable_initializers = overridable_initializers;
-    if (nb::isinstance<nb::str>(source)) {
+    if (nb::isinstance<PyModel>(source)) {
+      const auto& model = nb::cast<const PyModel&>(source);
+      nb::gil_scoped_release release;
+      session_.emplace(model.model(), options);
+    } else if (nb::isinstance<nb::str>(source)) {
       const auto path = nb::cast<std::string>(source);
       nb::gil_scoped_release release;
       session_.emplace(quern::Model::Load(path, &options.limits), options);
@@ -245,6 +301,12 @@ NB_MODULE(_quern, m) {
       .def("keys", &quern::Value::keys)
       .def("__len__", &quern::Value::size)
       .def("__getitem__", &quern::Value::element);
+
+  nb::class_<PyModel>(m, "Model")
+      .def(nb::init<nb::object, bool, const std::map<std::string, std::uint64_t>&>(), "source"_a, "text"_a, "limits"_a)
+      .def("text", &PyModel::Text)
+      .def("facts", &PyModel::Facts)
+      .def("save", &PyModel::Save);
 
   nb::class_<PySession>(m, "Session")
       .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,

@@ -17,13 +17,12 @@ Result<const Graph*> GraphOf(const quern_model* model) {
   return static_cast<const Graph*>(model->graph.get());
 }
 
-namespace {
-
-// What was read of a file that was cut short meanwhile would be zeros.
 Status CheckIntact(const Graph& graph) {
   for (const auto& file : graph.mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
   return OkStatus();
 }
+
+namespace {
 
 quern_model* NewModel(std::unique_ptr<Graph> graph) { return new quern_model{nullptr, std::move(graph)}; }
 

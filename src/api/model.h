@@ -20,6 +20,9 @@ namespace quern::api {
 // The model's graph, made now if need be. Handles are used by one thread at a time.
 Result<const Graph*> GraphOf(const quern_model* model);
 
+// What was read of a file that was cut short meanwhile would be zeros.
+Status CheckIntact(const Graph& graph);
+
 // Zeros become the defaults; `limits` may be null.
 Result<Limits> ReadLimits(const quern_limits* limits);
 

@@ -4,10 +4,8 @@
 #include <unordered_map>
 
 #include "base/mapped_file.h"
-#include "graph/verifier.h"
-#include "ops/infer.h"
-#include "passes/passes.h"
 #include "session/execution.h"
+#include "session/neutral.h"
 #include "session/plan.h"
 
 namespace quern {
@@ -21,24 +19,8 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   std::unique_ptr<Executable> exe(new Executable());
   exe->env_ = env;
   exe->graph_ = std::move(graph);
-  const NeutralPassContext context{env.limits};
-  PassOptions options;
-  options.skip = env.skip_passes;
-  options.context = &context;
-  options.log = &ProcessLogger();
-  options.limits = env.limits;
-  std::vector<std::string> warnings;
-  InferOptions infer;
-  infer.limits = env.limits;
-  infer.warnings = &warnings;
-  QUERN_RETURN_IF_ERROR(Verify(*exe->graph_, env.limits));
-  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, infer));
-  if (!env.is_subgraph) {  // else the whole graph's inference has told it
-    for (const std::string& w : warnings) ProcessLogger().Log(LogLevel::kWarning, w);
-  }
-  infer.warnings = nullptr;
-  QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, NeutralPasses(), options));
-  QUERN_RETURN_IF_ERROR(InferShapes(*exe->graph_, infer));
+  // What inference finds odd in a subgraph, that of the whole graph has told.
+  QUERN_ASSIGN_OR_RETURN(exe->passes_, RunNeutralStage(*exe->graph_, env.skip_passes, env.limits, !env.is_subgraph));
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
   exe->FindLifetimes();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -321,6 +322,103 @@ TEST(ApiModel, FactsCountOperatorsAndParameters) {
   EXPECT_THAT(facts, HasSubstr(R"({"op":"Mul","domain":"","count":1})"));
   EXPECT_THAT(facts, HasSubstr(R"("parameters":{"tensors":1,"elements":2,"bytes":8)"));
   EXPECT_THAT(facts, HasSubstr(R"("shape":["n",2])"));
+}
+
+class ApiSave : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / ("quern_api_save_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string In(const std::string& name) const { return (folder_ / name).string(); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(ApiSave, BuiltModelsAreFilesAfterwards) {
+  const Model built = Scaled();
+  built.Save(In("m.onnx"));
+  const Model read = Model::Load(In("m.onnx"));
+  EXPECT_THAT(read.Text(), HasSubstr("%y: f32[n,2] = Mul(%x, %s) @scale"));  // an output without a type gets one
+  EXPECT_THAT(read.Text(), HasSubstr("\"onnx.producer_name\" = \"quern\""));
+  const auto run = [](const Model& m) { return Floats(Session(m).Run({Value::Tensor<float>({1, 2}, {1, 2})})[0]); };
+  EXPECT_EQ(run(read), run(built));
+  read.Save(In("m.onnx"));  // over the file that it views
+  EXPECT_EQ(Model::Load(In("m.onnx")).Text(true), read.Text(true));
+}
+
+TEST_F(ApiSave, Options) {
+  const Model model = Model::Load(Digits());
+  quern::SaveOptions options;
+  options.format = "text";
+  model.Save(In("m.txt"), options);
+  std::ifstream in(In("m.txt"));
+  std::ostringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(text.str(), model.Text(true));
+  options = {};
+  options.stage = "neutral";
+  model.Save(In("neutral.onnx"), options);
+  options.skip_passes = {"fold_constants",      "fuse_conv_batch_norm", "eliminate_identity",
+                         "eliminate_dead_code", "cancel_transposes",    "eliminate_common_subexpressions",
+                         "inline_constant_if"};
+  model.Save(In("skipped.onnx"), options);
+  EXPECT_NE(Model::Load(In("neutral.onnx")).Text(), "");
+  options = {};
+  options.external_data = true;
+  options.external_bytes = 1;
+  options.external_name = "weights";
+  model.Save(In("external.onnx"), options);
+  EXPECT_TRUE(std::filesystem::exists(In("weights")));
+  EXPECT_EQ(Model::Load(In("external.onnx")).Text(true), model.Text(true));
+}
+
+TEST_F(ApiSave, Errors) {
+  const Model model = Scaled();
+  quern::SaveOptions options;
+  options.stage = "compiled";
+  EXPECT_THAT(MessageOf([&] { model.Save(In("m"), options); }, QUERN_INVALID_ARGUMENT),
+              HasSubstr("there is no stage 'compiled'; known are file and neutral"));
+  options = {};
+  options.format = "gguf";
+  EXPECT_THAT(MessageOf([&] { model.Save(In("m"), options); }, QUERN_INVALID_ARGUMENT), HasSubstr("format 'gguf'"));
+  options.format = "text";
+  options.external_data = true;
+  EXPECT_THAT(MessageOf([&] { model.Save(In("m"), options); }, QUERN_INVALID_ARGUMENT), HasSubstr("no external data"));
+  EXPECT_THAT(MessageOf([&] { model.Save(In("no/m")); }, QUERN_NOT_FOUND), HasSubstr("no/m"));
+  Model open = Model::Create("open");
+  open.Import("", 17).Node("Neg", {"x"}, {"y"}).Output("y");
+  EXPECT_THAT(MessageOf([&] { open.Save(In("m")); }, QUERN_INVALID_ARGUMENT), HasSubstr("'x' is not defined"));
+  Model unknown = Model::Create("unknown");
+  unknown.Import("", 17).Node("NoSuchOperator", {}, {"y"}).Output("y");
+  unknown.Save(In("m"));  // what the library cannot run it can write
+  options = {};
+  options.stage = "neutral";
+  EXPECT_THAT(MessageOf([&] { unknown.Save(In("n"), options); }, QUERN_UNSUPPORTED), HasSubstr("NoSuchOperator"));
+  EXPECT_EQ(quern_model_save(nullptr, In("m").c_str(), nullptr), QUERN_INVALID_ARGUMENT);
+  EXPECT_EQ(quern_model_save(model.get(), nullptr, nullptr), QUERN_INVALID_ARGUMENT);
+  EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), nullptr), QUERN_OK);
+  EXPECT_FALSE(std::filesystem::exists(In("n")));
+}
+
+// A client that knows less of the struct, and one that knows more.
+TEST_F(ApiSave, StructsOfOtherVersions) {
+  const Model model = Scaled();
+  quern_save_options options;
+  quern_save_options_init(&options);
+  options.stage = "no such stage";
+  options.struct_size = offsetof(quern_save_options, stage);
+  EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), &options), QUERN_OK) << quern_error_message();
+  struct {
+    quern_save_options known;
+    std::int64_t more;
+  } grown{};
+  grown.known.struct_size = sizeof grown;
+  EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), &grown.known), QUERN_OK) << quern_error_message();
+  grown.more = 1;
+  EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), &grown.known), QUERN_UNSUPPORTED);
+  options.struct_size = 0;
+  EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), &options), QUERN_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -99,9 +99,9 @@ class Command : public testing::Test {
 TEST_F(Command, WithoutArgumentsHelps) {
   const Ended e = Quern("");
   EXPECT_EQ(e.status, 0);
-  for (const char* word : {"run", "inspect", "verify", "cpu", "kernels", "Examples"})
+  for (const char* word : {"run", "inspect", "verify", "convert", "cpu", "kernels", "Examples"})
     EXPECT_THAT(e.out, HasSubstr(word));
-  for (const char* sub : {"run", "inspect", "verify", "cpu", "kernels"}) {
+  for (const char* sub : {"run", "inspect", "verify", "convert", "cpu", "kernels"}) {
     const Ended help = Quern(std::string(sub) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.out, AllOf(HasSubstr("Examples:"), HasSubstr(std::string("quern ") + sub)));
@@ -364,6 +364,62 @@ TEST_F(Command, VerifyTellsErrorsFromUnsupported) {
   const Ended e = Quern("verify " + In("broken"));
   EXPECT_EQ(e.status, 1);
   EXPECT_THAT(e.out, AllOf(HasSubstr("error       broken"), HasSubstr("0 passed, 0 failed, 0 unsupported, 1 errors")));
+}
+
+TEST_F(Command, ConvertGoesAnyWay) {
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("copy.onnx")).status, 0);
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("graph.txt")).status, 0);
+  EXPECT_THAT(Slurp(In("graph.txt")), testing::StartsWith("graph @"));
+  ASSERT_EQ(Quern("convert " + In("copy.onnx") + " " + In("copy.txt")).status, 0);
+  EXPECT_EQ(Slurp(In("copy.txt")), Slurp(In("graph.txt")));
+  // From text, with a comment before it, whatever the files are called.
+  Spill(In("graph"), "// as people write it\n\n" + Slurp(In("graph.txt")));
+  Ended e = Quern("convert " + In("graph") + " " + In("again.onnx"));
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(Slurp(In("again.onnx")), Slurp(In("copy.onnx")));
+  e = Quern("convert " + In("graph") + " " + In("text") + " --format text");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(Slurp(In("text")), Slurp(In("graph.txt")));
+  // Other commands take text too.
+  e = Quern("inspect " + In("graph") + " --no-text");
+  EXPECT_EQ(e.status, 0) << e.err;
+  EXPECT_THAT(e.out, HasSubstr("Conv"));
+  // After the passes: other nodes, the same results.
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("neutral.onnx") + " --stage neutral").status, 0);
+  MakeFolder("good", 0);
+  fs::copy_file(In("neutral.onnx"), In("good/model.onnx"), fs::copy_options::overwrite_existing);
+  EXPECT_EQ(Quern("verify " + In("good")).status, 0);
+}
+
+TEST_F(Command, ConvertWithExternalData) {
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("m.onnx") + " --external-data").status, 0);
+  EXPECT_TRUE(fs::exists(In("m.onnx.data")));
+  ASSERT_EQ(Quern("convert " + In("m.onnx") + " " + In("back.onnx")).status, 0);
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("copy.onnx")).status, 0);
+  EXPECT_EQ(Slurp(In("back.onnx")), Slurp(In("copy.onnx")));
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("n.onnx") + " --external-name n.bin --external-bytes 1M").status, 0);
+  EXPECT_FALSE(fs::exists(In("n.bin"))) << "no tensor is that large";
+  ASSERT_EQ(Quern("convert " + Model() + " " + In("n.onnx") + " --external-name n.bin --external-bytes 1").status, 0);
+  EXPECT_TRUE(fs::exists(In("n.bin")));
+}
+
+TEST_F(Command, ConvertRefuses) {
+  EXPECT_EQ(Quern("convert " + Model()).status, 2);
+  EXPECT_EQ(Quern("convert " + Model() + " " + In("x.onnx") + " --stage compiled").status, 2);
+  EXPECT_EQ(Quern("convert " + Model() + " " + In("x.txt") + " --external-data").status, 2);
+  EXPECT_EQ(Quern("convert " + Model() + " " + In("x.onnx") + " --external-bytes many").status, 2);
+  Ended e = Quern("convert " + In("no.onnx") + " " + In("x.onnx"));
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.err, HasSubstr("no.onnx"));
+  e = Quern("convert " + Model() + " " + In("no/x.onnx"));
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.err, HasSubstr("cannot write"));
+  Spill(In("bad.txt"), "graph @g {\n  %y = Neg(%x)\n}");
+  e = Quern("convert " + In("bad.txt") + " " + In("x.onnx"));
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.err, HasSubstr("bad.txt:2:12: value 'x' is not defined"));
+  EXPECT_EQ(Quern("convert " + Model() + " " + In("x.onnx") + " --limit memory_bytes=1K").status, 1);
+  EXPECT_FALSE(fs::exists(In("x.onnx")));
 }
 
 TEST_F(Command, CpuShowsAnyCpu) {

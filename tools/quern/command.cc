@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iomanip>
+#include <limits>
 #include <sstream>
 
 namespace quern_tool {
@@ -45,6 +47,10 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options) {
   AddCpuOption(app, options);
   AddProviderAndThreads(app, options, "OPTIONS");
   app.add_option("--precision", options.precision, "fp32, fp32-fast or bf16 (default: fp32)")->type_name("MODE");
+  AddLimitOption(app, options);
+}
+
+void AddLimitOption(CLI::App& app, CommonOptions& options) {
   app.add_option_function<std::vector<std::string>>(
          "--limit",
          [&options](const std::vector<std::string>& limits) {
@@ -80,6 +86,23 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
 void Progress(const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); }
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+quern::Model LoadModel(const std::string& path, const quern::Limits& limits) {
+  // No ONNX model begins so: blank lines and comments, then the word graph.
+  std::ifstream in(path, std::ios::binary);
+  constexpr int kLongest = 8;
+  std::string word;
+  while (in >> std::setw(kLongest) >> word && word.compare(0, 2, "//") == 0) {
+    in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  if (word.compare(0, 5, "graph") != 0) return quern::Model::Load(path, &limits);
+  in.close();
+  try {
+    return quern::Model::Parse(ReadFile(path), &limits);
+  } catch (const quern::Error& e) {
+    throw Failure(path + ":" + e.what());
+  }
+}
 
 std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -33,6 +33,7 @@ struct CommonOptions {
 
 // --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too).
 void AddCommonOptions(CLI::App& app, CommonOptions& options);
+void AddLimitOption(CLI::App& app, CommonOptions& options);
 // For commands without a session: --provider and --threads are accepted, as everywhere, and help says that they have no
 // effect.
 void AddCommonOptionsWithoutSession(CLI::App& app, CommonOptions& options);
@@ -44,11 +45,14 @@ void AddInspect(CLI::App& app, int& status);
 void AddVerify(CLI::App& app, int& status);
 void AddCpu(CLI::App& app, int& status);
 void AddKernels(CLI::App& app, int& status);
+void AddConvert(CLI::App& app, int& status);
 
 // A line on standard error, which does not mix with results.
 void Progress(const std::string& text);
 double Now();  // seconds, monotonic
 
+// An ONNX model, or a graph in text form, which the file's beginning tells apart.
+quern::Model LoadModel(const std::string& path, const quern::Limits& limits);
 std::string ReadFile(const std::string& path);
 void WriteFile(const std::string& path, const std::string& bytes);
 

@@ -198,7 +198,7 @@ bool HasOpenShapes(const quern::Session& session) {
 }
 
 int Inspect(InspectArguments& args) {
-  const quern::Model model = quern::Model::Load(args.model, &args.common.limits);
+  const quern::Model model = LoadModel(args.model, args.common.limits);
   if (args.stage == "file") {
     Json doc = Json::parse(model.Facts());
     if (args.json) {
@@ -234,7 +234,7 @@ int Inspect(InspectArguments& args) {
 void AddInspect(CLI::App& app, int& status) {
   auto args = std::make_shared<InspectArguments>();
   CLI::App* sub = app.add_subcommand("inspect", "Show a model, and the kernel of each node with the reason");
-  sub->add_option("model", args->model, "the ONNX model")->required()->type_name("MODEL");
+  sub->add_option("model", args->model, "the ONNX model, or a graph in text form")->required()->type_name("MODEL");
   sub->add_option("--stage", args->stage,
                   "file: as it is stored; neutral: after the graph passes; partition: the provider of each node; "
                   "compiled: the micro-kernel of each node; plan: steps and memory for given shapes")

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
       "  quern run model.onnx --input image=photo.png --top 5 --labels labels.txt\n"
       "  quern inspect model.onnx --stage compiled\n"
       "  quern verify folder --rtol 1e-3\n"
+      "  quern convert model.onnx optimized.onnx --stage neutral\n"
       "  quern cpu --measure\n"
       "  quern kernels --cpu apple-m4 --shape 128x768x768 --types f32,f32,f32\n"
       "`quern COMMAND --help` says more. Exit status: 0 good, 1 failed, 2 wrong usage.");
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   quern_tool::AddRun(app, status);
   quern_tool::AddInspect(app, status);
   quern_tool::AddVerify(app, status);
+  quern_tool::AddConvert(app, status);
   quern_tool::AddCpu(app, status);
   quern_tool::AddKernels(app, status);
   try {

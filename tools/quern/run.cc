@@ -208,7 +208,7 @@ int Run(const RunArguments& args) {
   double start = Now();
   quern::SessionOptions options = ToSessionOptions(args.common);
   options.overridable_initializers = args.overridable_initializers;
-  quern::Session session(quern::Model::Load(args.model, &args.common.limits), options);
+  quern::Session session(LoadModel(args.model, args.common.limits), options);
   const double load = Now() - start;
   const std::vector<quern::Value> feeds = MakeFeeds(session, args.feeds);
   if (args.common.verbose) {

@@ -42,8 +42,8 @@ Result<Attribute> ReadList(const AttributeView& view, TensorDecoder& decoder, in
 struct Scalars {
   float f = 0;
   int64_t i = 0;
-  std::string_view s, tensor, type;
-  bool has_tensor = false, has_type = false, has_reference = false;
+  std::string_view s, tensor, sparse_tensor, type;
+  bool has_tensor = false, has_sparse_tensor = false, has_type = false;
 };
 
 Result<Scalars> ReadScalars(const AttributeView& view, const char* base) {
@@ -66,8 +66,8 @@ Result<Scalars> ReadScalars(const AttributeView& view, const char* base) {
       case AttributeField::kTypeProto:
         out.type = r.Bytes(), out.has_type = true;
         break;
-      case AttributeField::kRefAttrName:
-        out.has_reference = !r.Bytes().empty();
+      case AttributeField::kSparseTensor:
+        out.sparse_tensor = r.Bytes(), out.has_sparse_tensor = true;
         break;
       default:
         r.Skip();
@@ -81,7 +81,7 @@ Result<Scalars> ReadScalars(const AttributeView& view, const char* base) {
 
 Result<Attribute> ReadAttribute(const AttributeView& view, TensorDecoder& decoder) {
   QUERN_ASSIGN_OR_RETURN(const Scalars scalars, ReadScalars(view, decoder.base()));
-  if (scalars.has_reference) return Corrupt("refers to an attribute of a function, outside of one");
+  if (!view.reference.empty()) return Corrupt("refers to an attribute of a function, outside of one");
   switch (view.type) {
     // A number or string that equals its default may be left out by writers.
     case AttributeKind::kFloat:
@@ -125,9 +125,19 @@ Result<Attribute> ReadAttribute(const AttributeView& view, TensorDecoder& decode
         add(std::move(value));
         return OkStatus();
       });
-    case AttributeKind::kSparseTensor:
+    case AttributeKind::kSparseTensor: {
+      if (!scalars.has_sparse_tensor) return Corrupt("has type SPARSE_TENSOR but no sparse tensor");
+      QUERN_ASSIGN_OR_RETURN(Value value, decoder.DecodeSparse(scalars.sparse_tensor));
+      return Attribute(std::move(value));
+    }
     case AttributeKind::kSparseTensors:
-      return Unsupported("sparse tensors are not read");
+      return ReadList<Value>(view, decoder, AttributeField::kSparseTensors, [&](FieldReader& r, auto add) {
+        const std::string_view body = r.Bytes();
+        QUERN_RETURN_IF_ERROR(r.status());
+        QUERN_ASSIGN_OR_RETURN(Value value, decoder.DecodeSparse(body));
+        add(std::move(value));
+        return OkStatus();
+      });
     case AttributeKind::kTypeProtos:
       return Unsupported("lists of types are not read");
     case AttributeKind::kUndefined:

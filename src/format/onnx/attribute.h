@@ -8,7 +8,7 @@
 
 namespace quern::onnx {
 
-// kUnsupported for sparse tensors and lists of types; kCorrupt when the content the type promises is missing.
+// Sparse tensors come dense. kUnsupported for lists of types; kCorrupt when the content the type promises is missing.
 Result<Attribute> ReadAttribute(const AttributeView& view, TensorDecoder& decoder);
 
 }  // namespace quern::onnx

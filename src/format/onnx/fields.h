@@ -24,7 +24,18 @@ struct EntryField {  // StringStringEntryProto
   enum : int { kKey = 1, kValue = 2 };
 };
 struct FunctionField {
-  enum : int { kName = 1, kDomain = 10 };
+  enum : int {
+    kName = 1,
+    kInput = 4,
+    kOutput = 5,
+    kAttribute = 6,
+    kNode = 7,
+    kOpsetImport = 9,
+    kDomain = 10,
+    kAttributeProto = 11,
+    kValueInfo = 12,
+    kOverload = 13
+  };
 };
 struct GraphField {
   enum : int {
@@ -39,7 +50,7 @@ struct GraphField {
   };
 };
 struct NodeField {
-  enum : int { kInput = 1, kOutput = 2, kName = 3, kOpType = 4, kAttribute = 5, kDomain = 7 };
+  enum : int { kInput = 1, kOutput = 2, kName = 3, kOpType = 4, kAttribute = 5, kDomain = 7, kOverload = 8 };
 };
 struct AttributeField {
   enum : int {
@@ -98,6 +109,9 @@ struct TensorField {
     kExternalData = 13,
     kDataLocation = 14
   };
+};
+struct SparseTensorField {
+  enum : int { kValues = 1, kIndices = 2, kDims = 3 };
 };
 struct ValueInfoField {
   enum : int { kName = 1, kType = 2 };

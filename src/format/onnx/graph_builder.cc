@@ -52,11 +52,27 @@ struct Capture {
 
 // What all graphs of a model share.
 struct Shared {
-  const ModelView& model;
   TensorDecoder& decoder;
-  std::map<std::string, int> opset_imports;
-  std::unordered_set<std::string> functions;  // "domain\nname"
+  std::map<std::string, int> opset_imports;    // of the model, with implied ones
+  std::map<std::string, int> further_imports;  // of functions: a model of calls alone imports no more than theirs
+
+  std::map<std::string, int> AllImports() const {
+    std::map<std::string, int> all = opset_imports;
+    all.insert(further_imports.begin(), further_imports.end());
+    return all;
+  }
 };
+
+// Names that a function gave its extents say nothing outside of one call.
+ValueType WithoutNames(ValueType type) {
+  if (type.shape) {
+    for (Dim& d : *type.shape) {
+      if (!d.is_constant()) d = Dim::Unknown();
+    }
+  }
+  if (type.element) type.element = std::make_shared<const ValueType>(WithoutNames(*type.element));
+  return type;
+}
 
 class GraphBuilder {
  public:
@@ -75,13 +91,16 @@ class GraphBuilder {
   Status AddInitializers();
   Result<std::vector<size_t>> SortNodes() const;
   Status AddNode(const NodeView& view);
-  Status CheckDomain(const NodeView& view);
+  Result<int> OpsetOf(const NodeView& view);
   Status ReadAttributes(const NodeView& view, NodeSpec* spec);
   Status CollectCaptures(const NodeView& view, std::vector<Capture>* captures) const;
   Status AddOutputs();
   Result<ValueType> Type(const ValueInfoView& info) const {
-    return ParseType(info.type, shared_.decoder.base(), shared_.decoder.limits());
+    Result<ValueType> type = ParseType(info.type, shared_.decoder.base(), shared_.decoder.limits());
+    if (type.ok() && info.is_of_function) return WithoutNames(std::move(type).value());
+    return type;
   }
+  void Define(std::string_view name, GraphValue* value) { values_.try_emplace(name, Defined{value, values_.size()}); }
   // Names that a node reads: its inputs and what its subgraphs take from outside.
   template <typename Visit>
   static void VisitReads(const NodeView& node, Visit visit) {
@@ -104,7 +123,11 @@ class GraphBuilder {
   std::unordered_map<std::string_view, size_t> producers_;  // node that defines a name
   std::unordered_set<size_t> replaced_;                     // Constant nodes that a later one redefines
   std::unordered_map<std::string_view, ValueType> types_;   // declared, of node outputs
-  std::unordered_map<std::string_view, GraphValue*> values_;
+  struct Defined {
+    GraphValue* value;
+    size_t order;
+  };
+  std::unordered_map<std::string_view, Defined> values_;  // by the file's names
 };
 
 Status GraphBuilder::DeclareOutput(size_t node, size_t output, std::string_view name) {
@@ -119,8 +142,8 @@ Status GraphBuilder::DeclareOutput(size_t node, size_t output, std::string_view 
       return OkStatus();
     }
   }
-  return InvalidArgument(NodePath(node, view.name, view.op_type) + ": output " + std::to_string(output) + " " +
-                         Quoted(name) + " is defined twice: names must be unique within a graph");
+  return InvalidArgument(NodePath(view) + ": output " + std::to_string(output) + " " + Quoted(name) +
+                         " is defined twice: names must be unique within a graph");
 }
 
 Status GraphBuilder::Declare() {
@@ -130,10 +153,10 @@ Status GraphBuilder::Declare() {
       return InvalidArgument("graph.input " + Quoted(input.name) + " is declared twice");
     }
   }
-  for (const auto& [name, tensor] : view_.initializers) {
-    if (name.empty()) return Corrupt("graph.initializer without a name");
-    if (!initializer_names_.insert(name).second) {
-      return InvalidArgument("graph.initializer " + Quoted(name) + " is defined twice");
+  for (const InitializerView& initializer : view_.initializers) {
+    if (initializer.name.empty()) return Corrupt("graph.initializer without a name");
+    if (!initializer_names_.insert(initializer.name).second) {
+      return InvalidArgument("graph.initializer " + Quoted(initializer.name) + " is defined twice");
     }
   }
   for (size_t n = 0; n < view_.nodes.size(); ++n) {
@@ -170,7 +193,7 @@ Status GraphBuilder::AddInputs() {
       graph_.overridable.emplace_back(std::string(input.name), std::move(type).value());
       continue;
     }
-    values_[input.name] = graph_.AddInput(std::string(input.name), std::move(type).value());
+    Define(input.name, graph_.AddInput(std::string(input.name), std::move(type).value()));
   }
   return OkStatus();
 }
@@ -188,21 +211,20 @@ Status GraphBuilder::AddCaptures(const std::vector<Capture>& captures) {
     // Each subgraph of a node gets every capture of all of them: a small file can ask for a lot.
     QUERN_RETURN_IF_ERROR(shared_.decoder.Charge(sizeof(GraphValue) + name.size()));
     GraphValue* input = graph_.AddInput(std::move(name), capture.value->type());
-    if (!is_hidden) values_[capture.name] = input;
+    if (!is_hidden) Define(capture.name, input);
   }
   return OkStatus();
 }
 
 Status GraphBuilder::AddInitializers() {
-  if (view_.has_sparse_initializers) return Unsupported("graph.sparse_initializer: sparse tensors are not read");
   for (size_t i = 0; i < view_.initializers.size(); ++i) {
-    const auto& [name, tensor] = view_.initializers[i];
+    const auto& [name, body, is_sparse] = view_.initializers[i];
     if (!is_main_ && formal_names_.count(name) != 0) continue;
-    Result<Value> content = shared_.decoder.Decode(tensor);
+    Result<Value> content = is_sparse ? shared_.decoder.DecodeSparse(body) : shared_.decoder.Decode(body);
     if (!content.ok()) {
       return content.status().WithContext("graph.initializer[" + std::to_string(i) + "] " + Quoted(name));
     }
-    values_[name] = graph_.AddConstant(std::string(name), std::move(content).value());
+    Define(name, graph_.AddConstant(std::string(name), std::move(content).value()));
   }
   return OkStatus();
 }
@@ -247,47 +269,60 @@ Result<std::vector<size_t>> GraphBuilder::SortNodes() const {
     at = waits_for;
   }
   const NodeView& node = view_.nodes[at];
-  return InvalidArgument(NodePath(at, node.name, node.op_type) + " is on a cycle: it needs its own output");
+  return InvalidArgument(NodePath(node) + " is on a cycle: it needs its own output");
 }
 
-Status GraphBuilder::CheckDomain(const NodeView& view) {
+// The version of the operator set that the node follows: of its function's imports, else of the model's.
+Result<int> GraphBuilder::OpsetOf(const NodeView& view) {
   const auto known = std::find_if(std::begin(kKnownDomains), std::end(kKnownDomains),
                                   [&](const KnownDomain& k) { return k.domain == view.domain; });
   const std::string op = DomainName(view.domain) + "." + std::string(view.op_type.substr(0, 100));
-  if (shared_.functions.count(std::string(view.domain) + "\n" + std::string(view.op_type)) != 0) {
-    return Unsupported("operator " + op +
-                       " is a function of the model: functions are not read, inline them "
-                       "(onnx.inliner.inline_local_functions)");
+  if (!view.overload.empty()) {
+    return InvalidArgument("the model has no function " + op + " with the overload " + Quoted(view.overload));
   }
   if (known == std::end(kKnownDomains)) {
     return Unsupported("operator " + op + ": the domain " + Quoted(view.domain) + " is not known");
   }
   const std::string domain(view.domain);
+  if (view.imports != nullptr) {
+    const auto own = std::find_if(view.imports->begin(), view.imports->end(),
+                                  [&](const auto& import) { return import.first == view.domain; });
+    if (own != view.imports->end()) {
+      QUERN_RETURN_IF_ERROR(CheckVersion(*known, own->second));
+      const int version = static_cast<int>(own->second);
+      shared_.further_imports.emplace(domain, version);
+      return version;
+    }
+  }
   const auto import = shared_.opset_imports.find(domain);
-  if (import != shared_.opset_imports.end()) return CheckVersion(*known, import->second);
+  if (import != shared_.opset_imports.end()) {
+    QUERN_RETURN_IF_ERROR(CheckVersion(*known, import->second));
+    return int{import->second};
+  }
   if (known->implied == 0) {
     return InvalidArgument("operator " + op + " is used but the model has no opset_import for " +
                            DomainName(view.domain));
   }
   shared_.opset_imports[domain] = known->implied;
-  return OkStatus();
+  return int{known->implied};
 }
 
+// In the order in which this graph defines them, whatever the order of attributes and nodes in the file.
 Status GraphBuilder::CollectCaptures(const NodeView& view, std::vector<Capture>* captures) const {
-  std::unordered_set<std::string_view> seen;
+  std::map<size_t, Capture> ordered;
   for (const AttributeView& attribute : view.attributes) {
     for (const auto& subgraph : attribute.graphs) {
       for (std::string_view name : subgraph->free_names) {
-        if (!seen.insert(name).second) continue;
-        const auto value = values_.find(name);
-        if (value == values_.end()) {
+        const auto defined = values_.find(name);
+        if (defined == values_.end()) {
           return InvalidArgument("attribute " + Quoted(attribute.name) + ": the subgraph reads " + Quoted(name) +
                                  ", which neither it nor a graph around it defines");
         }
-        captures->push_back({name, value->second});
+        ordered.try_emplace(defined->second.order, Capture{name, defined->second.value});
       }
     }
   }
+  for (const auto& [order, capture] : ordered) captures->push_back(capture);
   return OkStatus();
 }
 
@@ -298,7 +333,13 @@ Status GraphBuilder::ReadAttributes(const NodeView& view, NodeSpec* spec) {
   for (const AttributeView& attribute : view.attributes) {
     const std::string where = "attribute " + Quoted(attribute.name);
     if (attribute.name.empty()) return Corrupt("an attribute without a name");
-    if (spec->attributes.count(attribute.name) != 0) return InvalidArgument(where + " is given twice");
+    // Sparse tensors are expanded when they are read, so that a sparse constant is one like any other.
+    const bool is_sparse_constant =
+        IsConstant(view) && attribute.name == "sparse_value" && attribute.type == AttributeKind::kSparseTensor;
+    const std::string key(is_sparse_constant ? std::string_view("value") : attribute.name);
+    if (spec->attributes.count(key) != 0) {
+      return InvalidArgument(where + (is_sparse_constant ? " and 'value' are both given" : " is given twice"));
+    }
     Attribute content;
     if (attribute.type == AttributeKind::kGraph || attribute.type == AttributeKind::kGraphs) {
       std::vector<GraphPtr> graphs;
@@ -321,20 +362,20 @@ Status GraphBuilder::ReadAttributes(const NodeView& view, NodeSpec* spec) {
       if (!read.ok()) return read.status().WithContext(where);
       content = std::move(read).value();
     }
-    spec->attributes.emplace(std::string(attribute.name), std::move(content));
+    spec->attributes.emplace(key, std::move(content));
   }
   return OkStatus();
 }
 
 Status GraphBuilder::AddNode(const NodeView& view) {
   if (view.op_type.empty()) return Corrupt("a node without an operator");
-  QUERN_RETURN_IF_ERROR(CheckDomain(view));
+  QUERN_ASSIGN_OR_RETURN(const int opset, OpsetOf(view));
   QUERN_RETURN_IF_ERROR(shared_.decoder.Charge(sizeof(Node) + view.outputs.size() * sizeof(GraphValue)));
   NodeSpec spec;
   spec.name = std::string(view.name);
   spec.domain = std::string(view.domain);
   spec.op_type = std::string(view.op_type);
-  spec.opset = shared_.opset_imports.at(spec.domain);
+  spec.opset = opset;
   for (size_t i = 0; i < view.inputs.size(); ++i) {
     const std::string_view name = view.inputs[i];
     const auto value = values_.find(name);
@@ -342,7 +383,7 @@ Status GraphBuilder::AddNode(const NodeView& view) {
       return InvalidArgument("input " + std::to_string(i) + " " + Quoted(name) +
                              " is not defined: no node, input or initializer has that name");
     }
-    spec.inputs.push_back(name.empty() ? nullptr : value->second);
+    spec.inputs.push_back(name.empty() ? nullptr : value->second.value);
   }
   for (std::string_view name : view.outputs) spec.outputs.emplace_back(name);
   QUERN_RETURN_IF_ERROR(ReadAttributes(view, &spec));
@@ -350,7 +391,7 @@ Status GraphBuilder::AddNode(const NodeView& view) {
   for (int i = 0; i < node->num_outputs(); ++i) {
     if (node->output(i) == nullptr) continue;
     const std::string_view name = view.outputs[static_cast<size_t>(i)];
-    values_[name] = node->output(i);
+    Define(name, node->output(i));
     if (auto type = types_.find(name); type != types_.end()) node->output(i)->set_type(std::move(type->second));
   }
   return OkStatus();
@@ -364,14 +405,14 @@ Status GraphBuilder::AddOutputs() {
       return InvalidArgument("graph.output[" + std::to_string(i) + "] " + Quoted(name) +
                              " is not defined: no node, input or initializer has that name");
     }
-    graph_.AddOutput(value->second);
+    graph_.AddOutput(value->second.value);
   }
   return OkStatus();
 }
 
 Status GraphBuilder::Build(const std::vector<Capture>& captures) {
   graph_.name = std::string(view_.name);
-  graph_.opset_imports = shared_.opset_imports;
+  graph_.opset_imports = shared_.AllImports();
   QUERN_RETURN_IF_ERROR(Declare());
   QUERN_RETURN_IF_ERROR(ReadTypes());
   QUERN_RETURN_IF_ERROR(AddInputs());
@@ -382,9 +423,9 @@ Status GraphBuilder::Build(const std::vector<Capture>& captures) {
     if (replaced_.count(n) != 0) continue;
     const NodeView& node = view_.nodes[n];
     const Status status = AddNode(node);
-    if (!status.ok()) return status.WithContext(NodePath(n, node.name, node.op_type));
+    if (!status.ok()) return status.WithContext(NodePath(node));
   }
-  graph_.opset_imports = shared_.opset_imports;  // with the implied ones
+  graph_.opset_imports = shared_.AllImports();  // with those that its nodes brought
   return AddOutputs();
 }
 
@@ -429,11 +470,8 @@ Result<std::unique_ptr<Graph>> BuildGraph(const ModelView& model, TensorDecoder&
                        std::to_string(kFirstIrVersion) + " to " + std::to_string(kLastIrVersion) +
                        " are; save the model again with a current onnx package");
   }
-  Shared shared{model, decoder, {}, {}};
+  Shared shared{decoder, {}, {}};
   QUERN_RETURN_IF_ERROR(ReadImports(model, &shared));
-  for (const auto& [domain, name] : model.functions) {
-    shared.functions.insert(std::string(domain) + "\n" + std::string(name));
-  }
   auto graph = std::make_unique<Graph>();
   QUERN_RETURN_IF_ERROR(GraphBuilder(shared, model.graph, *graph, /*is_main=*/true).Build({}));
   AddMetadata(model, graph.get());

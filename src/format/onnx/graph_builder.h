@@ -10,7 +10,8 @@
 
 namespace quern::onnx {
 
-// Checks versions and names, sorts nodes topologically where the file does not, decodes tensors with `decoder`.
+// Checks versions and names, sorts nodes topologically where the file does not, decodes tensors with `decoder`. The
+// model's functions must have been inlined.
 //
 //   If(cond) { then: y = Add(x, a)  else: y = Neg(x) }      x, a defined around the If
 //   -> If(cond) captures (x, a); then(x, a) { y = Add(x, a) }; else(x, a) { y = Neg(x) }

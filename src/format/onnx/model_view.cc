@@ -23,11 +23,12 @@ class ModelParser {
   Status Node(std::string_view message, int depth, NodeView* node);
   Status Attribute(std::string_view message, int depth, AttributeView* attribute);
   Status ValueInfo(std::string_view message, ValueInfoView* info);
+  Status Function(std::string_view message, FunctionView* function);
   Status TensorName(std::string_view message, std::string_view* name);
+  Status SparseTensorName(std::string_view message, std::string_view* name);
   // A message of two fields that matter, both strings.
   Status Pair(std::string_view message, int first, int second, Entry* entry);
-  Status OpsetImport(std::string_view message, ModelView* model);
-  static void FindFreeNames(GraphView* graph);
+  Status OpsetImport(std::string_view message, OpsetImports* imports);
 
   const char* base_;
   const Limits& limits_;
@@ -48,7 +49,7 @@ Status ModelParser::Pair(std::string_view message, int first, int second, Entry*
   return r.status();
 }
 
-Status ModelParser::OpsetImport(std::string_view message, ModelView* model) {
+Status ModelParser::OpsetImport(std::string_view message, OpsetImports* imports) {
   std::pair<std::string_view, int64_t> import{"", 0};
   FieldReader r(message, base_);
   while (r.Next()) {
@@ -64,7 +65,7 @@ Status ModelParser::OpsetImport(std::string_view message, ModelView* model) {
     }
   }
   QUERN_RETURN_IF_ERROR(r.status());
-  model->opset_imports.push_back(import);
+  imports->push_back(import);
   return OkStatus();
 }
 
@@ -92,16 +93,19 @@ Status ModelParser::Model(std::string_view message, ModelView* model) {
         model->doc_string = r.Bytes();
         break;
       case ModelField::kOpsetImport:
-        inner = OpsetImport(r.Bytes(), model).WithContext("opset_import");
+        inner = OpsetImport(r.Bytes(), &model->opset_imports).WithContext("opset_import");
         break;
       case ModelField::kMetadataProps:
         inner = Pair(r.Bytes(), EntryField::kKey, EntryField::kValue, &model->metadata.emplace_back())
                     .WithContext("metadata_props");
         break;
       case ModelField::kFunctions: {
-        Entry& function = model->functions.emplace_back();
-        inner = Pair(r.Bytes(), FunctionField::kDomain, FunctionField::kName, &function).WithContext("functions");
-        function.first = CanonicalDomain(function.first);
+        const size_t index = model->functions.size();
+        FunctionView& function = model->functions.emplace_back();
+        inner = Function(r.Bytes(), &function);
+        if (!inner.ok()) {
+          inner = inner.WithContext("functions[" + std::to_string(index) + "] " + Quoted(function.name));
+        }
         break;
       }
       case ModelField::kGraph: {
@@ -135,17 +139,21 @@ Status ModelParser::Graph(std::string_view message, int depth, GraphView* graph)
           return ResourceExhausted("the model has more nodes than the limit of " + std::to_string(limits_.nodes));
         }
         NodeView& node = graph->nodes.emplace_back();
+        node.index = graph->nodes.size() - 1;
         inner = Node(r.Bytes(), depth, &node);
-        if (!inner.ok()) inner = inner.WithContext(NodePath(graph->nodes.size() - 1, node.name, node.op_type));
+        if (!inner.ok()) inner = inner.WithContext(NodePath(node));
         break;
       }
-      case GraphField::kInitializer: {
+      case GraphField::kInitializer:
+      case GraphField::kSparseInitializer: {
+        const bool is_sparse = r.field() == GraphField::kSparseInitializer;
         const std::string_view body = r.Bytes();
-        auto& [name, tensor] = graph->initializers.emplace_back(std::string_view(), body);
-        inner = TensorName(body, &name);
+        graph->initializers.push_back({{}, body, is_sparse});
+        InitializerView& initializer = graph->initializers.back();
+        inner = is_sparse ? SparseTensorName(body, &initializer.name) : TensorName(body, &initializer.name);
         if (!inner.ok()) {
           inner = inner.WithContext("graph.initializer[" + std::to_string(graph->initializers.size() - 1) + "] " +
-                                    Quoted(name));
+                                    Quoted(initializer.name));
         }
         break;
       }
@@ -162,10 +170,6 @@ Status ModelParser::Graph(std::string_view message, int depth, GraphView* graph)
         inner = Pair(r.Bytes(), EntryField::kKey, EntryField::kValue, &graph->metadata.emplace_back())
                     .WithContext("graph.metadata_props");
         break;
-      case GraphField::kSparseInitializer:
-        graph->has_sparse_initializers = true;
-        r.Skip();
-        break;
       default:
         r.Skip();
     }
@@ -174,6 +178,62 @@ Status ModelParser::Graph(std::string_view message, int depth, GraphView* graph)
   if (!r.status().ok()) return r.status().WithContext("graph");
   FindFreeNames(graph);
   return OkStatus();
+}
+
+Status ModelParser::Function(std::string_view message, FunctionView* function) {
+  GraphView& body = function->body;
+  FieldReader r(message, base_);
+  while (r.Next()) {
+    Status inner;
+    switch (r.field()) {
+      case FunctionField::kName:
+        function->name = r.Bytes();
+        break;
+      case FunctionField::kDomain:
+        function->domain = CanonicalDomain(r.Bytes());
+        break;
+      case FunctionField::kOverload:
+        function->overload = r.Bytes();
+        break;
+      case FunctionField::kInput:
+        function->inputs.push_back(r.Bytes());
+        break;
+      case FunctionField::kOutput:
+        function->outputs.push_back(r.Bytes());
+        break;
+      case FunctionField::kAttribute:
+        function->attributes.push_back(r.Bytes());
+        break;
+      case FunctionField::kAttributeProto: {
+        AttributeView& attribute = function->defaults.emplace_back();
+        inner = Attribute(r.Bytes(), 0, &attribute);
+        if (!inner.ok()) inner = inner.WithContext("attribute " + Quoted(attribute.name));
+        break;
+      }
+      case FunctionField::kNode: {
+        if (++nodes_ > limits_.nodes) {
+          return ResourceExhausted("the model has more nodes than the limit of " + std::to_string(limits_.nodes));
+        }
+        NodeView& node = body.nodes.emplace_back();
+        node.list = "node";
+        node.index = body.nodes.size() - 1;
+        inner = Node(r.Bytes(), 0, &node);
+        if (!inner.ok()) inner = inner.WithContext(NodePath(node));
+        break;
+      }
+      case FunctionField::kOpsetImport:
+        inner = OpsetImport(r.Bytes(), &function->imports).WithContext("opset_import");
+        break;
+      case FunctionField::kValueInfo:
+        inner = ValueInfo(r.Bytes(), &body.value_info.emplace_back()).WithContext("value_info");
+        body.value_info.back().is_of_function = true;
+        break;
+      default:
+        r.Skip();
+    }
+    QUERN_RETURN_IF_ERROR(inner);
+  }
+  return r.status();
 }
 
 Status ModelParser::Node(std::string_view message, int depth, NodeView* node) {
@@ -194,6 +254,9 @@ Status ModelParser::Node(std::string_view message, int depth, NodeView* node) {
         break;
       case NodeField::kDomain:
         node->domain = CanonicalDomain(r.Bytes());
+        break;
+      case NodeField::kOverload:
+        node->overload = r.Bytes();
         break;
       case NodeField::kAttribute: {
         AttributeView& attribute = node->attributes.emplace_back();
@@ -219,6 +282,9 @@ Status ModelParser::Attribute(std::string_view message, int depth, AttributeView
         break;
       case AttributeField::kType:
         attribute->type = r.Int64();
+        break;
+      case AttributeField::kRefAttrName:
+        attribute->reference = r.Bytes();
         break;
       case AttributeField::kGraph:
       case AttributeField::kGraphs: {
@@ -280,10 +346,27 @@ Status ModelParser::TensorName(std::string_view message, std::string_view* name)
   return r.status();
 }
 
-void ModelParser::FindFreeNames(GraphView* graph) {
+Status ModelParser::SparseTensorName(std::string_view message, std::string_view* name) {
+  FieldReader r(message, base_);
+  while (r.Next()) {
+    if (r.field() != SparseTensorField::kValues) {
+      r.Skip();
+      continue;
+    }
+    const std::string_view values = r.Bytes();
+    QUERN_RETURN_IF_ERROR(r.status());
+    QUERN_RETURN_IF_ERROR(TensorName(values, name));
+  }
+  return r.status();
+}
+
+}  // namespace
+
+void FindFreeNames(GraphView* graph) {
+  graph->free_names.clear();
   std::unordered_set<std::string_view> seen;  // defined here, or listed already
   for (const ValueInfoView& input : graph->inputs) seen.insert(input.name);
-  for (const auto& [name, tensor] : graph->initializers) seen.insert(name);
+  for (const InitializerView& initializer : graph->initializers) seen.insert(initializer.name);
   for (const NodeView& node : graph->nodes) seen.insert(node.outputs.begin(), node.outputs.end());
   const auto read = [&](std::string_view name) {
     if (!name.empty() && seen.insert(name).second) graph->free_names.push_back(name);
@@ -299,13 +382,18 @@ void ModelParser::FindFreeNames(GraphView* graph) {
   for (const ValueInfoView& output : graph->outputs) read(output.name);
 }
 
-}  // namespace
-
-std::string NodePath(size_t index, std::string_view name, std::string_view op_type) {
-  std::string path = "graph.node[" + std::to_string(index) + "]";
-  if (!name.empty()) path += " " + Quoted(name);
-  if (!op_type.empty()) path += " (" + std::string(op_type.substr(0, 60)) + ")";
+std::string NodePath(const NodeView& node) {
+  std::string path = std::string(node.list) + "[" + std::to_string(node.index) + "]";
+  if (!node.name.empty()) path += " " + Quoted(node.name);
+  if (!node.op_type.empty()) path += " (" + std::string(node.op_type.substr(0, 60)) + ")";
   return path;
+}
+
+std::string FunctionName(const FunctionView& function) {
+  std::string name(function.domain.empty() ? "ai.onnx" : function.domain.substr(0, 100));
+  name += "." + std::string(function.name.substr(0, 100));
+  if (!function.overload.empty()) name += ":" + std::string(function.overload.substr(0, 100));
+  return name;
 }
 
 Result<ModelView> ParseModel(std::string_view bytes, const Limits& limits) {

@@ -5,6 +5,7 @@
 
 #include "format/onnx/external_data.h"
 #include "format/onnx/graph_builder.h"
+#include "format/onnx/inline_functions.h"
 #include "format/onnx/model_view.h"
 #include "format/onnx/tensor_decoder.h"
 
@@ -18,8 +19,9 @@ Result<std::unique_ptr<Graph>> ReadBytes(std::string_view bytes, std::shared_ptr
     return ResourceExhausted("has " + std::to_string(bytes.size()) + " bytes, the limit is " +
                              std::to_string(options.limits.model_bytes));
   }
-  QUERN_ASSIGN_OR_RETURN(const onnx::ModelView model, onnx::ParseModel(bytes, options.limits));
+  QUERN_ASSIGN_OR_RETURN(onnx::ModelView model, onnx::ParseModel(bytes, options.limits));
   onnx::TensorDecoder decoder(bytes.data(), std::move(owner), options.limits, &external);
+  QUERN_RETURN_IF_ERROR(onnx::InlineFunctions(&model, decoder));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<Graph> graph, onnx::BuildGraph(model, decoder));
   // Zeros where a file was cut short while it was read would look like weights.
   for (const auto& [path, file] : external.files()) {

@@ -27,15 +27,15 @@ struct OnnxReadOptions {
 // What the Graph holds:
 // - subgraphs with captures as graph.h says; a name defined in a subgraph hides an outer one;
 // - nodes in topological order (files need not have it; a cycle is an error that names a node on it);
+// - for each call of a model-local function its body (inline_functions.h says how);
 // - an initializer that is also an input (every one before IR version 4) as a constant, listed in `overridable`;
 // - Constant nodes as nodes (of several with the same output the last, as in onnxruntime; any other name that is
-// defined
-//   twice is an error);
+//   defined twice is an error);
+// - sparse initializers and sparse constants expanded to dense ones;
 // - metadata: metadata_props, and the model's facts as onnx.producer_name, onnx.doc_string and so on; unknown fields
-// and
-//   the doc strings of everything else are dropped;
+//   and the doc strings of everything else are dropped;
 // - mapped_files: every file that its constants view.
-// Sparse tensors, functions, operators of other domains: kUnsupported.
+// Operators of other domains, inputs of sparse types: kUnsupported.
 Result<std::unique_ptr<Graph>> ReadOnnxFile(const std::string& path, const OnnxReadOptions& options = {});
 
 // The model in memory. `owner` keeps `bytes` alive; without one tensors are copied and `bytes` may go.

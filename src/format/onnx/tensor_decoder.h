@@ -21,6 +21,9 @@ class TensorDecoder {
   // A tensor or string tensor; `name` (may be null) gets TensorProto.name, a view of the message.
   Result<Value> Decode(std::string_view message, std::string_view* name = nullptr);
 
+  // The dense form of a SparseTensorProto, with zeros (or empty strings) where it has no value.
+  Result<Value> DecodeSparse(std::string_view message);
+
   // Counts heap memory that reading takes against Limits::memory_bytes, so that a small file cannot ask for much.
   Status Charge(size_t bytes);
 

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include <protozero/pbf_writer.hpp>
+
 #include "format/onnx/field_reader.h"
 #include "format/onnx/fields.h"
 
 namespace quern::onnx {
 namespace {
+
+constexpr size_t kLongestName = 1000;  // of an extent
 
 class TypeParser {
  public:
@@ -119,7 +123,6 @@ class TypeParser {
   }
 
   Result<Dim> Extent(std::string_view message) {
-    constexpr size_t kLongestName = 1000;
     int64_t value = -1;
     std::string_view param;
     FieldReader r(message, base_);
@@ -146,7 +149,78 @@ class TypeParser {
   const Limits& limits_;
 };
 
+std::string EncodeExtent(const Dim& dim) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  if (dim.is_constant()) {
+    writer.add_int64(DimField::kValue, dim.value());
+  } else if (!dim.has_unknown()) {
+    const std::string name = dim.symbol().empty() ? dim.ToString() : std::string(dim.symbol());
+    if (name.size() <= kLongestName) writer.add_string(DimField::kParam, name);
+  }
+  return out;
+}
+
+std::string EncodeTensorType(const ValueType& type) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  writer.add_int32(TypeTensorField::kElemType, static_cast<int>(type.dtype));
+  if (type.shape) {
+    std::string shape;
+    protozero::pbf_writer dims(shape);
+    for (const Dim& d : *type.shape) dims.add_message(ShapeField::kDim, EncodeExtent(d));
+    writer.add_message(TypeTensorField::kShape, shape);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string EncodeType(const ValueType& type) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  const std::string element = type.element ? EncodeType(*type.element) : std::string();
+  std::string inner;
+  protozero::pbf_writer container(inner);
+  switch (type.kind) {
+    case ValueKind::kNone:
+      break;
+    case ValueKind::kTensor:
+    case ValueKind::kStringTensor:
+      if (type.dtype != DType::kUndefined || type.shape) {
+        writer.add_message(TypeField::kTensor, EncodeTensorType(type));
+      }
+      break;
+    case ValueKind::kSequence:
+    case ValueKind::kOptional:
+      container.add_message(TypeElementField::kElemType, element);
+      writer.add_message(type.kind == ValueKind::kSequence ? TypeField::kSequence : TypeField::kOptional, inner);
+      break;
+    case ValueKind::kMap:
+      container.add_int32(TypeMapField::kKeyType, static_cast<int>(type.dtype));
+      container.add_message(TypeMapField::kValueType, element);
+      writer.add_message(TypeField::kMap, inner);
+      break;
+  }
+  return out;
+}
+
+bool HasElementTypes(const ValueType& type) {
+  switch (type.kind) {
+    case ValueKind::kNone:
+      return false;
+    case ValueKind::kTensor:
+    case ValueKind::kStringTensor:
+      return type.dtype != DType::kUndefined && !IsBlockType(type.dtype);
+    case ValueKind::kMap:
+      if (type.dtype == DType::kUndefined) return false;
+      break;
+    case ValueKind::kSequence:
+    case ValueKind::kOptional:
+      break;
+  }
+  return type.element && HasElementTypes(*type.element);
+}
 
 Result<ValueType> ParseType(std::string_view message, const char* base, const Limits& limits) {
   return TypeParser(base, limits).Type(message, 0);

@@ -7,6 +7,7 @@
 #include "format/onnx/field_reader.h"
 #include "format/onnx/fields.h"
 #include "format/onnx/tensor_decoder.h"
+#include "format/onnx/tensor_encoder.h"
 #include "format/onnx/tensor_proto.h"
 
 namespace quern {
@@ -272,28 +273,9 @@ Result<Value> ReadValueProto(std::span<const std::byte> bytes, const ValueType& 
 }
 
 Result<std::string> WriteTensorProto(const Value& value, std::string_view name) {
-  std::string out;
-  protozero::pbf_writer writer(out);
-  if (value.kind() == ValueKind::kStringTensor) {
-    const StringTensor& strings = value.strings();
-    for (int64_t d : strings.shape.span()) writer.add_int64(TensorField::kDims, d);
-    writer.add_int32(TensorField::kDataType, static_cast<int>(DType::kString));
-    for (const std::string& s : strings.values) writer.add_bytes(TensorField::kStringData, s);
-  } else if (value.is_tensor()) {
-    const DType dtype = value.tensor().dtype();
-    if (IsBlockType(dtype) || dtype == DType::kUndefined) {
-      return Unsupported(std::string("ONNX has no element type ") + DTypeName(dtype));
-    }
-    QUERN_ASSIGN_OR_RETURN(const Tensor tensor, value.tensor().Contiguous());
-    if (tensor.bytes() > kLongestMessage) return Unsupported("a tensor of 2 GB or more does not fit a TensorProto");
-    for (int64_t d : tensor.shape().span()) writer.add_int64(TensorField::kDims, d);
-    writer.add_int32(TensorField::kDataType, static_cast<int>(dtype));
-    writer.add_bytes(TensorField::kRawData, static_cast<const char*>(tensor.raw_data()), tensor.bytes());
-  } else {
-    return InvalidArgument(std::string("a ") + ValueKindName(value.kind()) + " is no tensor");
-  }
-  if (!name.empty()) writer.add_string(TensorField::kName, name.data(), name.size());
-  return CheckLength(std::move(out));
+  QUERN_ASSIGN_OR_RETURN(onnx::EncodedMessage message, onnx::EncodeTensor(value, name, nullptr));
+  if (message.size() > kLongestMessage) return Unsupported("a tensor of 2 GB or more does not fit a TensorProto");
+  return std::move(message).ToString();
 }
 
 Result<std::string> WriteValueProto(const Value& value, std::string_view name) {

@@ -1,0 +1,33 @@
+#include "session/neutral.h"
+
+#include "base/log.h"
+#include "graph/verifier.h"
+#include "ops/infer.h"
+#include "passes/passes.h"
+
+namespace quern {
+
+Result<std::vector<PassReport>> RunNeutralStage(Graph& graph, const std::set<std::string>& skip, const Limits& limits,
+                                                bool warn) {
+  const NeutralPassContext context{limits};
+  PassOptions options;
+  options.skip = skip;
+  options.context = &context;
+  options.log = &ProcessLogger();
+  options.limits = limits;
+  std::vector<std::string> warnings;
+  InferOptions infer;
+  infer.limits = limits;
+  infer.warnings = &warnings;
+  QUERN_RETURN_IF_ERROR(Verify(graph, limits));
+  QUERN_RETURN_IF_ERROR(InferShapes(graph, infer));
+  if (warn) {
+    for (const std::string& w : warnings) ProcessLogger().Log(LogLevel::kWarning, w);
+  }
+  infer.warnings = nullptr;
+  QUERN_ASSIGN_OR_RETURN(std::vector<PassReport> reports, RunPasses(graph, NeutralPasses(), options));
+  QUERN_RETURN_IF_ERROR(InferShapes(graph, infer));
+  return reports;
+}
+
+}  // namespace quern

@@ -177,7 +177,13 @@ class Tests(Runner):
         self.written("generated graphs", folder, [material / "graphs", material / "shipped"])
         functions = BUILD / "functions"
         if self.check("generate functions", [PYTHON, ROOT / "tests/conformance/generate_functions.py", functions]):
-            self.verify("node tests as functions", self.command(folder), [functions], functions / "tolerance.json")
+            self.verify(
+                "node tests as functions, reference",
+                self.command(folder),
+                [functions],
+                functions / "tolerance.json",
+                ["--provider", "reference"],
+            )
         self.verify(
             "generated graphs, reference",
             self.command(folder),

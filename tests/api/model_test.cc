@@ -394,7 +394,9 @@ TEST_F(ApiSave, Errors) {
   unknown.Save(In("m"));  // what the library cannot run it can write
   options = {};
   options.stage = "neutral";
-  EXPECT_THAT(MessageOf([&] { unknown.Save(In("n"), options); }, QUERN_UNSUPPORTED), HasSubstr("NoSuchOperator"));
+  Model wrong = Model::Create("wrong");
+  wrong.Import("", 17).Input("x", QUERN_F32, {2}).Node("Add", {"x"}, {"y"}, {}, "sum").Output("y");
+  EXPECT_THAT(MessageOf([&] { wrong.Save(In("n"), options); }, QUERN_INVALID_ARGUMENT), HasSubstr("'sum' (Add)"));
   EXPECT_EQ(quern_model_save(nullptr, In("m").c_str(), nullptr), QUERN_INVALID_ARGUMENT);
   EXPECT_EQ(quern_model_save(model.get(), nullptr, nullptr), QUERN_INVALID_ARGUMENT);
   EXPECT_EQ(quern_model_save(model.get(), In("m").c_str(), nullptr), QUERN_OK);

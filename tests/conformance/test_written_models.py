@@ -17,7 +17,8 @@ import pytest
 from onnx import numpy_helper
 
 COMMAND = os.environ.get("QUERN_COMMAND", "quern")
-MODELS = sorted(m for top in os.environ.get("QUERN_MODELS", "").split(":") if top for m in pathlib.Path(top).rglob("*.onnx"))
+FOLDERS = [pathlib.Path(top) for top in os.environ.get("QUERN_MODELS", "").split(":") if top]
+MODELS = sorted(model for folder in FOLDERS for model in folder.rglob("model.onnx"))
 LARGE = 64 << 20  # onnx's checks of larger models take minutes
 
 
@@ -70,10 +71,11 @@ def equal(a, b, rtol):
     return a.tobytes() == b.tobytes() if a.dtype != object else bool((a == b).all())
 
 
-def text(path):
-    """The text form with unknown extents numbered as they occur."""
+def text(path, has_functions):
+    """The text form with unknown extents numbered as they occur, and without the operator sets that functions bring."""
     numbers = {}
-    return re.sub(r"\?\d+", lambda m: f"?{numbers.setdefault(m[0], len(numbers))}", path.read_text())
+    content = re.sub(r"\?\d+", lambda m: f"?{numbers.setdefault(m[0], len(numbers))}", path.read_text())
+    return re.sub(r" opset\([^)]*\)|#\d+\(", "(", content) if has_functions else content
 
 
 @pytest.mark.parametrize("source", MODELS, ids=lambda p: "/".join(p.parts[-3:-1]) or p.stem)
@@ -81,6 +83,8 @@ def test_written(source, tmp_path):
     converted = convert(source, tmp_path / "file.onnx")
     if converted.returncode and re.search("not known|unsupported|not read|older than", converted.stderr):
         pytest.skip("not read: " + re.sub(r".*: ", "", converted.stderr.strip())[:80])
+    if "which changed the operator" in converted.stderr:
+        pytest.skip("functions of operator sets that one model cannot import")
     assert converted.returncode == 0, converted.stderr
     written = {"file": tmp_path / "file.onnx"}
     neutral = convert(source, tmp_path / "neutral.onnx", "--stage", "neutral")
@@ -88,7 +92,8 @@ def test_written(source, tmp_path):
         written["neutral"] = tmp_path / "neutral.onnx"
     for name, path in (("source", source), ("again", written["file"])):
         assert convert(path, tmp_path / f"{name}.txt").returncode == 0
-    assert text(tmp_path / "source.txt") == text(tmp_path / "again.txt")
+    has_functions = bool(onnx.load(source, load_external_data=False).functions)
+    assert text(tmp_path / "source.txt", has_functions) == text(tmp_path / "again.txt", has_functions)
     if source.stat().st_size < LARGE and not objections(source):
         for stage, path in written.items():
             assert not objections(path), stage

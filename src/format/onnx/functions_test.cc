@@ -18,34 +18,10 @@ using ::testing::HasSubstr;
 
 using GraphResult = Result<std::unique_ptr<Graph>>;
 
-struct FunctionParts {
-  std::string name;
-  std::vector<std::string> inputs = {}, outputs = {}, attributes = {};
-  std::vector<Message> nodes = {}, defaults = {}, value_info = {};
-  std::string overload = {};
-  std::vector<Message> imports = {Import("", 17)};
-};
-Message FunctionOf(const FunctionParts& parts) {
-  Message m;
-  m.Text(1, parts.name);
-  for (const std::string& s : parts.inputs) m.Text(4, s);
-  for (const std::string& s : parts.outputs) m.Text(5, s);
-  for (const std::string& s : parts.attributes) m.Text(6, s);
-  for (const Message& n : parts.nodes) m.Sub(7, n);
-  for (const Message& i : parts.imports) m.Sub(9, i);
-  m.Text(10, "local");
-  for (const Message& a : parts.defaults) m.Sub(11, a);
-  for (const Message& v : parts.value_info) m.Sub(12, v);
-  if (!parts.overload.empty()) m.Text(13, parts.overload);
-  return m;
-}
 Message CallOf(std::string_view function, std::initializer_list<std::string_view> inputs,
                std::initializer_list<std::string_view> outputs, std::string_view name = "") {
   return NodeOf(function, inputs, outputs, name, "local");
 }
-// An attribute of a body's node that refers to one of the function.
-Message Ref(std::string_view name, int type, std::string_view of) { return Attr(name, type).Text(21, of); }
-
 Message ModelWith(const GraphParts& graph, const std::vector<Message>& functions) {
   Message model = ModelOf(GraphOf(graph)).Sub(8, Import("local", 1));
   for (const Message& f : functions) model.Sub(25, f);

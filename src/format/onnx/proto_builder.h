@@ -112,6 +112,30 @@ inline Message Import(std::string_view domain, int64_t version) { return Message
 inline Message ModelOf(const Message& graph, int64_t opset = 17, int64_t ir_version = 8) {
   return Message().Number(1, ir_version).Sub(8, Import("", opset)).Sub(7, graph);
 }
+// FunctionProto of the domain "local" from its parts.
+struct FunctionParts {
+  std::string name;
+  std::vector<std::string> inputs = {}, outputs = {}, attributes = {};
+  std::vector<Message> nodes = {}, defaults = {}, value_info = {};
+  std::string overload = {};
+  std::vector<Message> imports = {Import("", 17)};
+};
+inline Message FunctionOf(const FunctionParts& parts) {
+  Message m;
+  m.Text(1, parts.name);
+  for (const std::string& s : parts.inputs) m.Text(4, s);
+  for (const std::string& s : parts.outputs) m.Text(5, s);
+  for (const std::string& s : parts.attributes) m.Text(6, s);
+  for (const Message& n : parts.nodes) m.Sub(7, n);
+  for (const Message& i : parts.imports) m.Sub(9, i);
+  m.Text(10, "local");
+  for (const Message& a : parts.defaults) m.Sub(11, a);
+  for (const Message& v : parts.value_info) m.Sub(12, v);
+  if (!parts.overload.empty()) m.Text(13, parts.overload);
+  return m;
+}
+// An attribute of a body's node that refers to one of the function.
+inline Message Ref(std::string_view name, int type, std::string_view of) { return Attr(name, type).Text(21, of); }
 inline std::span<const std::byte> AsBytes(const std::string& s) {
   return {reinterpret_cast<const std::byte*>(s.data()), s.size()};
 }

@@ -83,7 +83,9 @@ TEST(OnnxWriter, EverythingAGraphHas) {
   input %m: map<string,f32[]>
   const %w = f32[2] {0.5, nan}
   const %words = string[2] {"a", "\xff\x00b"}
-  %y: f32["2*n + 1",?2], _, %z = Op(%x, _, %w) {empty = ints [], f = 0.5, i = -7, l = [1, -2], s = "text", t = value f32[] {2.0}, ts = [value i64[1] {1}, value string[1] {"x"}], type = type seq<f32[n]>, g = floats [], h = strings [], v = values [], w = graphs [], fs = [1.0, inf], ss = ["a", ""]} @node/1
+  %y: f32["2*n + 1",?2], _, %z = Op(%x, _, %w) {empty = ints [], f = 0.5, i = -7, l = [1, -2],
+    s = "text", t = value f32[] {2.0}, ts = [value i64[1] {1}, value string[1] {"x"}], type = type seq<f32[n]>,
+    g = floats [], h = strings [], v = values [], w = graphs [], fs = [1.0, inf], ss = ["a", ""]} @node/1
   %q: f32[4] = com.microsoft::Gelu(%y)
   () = Sink(%z)
   return %y, %x, %w, %q

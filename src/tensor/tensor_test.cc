@@ -206,6 +206,15 @@ TEST(CopyTensor, AnyStridesOnBothSides) {
   }
 }
 
+TEST(ToInt64s, OfPackedTypesAndBack) {
+  const std::vector<int64_t> values = {0, 1, -1, -2, 1};
+  for (const DType t : {DType::kI2, DType::kI4, DType::kI8}) {
+    EXPECT_EQ(ToInt64s(FromInt64s(t, {5}, values).value()).value(), values) << DTypeName(t);
+  }
+  EXPECT_EQ(ToInt64s(FromInt64s(DType::kU2, {5}, values).value()).value(), (std::vector<int64_t>{0, 1, 3, 2, 1}));
+  EXPECT_EQ(ToInt64s(FromInt64s(DType::kU4, {5}, values).value()).value(), (std::vector<int64_t>{0, 1, 15, 14, 1}));
+}
+
 TEST(ToInt64s, WidensEveryIntegerType) {
   const uint8_t bytes[] = {0, 1, 255};
   EXPECT_EQ(ToInt64s(Tensor::FromValues<uint8_t>({3}, bytes)).value(), (std::vector<int64_t>{0, 1, 255}));

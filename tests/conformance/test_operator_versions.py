@@ -1,7 +1,7 @@
 """Our operator table (docs/operators.md, made from src/ops) against the schemas of the onnx package: every version of
-an operator that is in force somewhere between operator sets 6 and 28 is there, and the attributes of the newest are
-onnx's. The inputs, outputs and element types of every version are compared, too, as the built ops_test writes them
-(QUERN_OPS_TEST, else that of build/release; skipped when there is none).
+an operator that is in force somewhere between operator sets 6 and 28 of ai.onnx, and all of ai.onnx.ml, is there, and
+the attributes of the newest are onnx's. The inputs, outputs and element types of every version are compared, too, as the
+built ops_test writes them (QUERN_OPS_TEST, else that of build/release; skipped when there is none).
 """
 
 import collections
@@ -13,7 +13,8 @@ import subprocess
 import onnx
 import pytest
 
-FIRST, LAST = 6, 28
+LAST = 28  # operator set of ai.onnx
+FIRST = {"ai.onnx": 6, "ai.onnx.ml": 1}
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/operators.md"
 OPS_TEST = pathlib.Path(os.environ.get("QUERN_OPS_TEST", ROOT / "build/release/src/ops/ops_test"))
@@ -63,12 +64,12 @@ def parameters(tmp_path_factory):
 
 
 def read_table():
-    """Operators of ai.onnx: name -> (versions, attribute -> (required, default as text or None))."""
+    """Operators of onnx's domains: name -> (versions, attribute -> (required, default as text or None))."""
     table, domain = {}, None
     for line in PAGE.read_text().splitlines():
         if match := re.match(r"## (\S+): ", line):
             domain = match[1]
-        elif domain == "ai.onnx" and (match := re.match(r"\| (\w+) \| ([\d, ]+) \| (.*) \| .* \|$", line)):
+        elif domain in FIRST and (match := re.match(r"\| (\w+) \| ([\d, ]+) \| (.*) \| .* \|$", line)):
             attributes = {}
             for text in filter(None, re.split(r", (?=`)", match[3])):
                 name, required, default = re.match(r"`(\w+)`( \(required\))?(?: = (.*))?$", text).groups()
@@ -78,10 +79,10 @@ def read_table():
 
 
 def read_schemas():
-    """name -> {since_version: schema} of ai.onnx, up to the last operator set that we read."""
+    """name -> {since_version: schema}, up to the last operator set that we read; no name is in both domains."""
     schemas = {}
     for schema in onnx.defs.get_all_schemas_with_history():
-        if schema.domain == "" and schema.since_version <= LAST:
+        if (schema.domain or "ai.onnx") in FIRST and schema.since_version <= LAST:
             schemas.setdefault(schema.name, {})[schema.since_version] = schema
     return schemas
 
@@ -108,10 +109,14 @@ def test_the_table_is_read():
     assert len(TABLE) > 100 and onnx.defs.onnx_opset_version() >= LAST
 
 
+def domain_of(name):
+    return SCHEMAS[name][max(SCHEMAS[name])].domain or "ai.onnx"
+
+
 def in_force(name):
-    """Versions of an operator that some operator set from FIRST to LAST uses."""
-    since = sorted(SCHEMAS[name])
-    return {v for v, following in zip(since, since[1:] + [LAST + 1]) if following > FIRST}
+    """Versions of an operator that some operator set from FIRST on uses."""
+    since, first = sorted(SCHEMAS[name]), FIRST[domain_of(name)]
+    return {v for v, following in zip(since, since[1:] + [LAST + 1]) if following > first}
 
 
 @pytest.mark.parametrize("name", sorted(TABLE.keys() - NOT_ONNX.keys()))
@@ -158,7 +163,7 @@ def same_groups(ours, theirs):
 def test_parameters_and_types(name, parameters):
     wrong = []
     for version in sorted(TABLE[name][0] & in_force(name)):
-        ours, theirs = parameters["ai.onnx", name, version], list(schema_parameters(SCHEMAS[name][version]))
+        ours, theirs = parameters[domain_of(name), name, version], list(schema_parameters(SCHEMAS[name][version]))
         if [p.direction for p in ours] != [p.direction for p in theirs]:
             wrong.append(f"{version}: {[p[:2] for p in ours]}, onnx has {[p[:2] for p in theirs]}")
             continue

@@ -12,11 +12,18 @@ const Tensor* ConstantOf(const GraphValue* v) {
 
 }  // namespace
 
+bool DividesInFloat(const Node& node) {
+  const int64_t precision = node.GetInt("precision", 0);
+  return precision == 0 || precision == static_cast<int64_t>(DType::kF32);
+}
+
 std::optional<Quantization> QuantizationOf(const Node& node) {
   const bool to_real = node.Is("DequantizeLinear");
   if ((!to_real && !node.Is("QuantizeLinear")) || node.GetInt("block_size", 0) != 0) return std::nullopt;
   if (node.input(to_real ? 1 : 0)->type().dtype != DType::kF32) return std::nullopt;
   if (to_real && node.output(0)->type().dtype != DType::kF32) return std::nullopt;
+  const GraphValue* stored = to_real ? node.input(0) : node.output(0);
+  if (!IsIntegerType(stored->type().dtype) || !DividesInFloat(node)) return std::nullopt;
   const Tensor* given = ConstantOf(node.input(1));
   if (!given || given->dtype() != DType::kF32 || given->rank() > 1) return std::nullopt;
   const Result<Tensor> scale = given->Contiguous();

@@ -19,6 +19,9 @@ struct Quantization {
   bool operator==(const Quantization&) const = default;
 };
 
+// Whether the attribute 'precision' of a QuantizeLinear of float32 asks for nothing else.
+bool DividesInFloat(const Node& node);
+
 // That of a QuantizeLinear or DequantizeLinear between float32 and integers whose scales and zero points are constants;
 // nothing for other nodes, scales of blocks and scales that are not finite and positive.
 std::optional<Quantization> QuantizationOf(const Node& node);

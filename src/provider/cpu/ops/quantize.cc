@@ -7,6 +7,7 @@
 
 #include "ops/common/dispatch.h"
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/quantization.h"
 
 namespace quern::cpu {
 namespace {
@@ -163,6 +164,7 @@ std::string RejectQuantize(const Node& node, const CpuConfig&) {
     if (std::string why = RejectUnlessType(node.input(i), {DType::kF32}); !why.empty()) return why;
   }
   if (std::string why = RejectUnlessType(node.output(0), kStored); !why.empty()) return "to " + why;
+  if (!DividesInFloat(node)) return "precision other than float32";
   return RejectBlocks(node);
 }
 

@@ -444,5 +444,20 @@ TEST_F(SkipRequantization, LeavesOtherScalesTypesAndReaders) {
   EXPECT_EQ(quantizations(0.03f, 11, DType::kU8, true), 1u);
 }
 
+TEST_F(Quantized, IsKnownOfIntegersThatAreDividedInFloat) {
+  const auto known = [&](DType to, DType precision) {
+    Start(25);
+    GraphValue* x = Dequantize(In("x", Bytes(DType::kU8, Shape{4})), Tensor::Scalar(0.5f), {});
+    GraphValue* y = Op("QuantizeLinear", {x, Const("scale", Tensor::Scalar(0.5f))},
+                       {{"output_dtype", static_cast<int64_t>(to)}, {"precision", static_cast<int64_t>(precision)}});
+    Finish(y);
+    return QuantizationOf(*y->producer()).has_value();
+  };
+  EXPECT_TRUE(known(DType::kI8, DType::kUndefined));
+  EXPECT_TRUE(known(DType::kI4, DType::kF32));
+  EXPECT_FALSE(known(DType::kI8, DType::kF16));
+  EXPECT_FALSE(known(DType::kF8E5M2, DType::kUndefined));
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -120,8 +120,9 @@ class ScatterNdKernel final : public ScatterKernel {
     const int64_t tuples = index.num_elements(0, index.rank() - 1);
     const int64_t slice = data.num_elements(depth, data.rank());
     if (context.inputs[2].shape.num_elements() != tuples * slice) {
-      return InvalidArgument("updates of shape " + context.inputs[2].shape.ToString() + " do not fit indices of shape " +
-                             index.ToString() + " into data of shape " + data.ToString());
+      return InvalidArgument("updates of shape " + context.inputs[2].shape.ToString() +
+                             " do not fit indices of shape " + index.ToString() + " into data of shape " +
+                             data.ToString());
     }
     const size_t bytes = DTypeBytes(context.inputs[0].dtype);
     const size_t total = static_cast<size_t>(data.num_elements()) * bytes;

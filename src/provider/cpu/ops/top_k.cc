@@ -35,8 +35,7 @@ struct Before {
 
 class TopKKernel final : public CpuKernel {
  public:
-  explicit TopKKernel(const Node& node)
-      : axis_(node.GetInt("axis", -1)), largest_(node.GetInt("largest", 1) != 0) {}
+  explicit TopKKernel(const Node& node) : axis_(node.GetInt("axis", -1)), largest_(node.GetInt("largest", 1) != 0) {}
   uint64_t plan_time_inputs() const override { return 0b10; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -55,8 +54,8 @@ class TopKKernel final : public CpuKernel {
         T* values = static_cast<T*>(c.outputs[0]);
         auto* indices = static_cast<int64_t*>(c.outputs[1]);
         auto some = [&](int slot, int64_t begin, int64_t end) {
-          auto* heap = reinterpret_cast<Entry<T>*>(static_cast<char*>(c.scratch) +
-                                                   static_cast<size_t>(slot) * heap_bytes);
+          auto* heap =
+              reinterpret_cast<Entry<T>*>(static_cast<char*>(c.scratch) + static_cast<size_t>(slot) * heap_bytes);
           for (int64_t line = begin; line < end; ++line) {
             const T* row = x + line / inner * n * inner + line % inner;
             for (int64_t i = 0; i < k; ++i) heap[i] = {row[i * inner], i};

@@ -20,6 +20,7 @@
 #include "format/onnx/tensor_proto.h"
 #include "format/onnx/writer.h"
 #include "graph/text.h"
+#include "ops/infer.h"
 
 namespace quern {
 namespace {
@@ -177,12 +178,15 @@ TEST(SharedModels, WriteBack) {
     const Result<std::string> second = WriteOnnx(**again);
     ASSERT_TRUE(second.ok()) << path << ": " << second.status().message();
     EXPECT_TRUE(*second == *bytes) << path;
+    // The writer infers the types of outputs that the file leaves open.
+    EXPECT_EQ(InferShapes(**again).ok(), InferShapes(**graph).ok()) << path;
     EXPECT_EQ(onnx_test::ComparableText(**again), onnx_test::ComparableText(**graph)) << path;
     const std::string file = (folder / "m.onnx").string();
     const Status status = WriteOnnxFile(**graph, file, {.external_data = true});
     ASSERT_TRUE(status.ok()) << path << ": " << status.message();
     const Result<std::unique_ptr<Graph>> external = ReadOnnxFile(file);
     ASSERT_TRUE(external.ok()) << path << ": " << external.status().message();
+    EXPECT_EQ(InferShapes(**external).ok(), InferShapes(**again).ok()) << path;
     EXPECT_EQ(onnx_test::ComparableText(**external), onnx_test::ComparableText(**again)) << path;
     ++written;
   }

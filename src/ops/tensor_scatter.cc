@@ -3,6 +3,7 @@
 
 #include "ops/common/any_types.h"
 #include "ops/common/elements.h"
+#include "ops/common/eval_infer.h"
 #include "ops/common/infer_common.h"
 
 namespace quern {

@@ -4,6 +4,7 @@
 #include "graph/verifier.h"
 #include "ops/infer.h"
 #include "passes/passes.h"
+#include "provider/host.h"
 
 namespace quern {
 

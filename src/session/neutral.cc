@@ -1,9 +1,9 @@
 #include "session/neutral.h"
 
-#include "base/log.h"
 #include "graph/verifier.h"
 #include "ops/infer.h"
 #include "passes/passes.h"
+#include "provider/host.h"
 
 namespace quern {
 

@@ -1,6 +1,5 @@
 #include "session/neutral.h"
 
-#include "base/log.h"
 #include "graph/verifier.h"
 #include "ops/infer.h"
 #include "passes/passes.h"

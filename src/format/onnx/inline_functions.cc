@@ -1,11 +1,13 @@
 #include "format/onnx/inline_functions.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "format/onnx/field_reader.h"
 #include "format/onnx/fields.h"
+#include "format/onnx/function_table.h"
 
 namespace quern::onnx {
 namespace {
@@ -46,7 +48,7 @@ struct BoundAttribute {
 struct Call {
   const FunctionView& function;
   std::string_view path;  // in front of the names of its nodes and values
-  std::string_view list;  // NodeView::list of its nodes
+  const CallView* view;   // NodeView::call of its nodes
   std::unordered_map<std::string_view, BoundAttribute> attributes = {};
   std::unordered_set<std::string_view> defined = {};  // by nodes of the body
 };
@@ -57,32 +59,27 @@ class Inliner {
 
   Status Run() {
     for (const FunctionView& function : model_.functions) {
-      if (!functions_.emplace(Key(function.domain, function.name, function.overload), &function).second) {
-        return InvalidArgument("function " + FunctionName(function) + " is defined twice");
-      }
+      QUERN_RETURN_IF_ERROR(functions_.Add(function));
     }
     CollectNames(model_.graph);
+    // A file of a few kilobytes may ask for any number of nodes: known before the first is made.
+    const int64_t most =
+        std::min(limits_.nodes, std::numeric_limits<int64_t>::max() / 4);  // so that sums do not overflow
+    QUERN_ASSIGN_OR_RETURN(const int64_t size, functions_.InlinedSize(model_.graph.nodes, most));
+    if (size > most) return TooManyNodes();
     return Expand(&model_.graph, 0);
   }
 
  private:
-  static std::string Key(std::string_view domain, std::string_view name, std::string_view overload) {
-    std::string key(domain);
-    key.append(1, '\0').append(name).append(1, '\0').append(overload);
-    return key;
-  }
-  const FunctionView* Find(const NodeView& node) const {
-    const auto at = functions_.find(Key(node.domain, node.op_type, node.overload));
-    return at == functions_.end() ? nullptr : at->second;
+  Status TooManyNodes() const {
+    return ResourceExhausted("with its functions inlined the model has more nodes than the limit of " +
+                             std::to_string(limits_.nodes));
   }
 
   // Counts what is made against the limits: a node, and one more per 64 names that are looked at for it.
   Status Spend(size_t names, size_t bytes) {
     nodes_ += 1 + static_cast<int64_t>(names / 64);
-    if (nodes_ > limits_.nodes) {
-      return ResourceExhausted("with its functions inlined the model has more nodes than the limit of " +
-                               std::to_string(limits_.nodes));
-    }
+    if (nodes_ > limits_.nodes) return TooManyNodes();
     return decoder_.Charge(bytes + names * sizeof(std::string_view));
   }
   Result<std::string_view> Keep(std::string text) {
@@ -139,10 +136,10 @@ class Inliner {
   ModelView& model_;
   TensorDecoder& decoder_;
   const Limits& limits_;
-  std::unordered_map<std::string, const FunctionView*> functions_;
+  FunctionTable functions_;
   Names values_, node_names_;
   const Scope no_names_ = {};
-  std::vector<const FunctionView*> active_;  // functions being inlined, the innermost last
+  int depth_of_calls_ = 0;
   int64_t nodes_ = 0;
 };
 
@@ -166,7 +163,7 @@ Status Inliner::Expand(GraphView* graph, int depth) {
 }
 
 Status Inliner::Append(NodeView node, int depth, GraphView* to) {
-  if (const FunctionView* function = Find(node)) {
+  if (const FunctionView* function = functions_.Find(node)) {
     const Status status = AppendBody(node, *function, depth, to);
     // Errors of nodes in the body begin with the call's path already.
     const std::string path = NodePath(node);
@@ -177,25 +174,17 @@ Status Inliner::Append(NodeView node, int depth, GraphView* to) {
 }
 
 Status Inliner::AppendBody(const NodeView& node, const FunctionView& function, int depth, GraphView* to) {
-  const auto begin = std::find(active_.begin(), active_.end(), &function);
-  if (begin != active_.end()) {
-    std::string cycle;
-    for (auto f = begin; f != active_.end(); ++f) cycle += FunctionName(**f) + " -> ";
-    return InvalidArgument("functions call each other in a circle: " + cycle + FunctionName(function));
-  }
-  if (active_.size() >= static_cast<size_t>(kMaxDepth)) {
-    return ResourceExhausted("functions call functions more than " + std::to_string(kMaxDepth) + " deep");
-  }
+  if (depth_of_calls_ >= kMaxDepth) return CallsTooDeep();  // what was counted before hides how deep it goes
   QUERN_RETURN_IF_ERROR(Spend(function.inputs.size() + function.outputs.size() + function.attributes.size() +
                                   function.defaults.size() + function.body.value_info.size() + node.attributes.size(),
-                              sizeof(NodeView)));
+                              sizeof(NodeView) + sizeof(CallView)));
   std::string_view path = node.name;
   if (path.empty()) {
     QUERN_ASSIGN_OR_RETURN(path, Keep(node_names_.Unused(std::string(node.op_type))));
     node_names_.Add(path);
   }
-  QUERN_ASSIGN_OR_RETURN(const std::string_view list, Keep(NodePath(node) + ": " + FunctionName(function) + ".node"));
-  Call call{.function = function, .path = path, .list = list};
+  model_.calls.push_back({node.name, node.op_type, node.list, node.call, node.index, &function});
+  Call call{.function = function, .path = path, .view = &model_.calls.back()};
   Scope scope;
   std::vector<NodeView> identities;
   QUERN_RETURN_IF_ERROR(BindInputs(node, function, &scope));
@@ -207,20 +196,20 @@ Status Inliner::AppendBody(const NodeView& node, const FunctionView& function, i
     renamed.name = scope.names.at(info.name);
     to->value_info.push_back(renamed);
   }
-  active_.push_back(&function);
+  ++depth_of_calls_;
   for (const NodeView& inner : function.body.nodes) {
     Result<NodeView> copy = CopyNode(call, scope, inner, depth);
     if (!copy.ok()) {
       NodeView named;
       named.name = inner.name;
       named.op_type = inner.op_type;
-      named.list = list;
+      named.call = call.view;
       named.index = inner.index;
       return copy.status().WithContext(NodePath(named));
     }
     QUERN_RETURN_IF_ERROR(Append(std::move(copy).value(), depth, to));
   }
-  active_.pop_back();
+  --depth_of_calls_;
   for (NodeView& identity : identities) to->nodes.push_back(std::move(identity));
   return OkStatus();
 }
@@ -299,7 +288,7 @@ Status Inliner::BindOutputs(const NodeView& node, Call* call, Scope* scope, std:
     identity.op_type = "Identity";
     identity.inputs = {known->second};
     identity.outputs = {node.outputs[i]};
-    identity.list = call->list;
+    identity.call = call->view;
     identity.index = function.body.nodes.size();
     identity.imports = &function.imports;
   }
@@ -329,7 +318,8 @@ Result<NodeView> Inliner::CopyNode(const Call& call, const Scope& scope, const N
   copy.domain = node.domain;
   copy.op_type = node.op_type;
   copy.overload = node.overload;
-  copy.list = node.list == "node" ? call.list : node.list;  // that of a node in a subgraph is the subgraph's
+  copy.list = node.list;
+  copy.call = node.list == "node" ? call.view : nullptr;  // else it stands in a subgraph, which errors name
   copy.index = node.index;
   copy.imports = &call.function.imports;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -458,6 +448,7 @@ Result<std::unique_ptr<GraphView>> Inliner::Duplicate(const GraphView& graph, in
     made.inputs = node.inputs;
     made.outputs = node.outputs;
     made.list = node.list;
+    made.call = node.call;
     made.index = node.index;
     made.imports = node.imports;
     for (const AttributeView& attribute : node.attributes) {

@@ -382,12 +382,22 @@ void FindFreeNames(GraphView* graph) {
   for (const ValueInfoView& output : graph->outputs) read(output.name);
 }
 
-std::string NodePath(const NodeView& node) {
-  std::string path = std::string(node.list) + "[" + std::to_string(node.index) + "]";
-  if (!node.name.empty()) path += " " + Quoted(node.name);
-  if (!node.op_type.empty()) path += " (" + std::string(node.op_type.substr(0, 60)) + ")";
+namespace {
+
+// NodeView and CallView have these members alike.
+template <typename View>
+std::string PathOf(const View& view, const CallView* call) {
+  std::string path = call == nullptr ? std::string(view.list)
+                                     : PathOf(*call, call->outer) + ": " + FunctionName(*call->function) + ".node";
+  path += "[" + std::to_string(view.index) + "]";
+  if (!view.name.empty()) path += " " + Quoted(view.name);
+  if (!view.op_type.empty()) path += " (" + std::string(view.op_type.substr(0, 60)) + ")";
   return path;
 }
+
+}  // namespace
+
+std::string NodePath(const NodeView& node) { return PathOf(node, node.call); }
 
 std::string FunctionName(const FunctionView& function) {
   std::string name(function.domain.empty() ? "ai.onnx" : function.domain.substr(0, 100));

@@ -15,6 +15,8 @@
 
 namespace quern::onnx {
 
+struct CallView;
+struct FunctionView;
 struct GraphView;
 using OpsetImports = std::vector<std::pair<std::string_view, int64_t>>;  // domain, version
 
@@ -30,8 +32,9 @@ struct NodeView {
   std::string_view name, domain, op_type, overload;  // domain "ai.onnx" is given as ""
   std::vector<std::string_view> inputs, outputs;
   std::vector<AttributeView> attributes;
-  // Where the file has it, for errors: the list that it stands in (of an inlined node: behind the path of the call).
+  // Where the file has it, for errors: the list that it stands in, or the call whose body it comes from.
   std::string_view list = "graph.node";
+  const CallView* call = nullptr;
   size_t index = 0;
   const OpsetImports* imports = nullptr;  // of the function that it was inlined from; null: the model's
 };
@@ -67,6 +70,14 @@ struct FunctionView {
   GraphView body;  // nodes and value_info
 };
 
+// A node that called a function, before the body took its place.
+struct CallView {
+  std::string_view name, op_type, list;
+  const CallView* outer = nullptr;  // NodeView::call
+  size_t index = 0;
+  const FunctionView* function = nullptr;
+};
+
 struct ModelView {
   int64_t ir_version = 0;
   int64_t model_version = 0;
@@ -77,6 +88,7 @@ struct ModelView {
   bool has_graph = false;
   GraphView graph;
   std::deque<std::string> made_up;  // texts that views show and the file does not have
+  std::deque<CallView> calls;       // of inlined functions
 };
 
 // "graph.node[12] 'conv_7' (Conv)", as errors call a node; parts that are not known are left out.

@@ -18,8 +18,8 @@ class FunctionTable {
   // Null for a node that calls none.
   const FunctionView* Find(const NodeView& node) const;
   // How many nodes and calls the nodes become when all calls are inlined, as far as `most` + 1 (`most`: a quarter of
-  // int64 at most); a graph that a call gives as an attribute counts once. kInvalidArgument for functions that call each
-  // other in a circle, with the names on it; kResourceExhausted for calls deeper than kMaxDepth.
+  // int64 at most); a graph that a call gives as an attribute counts once. kInvalidArgument for functions that call
+  // each other in a circle, with the names on it; kResourceExhausted for calls deeper than kMaxDepth.
   Result<int64_t> InlinedSize(const std::vector<NodeView>& nodes, int64_t most);
 
  private:

@@ -92,8 +92,12 @@ def test_written(source, tmp_path):
         written["neutral"] = tmp_path / "neutral.onnx"
     for name, path in (("source", source), ("again", written["file"])):
         assert convert(path, tmp_path / f"{name}.txt").returncode == 0
-    has_functions = bool(onnx.load(source, load_external_data=False).functions)
-    assert text(tmp_path / "source.txt", has_functions) == text(tmp_path / "again.txt", has_functions)
+    model = onnx.load(source, load_external_data=False)
+    types = [o.type for o in model.graph.output]
+    if all(t.WhichOneof("value") and (not t.HasField("tensor_type") or t.tensor_type.HasField("shape")) for t in types):
+        # Else the writer has inferred what the file leaves open.
+        has_functions = bool(model.functions)
+        assert text(tmp_path / "source.txt", has_functions) == text(tmp_path / "again.txt", has_functions)
     if source.stat().st_size < LARGE and not objections(source):
         for stage, path in written.items():
             assert not objections(path), stage

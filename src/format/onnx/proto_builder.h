@@ -57,7 +57,7 @@ inline Message RawTensor(std::string_view name, int type, std::initializer_list<
 template <typename T>
 std::string Raw(std::initializer_list<T> values) {
   std::string raw(values.size() * sizeof(T), '\0');
-  std::memcpy(raw.data(), values.begin(), raw.size());
+  if (values.size() != 0) std::memcpy(raw.data(), values.begin(), raw.size());
   return raw;
 }
 inline Message FloatTensor(std::string_view name, std::initializer_list<int64_t> dims,

@@ -3,8 +3,9 @@
 
     bench_models.py OUT [NAME...] [--shared FOLDER]
 
-NAME is `digits` and `digits_qdq` (shipped in models/) or a skeleton of FOLDER/bench/skeletons, which the
-materialize.py beside it fills with seeded weights; without a FOLDER only the shipped ones are made. A folder that was
+NAME is `digits` and `digits_qdq` (shipped in models/), a skeleton of FOLDER/bench/skeletons, which the
+materialize.py beside it fills with seeded weights, or a `light_*` of FOLDER/conformance/light, whose constant weights
+light_models.py replaces; without a FOLDER only the shipped ones are made. A folder that was
 made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences, relative to the
 largest expected value.
 """
@@ -21,7 +22,8 @@ import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/conformance"))
-from graph_builder import write_folder  # noqa: E402
+import light_models  # noqa: E402
+from graph_builder import run_onnxruntime, write_folder  # noqa: E402
 
 TOLERANCE = {"digits_qdq": 0.02}  # a quantized value may round the other way; the rest is float32
 DEFAULT_TOLERANCE = 1e-4
@@ -50,6 +52,16 @@ def materialized(name, shared):
     return model, [materialize.random_inputs(model)]
 
 
+def light(name, shared):
+    """A light model with seeded weights, two inputs and their results, which differ."""
+    model, feeds = light_models.load(shared / "conformance/light" / f"{name}.onnx")
+    results = run_onnxruntime(model, feeds)
+    first, second = (np.asarray(r[0]) for r in results)
+    if np.abs(first - second).max() < 0.01 * np.abs(first).max():
+        raise ValueError(f"{name}: both inputs give the same; draw other weights")
+    return model, feeds, results
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
@@ -61,15 +73,19 @@ def main():
         folder, stamp = args.out / name, args.out / name / "complete"
         model = ROOT / "models" / f"{name}.onnx"
         if model.exists():
-            made_of = [model, ROOT / "models/heldout_images.npy"]
-        elif args.shared:
-            made_of = [args.shared / "bench/skeletons" / f"{name}.onnx", args.shared / "bench/materialize.py"]
-        else:
+            made_of, make = [model, ROOT / "models/heldout_images.npy"], lambda: shipped(name)
+        elif not args.shared:
             parser.error(f"{name} is not shipped, and there is no --shared folder")
+        elif name.startswith("light_"):
+            made_of = [args.shared / "conformance/light" / f"{name}.onnx", pathlib.Path(light_models.__file__)]
+            make = lambda: light(name, args.shared)
+        else:
+            made_of = [args.shared / "bench/skeletons" / f"{name}.onnx", args.shared / "bench/materialize.py"]
+            make = lambda: materialized(name, args.shared)
         content = stamp_of(*made_of)
         if stamp.exists() and stamp.read_text() == content:
             continue
-        write_folder(folder, *(shipped(name) if model.exists() else materialized(name, args.shared)))
+        write_folder(folder, *make())
         stamp.write_text(content)
         print(f"wrote {folder}")
     tolerances = {p.name: TOLERANCE.get(p.name, DEFAULT_TOLERANCE) for p in sorted(args.out.iterdir()) if p.is_dir()}

@@ -34,9 +34,24 @@ const char* StatusCodeName(StatusCode code) {
   return "unknown";
 }
 
+struct Status::Error {
+  StatusCode code;
+  std::string message;
+};
+
+Status::Status(StatusCode code, std::string message)
+    : error_(code == StatusCode::kOk ? nullptr : new Error{code, std::move(message)}) {}
+Status::Error* Status::Copy(const Error& error) { return new Error(error); }
+void Status::Free(Error* error) { delete error; }
+StatusCode Status::code() const { return error_ ? error_->code : StatusCode::kOk; }
+const std::string& Status::message() const {
+  static const std::string none;
+  return error_ ? error_->message : none;
+}
+
 Status Status::WithContext(std::string_view prefix) const {
   if (ok()) return *this;
-  return Status(code_, std::string(prefix) + ": " + message_);
+  return Status(error_->code, std::string(prefix) + ": " + error_->message);
 }
 
 Status InvalidArgument(std::string m) { return Status(StatusCode::kInvalidArgument, std::move(m)); }

@@ -29,19 +29,30 @@ const char* StatusCodeName(StatusCode code);
 
 class [[nodiscard]] Status {
  public:
-  Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status() = default;  // ok: a null pointer, so that the way without errors is short
+  Status(StatusCode code, std::string message);
+  Status(const Status& other) : error_(other.error_ ? Copy(*other.error_) : nullptr) {}
+  Status(Status&& other) noexcept : error_(std::exchange(other.error_, nullptr)) {}
+  Status& operator=(Status other) noexcept {
+    std::swap(error_, other.error_);
+    return *this;
+  }
+  ~Status() {
+    if (error_) Free(error_);
+  }
 
-  bool ok() const { return code_ == StatusCode::kOk; }
-  StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
+  bool ok() const { return error_ == nullptr; }
+  StatusCode code() const;
+  const std::string& message() const;  // "" when ok
 
   // The same error with "<prefix>: " before its message: callers add node, file or tensor names on the way up.
   Status WithContext(std::string_view prefix) const;
 
  private:
-  StatusCode code_ = StatusCode::kOk;
-  std::string message_;
+  struct Error;
+  static Error* Copy(const Error& error);
+  static void Free(Error* error);
+  Error* error_ = nullptr;  // owned
 };
 
 inline Status OkStatus() { return Status(); }

@@ -93,6 +93,7 @@ std::optional<T> FloorModulo(T a, T b) {
 struct Dim::Expr {
   Terms terms;
   int size;
+  mutable std::atomic<int64_t> users = 1;
 
   static int Size(const Dim& d) { return d.expr_ ? d.expr_->size : 1; }
 
@@ -113,7 +114,7 @@ struct Dim::Expr {
       if (size > kMaxSize) return Unknown();
     }
     Dim d;
-    d.expr_ = std::make_shared<const Expr>(Expr{std::move(terms), size});
+    d.expr_ = new Expr{std::move(terms), size};
     return d;
   }
 
@@ -384,6 +385,11 @@ struct Dim::Expr {
   }
 };
 
+void Dim::Retain(const Expr* expr) { expr->users.fetch_add(1, std::memory_order_relaxed); }
+void Dim::Release(const Expr* expr) {
+  if (expr->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr;
+}
+
 Dim Dim::Symbol(std::string_view name) {
   // Unknowns made later must differ from the ones that a text brings along.
   if (name.size() > 1 && name.size() < 16 && name[0] == '?') {
@@ -588,3 +594,5 @@ Dim Product(const Dims& dims) {
 }
 
 }  // namespace quern
+
+template class std::vector<quern::Dim>;

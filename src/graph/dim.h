@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -21,6 +21,18 @@ class Dim {
  public:
   Dim() : Dim(0) {}
   Dim(int64_t value) : value_(value) {}  // NOLINT: implicit by design
+  Dim(const Dim& other) : value_(other.value_), expr_(other.expr_) {
+    if (expr_) Retain(expr_);
+  }
+  Dim(Dim&& other) noexcept : value_(other.value_), expr_(std::exchange(other.expr_, nullptr)) {}
+  Dim& operator=(Dim other) noexcept {
+    std::swap(value_, other.value_);
+    std::swap(expr_, other.expr_);
+    return *this;
+  }
+  ~Dim() {
+    if (expr_) Release(expr_);
+  }
   // The extent known as `name` (an ONNX dim_param, or "?N" for one that only a run can tell).
   static Dim Symbol(std::string_view name);
   // A fresh symbol "?N", N unique in the process: data-dependent or unknown.
@@ -64,7 +76,9 @@ class Dim {
  private:
   struct Expr;
   int64_t value_ = 0;
-  std::shared_ptr<const Expr> expr_;
+  static void Retain(const Expr* expr);
+  static void Release(const Expr* expr);
+  const Expr* expr_ = nullptr;  // shared, counted in itself
 };
 
 using Dims = std::vector<Dim>;
@@ -75,3 +89,5 @@ bool AllConstant(const Dims& dims);
 Dim Product(const Dims& dims);
 
 }  // namespace quern
+
+extern template class std::vector<quern::Dim>;

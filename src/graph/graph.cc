@@ -6,6 +6,29 @@
 
 namespace quern {
 
+const Attribute* Node::FindAnyAttribute(std::string_view name) const {
+  auto it = attributes_.find(name);
+  return it == attributes_.end() ? nullptr : &it->second;
+}
+int64_t Node::GetInt(std::string_view name, int64_t otherwise) const {
+  const int64_t* p = FindAttribute<int64_t>(name);
+  return p ? *p : otherwise;
+}
+float Node::GetFloat(std::string_view name, float otherwise) const {
+  const float* p = FindAttribute<float>(name);
+  return p ? *p : otherwise;
+}
+std::string Node::GetString(std::string_view name, std::string_view otherwise) const {
+  const std::string* p = FindAttribute<std::string>(name);
+  return p ? *p : std::string(otherwise);
+}
+std::vector<int64_t> Node::GetInts(std::string_view name, std::vector<int64_t> otherwise) const {
+  const std::vector<int64_t>* p = FindAttribute<std::vector<int64_t>>(name);
+  return p ? *p : otherwise;
+}
+void Node::SetAttribute(std::string name, Attribute value) {
+  attributes_.insert_or_assign(std::move(name), std::move(value));
+}
 void Node::RemoveAttribute(std::string_view name) {
   if (auto it = attributes_.find(name); it != attributes_.end()) attributes_.erase(it);
 }

@@ -92,28 +92,16 @@ class Node {
   // The attribute, or null when absent or of another type.
   template <typename T>
   const T* FindAttribute(std::string_view name) const {
-    auto it = attributes_.find(name);
-    return it == attributes_.end() ? nullptr : std::get_if<T>(&it->second);
+    const Attribute* attribute = FindAnyAttribute(name);
+    return attribute ? std::get_if<T>(attribute) : nullptr;
   }
-  int64_t GetInt(std::string_view name, int64_t otherwise) const {
-    const int64_t* p = FindAttribute<int64_t>(name);
-    return p ? *p : otherwise;
-  }
-  float GetFloat(std::string_view name, float otherwise) const {
-    const float* p = FindAttribute<float>(name);
-    return p ? *p : otherwise;
-  }
-  std::string GetString(std::string_view name, std::string_view otherwise) const {
-    const std::string* p = FindAttribute<std::string>(name);
-    return p ? *p : std::string(otherwise);
-  }
-  std::vector<int64_t> GetInts(std::string_view name, std::vector<int64_t> otherwise = {}) const {
-    const std::vector<int64_t>* p = FindAttribute<std::vector<int64_t>>(name);
-    return p ? *p : otherwise;
-  }
-  void SetAttribute(std::string name, Attribute value) {
-    attributes_.insert_or_assign(std::move(name), std::move(value));
-  }
+  const Attribute* FindAnyAttribute(std::string_view name) const;
+  // The attribute where the node has it in this kind, else `otherwise`.
+  int64_t GetInt(std::string_view name, int64_t otherwise) const;
+  float GetFloat(std::string_view name, float otherwise) const;
+  std::string GetString(std::string_view name, std::string_view otherwise) const;
+  std::vector<int64_t> GetInts(std::string_view name, std::vector<int64_t> otherwise = {}) const;
+  void SetAttribute(std::string name, Attribute value);
   void RemoveAttribute(std::string_view name);
   // Every subgraph with the attribute that holds it, in attribute order.
   std::vector<std::pair<std::string, GraphPtr>> subgraphs() const;

@@ -64,8 +64,10 @@ Result<float> ReadThreshold(EvalContext& c, int i, float otherwise) {
 struct ByScore {
   const float* scores;
   bool operator()(int64_t a, int64_t b) const {
-    if (std::isnan(scores[a]) || std::isnan(scores[b])) return !std::isnan(scores[a]) && std::isnan(scores[b]);
-    return scores[a] > scores[b];
+    const bool a_is_nan = std::isnan(scores[a]), b_is_nan = std::isnan(scores[b]);
+    if (a_is_nan != b_is_nan) return b_is_nan;
+    if (a_is_nan) return a < b;
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   }
 };
 
@@ -93,7 +95,7 @@ Status Evaluate(EvalContext& c) {
     for (int64_t i = 0; i < count; ++i) {
       if (!has_score_threshold || score[i] > score_threshold) order.push_back(i);
     }
-    std::stable_sort(order.begin(), order.end(), ByScore{score});
+    std::sort(order.begin(), order.end(), ByScore{score});
     std::vector<Box> kept;
     for (int64_t i : order) {
       if (static_cast<int64_t>(kept.size()) >= most) break;

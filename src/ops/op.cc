@@ -101,6 +101,13 @@ int RequiredCount(std::span<const Param> params) {
 
 }  // namespace
 
+Status InferContext::Error(std::string message) const {
+  return InvalidArgument(node().Describe() + ": " + std::move(message));
+}
+Status EvalContext::Error(std::string message) const {
+  return InvalidArgument(node().Describe() + ": " + std::move(message));
+}
+
 const OpDefinition* FindOp(std::string_view domain, std::string_view name) {
   const std::vector<const OpDefinition*>& ops = SortedOps();
   const auto key = std::make_tuple(domain, name);

@@ -44,6 +44,26 @@ inline constexpr TypeSet kAllTensorTypes =
     kNumericTypes | TypeSet{DType::kBool, DType::kString, DType::kC64, DType::kC128};
 inline constexpr TypeSet kBlockTypes = {DType::kQ4_0, DType::kQ4_1, DType::kQ8_0};
 
+// A constant array: what std::span is, without what its constructors cost in each of hundreds of files.
+template <typename T>
+class ConstList {
+ public:
+  constexpr ConstList() = default;
+  template <size_t N>
+  constexpr ConstList(const T (&items)[N]) : items_(items), size_(N) {}  // NOLINT: implicit by design
+  constexpr const T* begin() const { return items_; }
+  constexpr const T* end() const { return items_ + size_; }
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T& operator[](size_t i) const { return items_[i]; }
+  constexpr const T& front() const { return items_[0]; }
+  constexpr const T& back() const { return items_[size_ - 1]; }
+
+ private:
+  const T* items_ = nullptr;
+  size_t size_ = 0;
+};
+
 // Variadic: last of its list, one or more; where it is not the first, maybe none.
 enum class Arity : uint8_t { kSingle, kOptional, kVariadic };
 
@@ -101,7 +121,7 @@ class InferContext {
   std::optional<Dims> input_shape(int i) const { return HasInput(i) ? input_type(i).shape : std::nullopt; }
   DType input_dtype(int i) const { return HasInput(i) ? input_type(i).dtype : DType::kUndefined; }
   // An error that names the node: InvalidArgument("node 'x' (Conv): " + message).
-  Status Error(std::string message) const { return InvalidArgument(node().Describe() + ": " + std::move(message)); }
+  Status Error(std::string message) const;
 };
 
 // One evaluation with all inputs at hand.
@@ -125,15 +145,15 @@ class EvalContext {
   virtual Result<std::vector<Value>> RunSubgraph(std::string_view attribute, std::vector<Value> inputs) = 0;
   virtual const Limits& limits() const = 0;
 
-  Status Error(std::string message) const { return InvalidArgument(node().Describe() + ": " + std::move(message)); }
+  Status Error(std::string message) const;
 };
 
 // One version of an operator, in force from operator set `since` until the next version's.
 struct OpVersion {
   int since;
-  std::span<const Param> inputs;
-  std::span<const Param> outputs;
-  std::span<const AttrSpec> attributes;
+  ConstList<Param> inputs;
+  ConstList<Param> outputs;
+  ConstList<AttrSpec> attributes;
   Status (*infer)(InferContext&);
   Status (*evaluate)(EvalContext&);
   int min_outputs = 1;
@@ -143,7 +163,7 @@ struct OpVersion {
 struct OpDefinition {
   const char* domain;  // "" is ai.onnx
   const char* name;
-  std::span<const OpVersion> versions;  // ascending `since`
+  ConstList<OpVersion> versions;  // ascending `since`
   const char* notes = "";               // for docs/operators.md
   bool deterministic = true;            // false: never folded (random generators)
 };

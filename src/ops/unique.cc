@@ -77,7 +77,10 @@ Groups FindGroups(const T* x, const Slices& slices, bool sorted) {
   };
   std::vector<int64_t> order(static_cast<size_t>(slices.count));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int sign = compare(a, b);
+    return sign != 0 ? sign < 0 : a < b;
+  });
   Groups groups;
   groups.of_slice.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {

@@ -6,14 +6,10 @@
 
 #include "session/test_graphs.h"
 
-// Sanitizers have an allocator of their own, and other C libraries no such second names.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Sanitizers have an allocator of their own (the build does not say QUERN_PLAIN_HEAP then), and other C libraries no
+// such second names.
+#if defined(QUERN_PLAIN_HEAP) && defined(__x86_64__) && defined(__GLIBC__)
 #define QUERN_COUNTS_ALLOCATIONS 1
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#undef QUERN_COUNTS_ALLOCATIONS
-#endif
 #endif
 
 namespace {

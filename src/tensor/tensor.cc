@@ -67,6 +67,12 @@ Result<size_t> TensorBytes(DType dtype, const Shape& shape) {
   return static_cast<size_t>(*bytes);
 }
 
+Tensor::Tensor(const Tensor&) = default;
+Tensor::Tensor(Tensor&&) noexcept = default;
+Tensor& Tensor::operator=(const Tensor&) = default;
+Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+Tensor::~Tensor() = default;
+
 Result<Tensor> Tensor::Allocate(DType dtype, const Shape& shape) {
   QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(dtype, shape));
   const size_t padded = (bytes / kAlignment + 1) * kAlignment;

@@ -78,6 +78,12 @@ Result<size_t> TensorBytes(DType dtype, const Shape& shape);
 class Tensor {
  public:
   Tensor() = default;  // undefined dtype, no memory
+  // Not inline: they are in almost every function.
+  Tensor(const Tensor&);
+  Tensor(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&);
+  Tensor& operator=(Tensor&&) noexcept;
+  ~Tensor();
 
   // Uninitialised, contiguous, 64-byte aligned; an error when the size overflows or memory is short.
   static Result<Tensor> Allocate(DType dtype, const Shape& shape);

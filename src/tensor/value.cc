@@ -12,6 +12,14 @@ struct Value::MapBox {
   ValueMap map;
 };
 
+Value::Value(Tensor t) : content_(std::move(t)) {}
+Value::Value(StringTensor t) : content_(std::make_shared<StringTensor>(std::move(t))) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 Value Value::Sequence(ValueSequence elements) {
   Value v;
   v.content_ = std::make_shared<SequenceBox>(SequenceBox{std::move(elements)});
@@ -50,3 +58,5 @@ const char* ValueKindName(ValueKind kind) {
 }
 
 }  // namespace quern
+
+template class std::vector<quern::Value>;

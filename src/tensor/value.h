@@ -29,9 +29,15 @@ struct ValueMap {
 // Copies share the content; content is never changed once shared.
 class Value {
  public:
-  Value() = default;                           // kNone: an omitted optional input or output
-  Value(Tensor t) : content_(std::move(t)) {}  // NOLINT: implicit by design
-  Value(StringTensor t) : content_(std::make_shared<StringTensor>(std::move(t))) {}  // NOLINT
+  Value() = default;      // kNone: an omitted optional input or output
+  Value(Tensor t);        // NOLINT: implicit by design
+  Value(StringTensor t);  // NOLINT
+  // Not inline: they are in many functions, and large.
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
   static Value Sequence(ValueSequence elements);
   static Value Map(ValueMap map);
   // An optional with an element, or (kNone) without.
@@ -66,3 +72,5 @@ class Value {
 const char* ValueKindName(ValueKind kind);
 
 }  // namespace quern
+
+extern template class std::vector<quern::Value>;

@@ -1,4 +1,5 @@
 // A session over a provider that came as a shared library: results, copies at its borders only, nothing left behind.
+#include "beside.h"
 #include "device_provider.h"
 
 #include <dlfcn.h>
@@ -23,11 +24,11 @@ using quern::SessionOptions;
 using quern::Value;
 using testing::HasSubstr;
 
-constexpr char kLibrary[] = QUERN_TEST_DEVICE_PROVIDER;
+const std::string kLibrary = BesideThisProgram("libdevice_provider.so");
 
 // The library, held open so that its counters outlive the sessions.
 void* Symbol(const char* name) {
-  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = dlopen(kLibrary.c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(library, nullptr) << dlerror();
   void* symbol = library ? dlsym(library, name) : nullptr;
   EXPECT_NE(symbol, nullptr) << name;

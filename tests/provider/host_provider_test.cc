@@ -1,4 +1,5 @@
 // What a session promises a provider about the host's memory: how long it stays, whose it is, when it is shared.
+#include "beside.h"
 #include "host_provider.h"
 
 #include <dlfcn.h>
@@ -16,11 +17,11 @@ using quern::Session;
 using quern::SessionOptions;
 using quern::Value;
 
-constexpr char kLibrary[] = QUERN_TEST_HOST_PROVIDER;
+const std::string kLibrary = BesideThisProgram("libhost_provider.so");
 
 template <typename F>
 F Symbol(const char* name) {
-  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = dlopen(kLibrary.c_str(), RTLD_NOW | RTLD_LOCAL);
   EXPECT_NE(library, nullptr) << dlerror();
   void* symbol = library ? dlsym(library, name) : nullptr;
   EXPECT_NE(symbol, nullptr) << name;

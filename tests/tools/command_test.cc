@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "beside.h"
 #include "npy.h"
 #include "quern/quern.hpp"
 
@@ -53,7 +54,7 @@ class Command : public testing::Test {
   Ended Quern(const std::string& arguments) {
     const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
     const std::string line =
-        std::string(QUERN_TEST_COMMAND) + " " + arguments + " >" + out.string() + " 2>" + err.string();
+        BesideThisProgram("../../tools/quern") + " " + arguments + " >" + out.string() + " 2>" + err.string();
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(out), Slurp(err)};
   }

@@ -43,6 +43,10 @@ void AddProviderAndThreads(CLI::App& app, CommonOptions& options, const std::str
 
 }  // namespace
 
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* description) {
+  return app.add_subcommand(name, description);
+}
+
 void AddCommonOptions(CLI::App& app, CommonOptions& options) {
   AddCpuOption(app, options);
   AddProviderAndThreads(app, options, "OPTIONS");

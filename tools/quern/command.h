@@ -31,6 +31,9 @@ struct CommonOptions {
   bool verbose = false;
 };
 
+// A subcommand; here, as to make one costs each file that does it seconds to compile.
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* description);
+
 // --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too).
 void AddCommonOptions(CLI::App& app, CommonOptions& options);
 void AddLimitOption(CLI::App& app, CommonOptions& options);

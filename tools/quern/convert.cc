@@ -33,7 +33,7 @@ int Convert(ConvertArguments& args) {
 
 void AddConvert(CLI::App& app, int& status) {
   auto args = std::make_shared<ConvertArguments>();
-  CLI::App* sub = app.add_subcommand("convert", "Write a model as another file: ONNX or text, optimized or as it is");
+  CLI::App* sub = AddCommand(app, "convert", "Write a model as another file: ONNX or text, optimized or as it is");
   sub->add_option("in", args->from, "the ONNX model, or a graph in text form")->required()->type_name("IN");
   sub->add_option("out", args->to, "the file to write, replaced as a whole")->required()->type_name("OUT");
   sub->add_option(

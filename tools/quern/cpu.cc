@@ -42,7 +42,7 @@ void PrintWrapped(const char* heading, const std::string& text) {
 
 int ShowCpu(const CpuArguments& args) {
   if (args.measure) Progress("measuring one core (some seconds) ...");
-  const Json doc = Json::parse(quern::CpuFacts(args.common.cpu, args.measure));
+  const Json doc = ParseJson(quern::CpuFacts(args.common.cpu, args.measure));
   if (args.json) {
     std::puts(Dump(doc).c_str());
     return 0;
@@ -90,7 +90,7 @@ int ShowCpu(const CpuArguments& args) {
 
 void AddCpu(CLI::App& app, int& status) {
   auto args = std::make_shared<CpuArguments>();
-  CLI::App* sub = app.add_subcommand("cpu", "Show features, caches and cores; measure peaks");
+  CLI::App* sub = AddCommand(app, "cpu", "Show features, caches and cores; measure peaks");
   sub->add_flag("--measure", args->measure, "time the multiply-add engines and the read bandwidth of one core");
   sub->add_flag("--json", args->json, "print the facts as JSON");
   AddCommonOptionsWithoutSession(*sub, args->common);

@@ -200,7 +200,7 @@ bool HasOpenShapes(const quern::Session& session) {
 int Inspect(InspectArguments& args) {
   const quern::Model model = LoadModel(args.model, args.common.limits);
   if (args.stage == "file") {
-    Json doc = Json::parse(model.Facts());
+    Json doc = ParseJson(model.Facts());
     if (args.json) {
       std::puts(Dump(doc).c_str());
       return 0;
@@ -216,7 +216,7 @@ int Inspect(InspectArguments& args) {
     Progress("running once on random inputs; --shape NAME=... sets their shapes");
     session.Run(MakeFeeds(session, args.feeds));
   }
-  const Json doc = Json::parse(session.Facts(args.stage));
+  const Json doc = ParseJson(session.Facts(args.stage));
   if (args.json) {
     std::puts(Dump(doc).c_str());
     return 0;
@@ -233,7 +233,7 @@ int Inspect(InspectArguments& args) {
 
 void AddInspect(CLI::App& app, int& status) {
   auto args = std::make_shared<InspectArguments>();
-  CLI::App* sub = app.add_subcommand("inspect", "Show a model, and the kernel of each node with the reason");
+  CLI::App* sub = AddCommand(app, "inspect", "Show a model, and the kernel of each node with the reason");
   sub->add_option("model", args->model, "the ONNX model, or a graph in text form")->required()->type_name("MODEL");
   sub->add_option("--stage", args->stage,
                   "file: as it is stored; neutral: after the graph passes; partition: the provider of each node; "

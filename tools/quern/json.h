@@ -8,15 +8,11 @@ namespace quern_tool {
 
 using Json = nlohmann::ordered_json;
 
+// A document that does not parse is `discarded`.
+Json ParseJson(const std::string& text);
 // Names come from files and need not be UTF-8: what is not is replaced.
-inline std::string Dump(const Json& json, int indent = 2) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string Dump(const Json& json, int indent = 2);
 // A field as text, "" where it is absent or null.
-inline std::string Text(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || it->is_null()) return "";
-  return it->is_string() ? it->get<std::string>() : Dump(*it, -1);
-}
+std::string Text(const Json& object, const char* key);
 
 }  // namespace quern_tool

@@ -80,7 +80,7 @@ int ShowKernels(const KernelArguments& args) {
   } else if (!args.types.empty()) {
     throw Failure("--types needs --shape MxNxK", true);
   }
-  const Json doc = Json::parse(quern::KernelFacts(args.common.cpu, args.family, mnk[0], mnk[1], mnk[2], args.types));
+  const Json doc = ParseJson(quern::KernelFacts(args.common.cpu, args.family, mnk[0], mnk[1], mnk[2], args.types));
   if (args.json) {
     std::puts(Dump(doc).c_str());
     return doc.contains("selection") && doc["selection"].contains("error") ? 1 : 0;
@@ -94,7 +94,7 @@ int ShowKernels(const KernelArguments& args) {
 
 void AddKernels(CLI::App& app, int& status) {
   auto args = std::make_shared<KernelArguments>();
-  CLI::App* sub = app.add_subcommand("kernels", "List micro-kernels, or explain the choice for a shape");
+  CLI::App* sub = AddCommand(app, "kernels", "List micro-kernels, or explain the choice for a shape");
   sub->add_option("--family", args->family, "gemm, dwconv, vector, pack, transform or quantize (default: all)")
       ->type_name("F");
   sub->add_option("--shape", args->shape, "explain the choice for a product [M,K] x [K,N]")->type_name("MxNxK");

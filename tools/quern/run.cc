@@ -251,7 +251,7 @@ int Run(const RunArguments& args) {
 
 void AddRun(CLI::App& app, int& status) {
   auto args = std::make_shared<RunArguments>();
-  CLI::App* sub = app.add_subcommand("run", "Run a model on files or random numbers");
+  CLI::App* sub = AddCommand(app, "run", "Run a model on files or random numbers");
   sub->add_option("model", args->model, "the ONNX model")->required()->type_name("MODEL");
   AddFeedOptions(*sub, args->feeds);
   sub->add_option("--output-dir", args->output_dir,

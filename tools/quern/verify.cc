@@ -156,7 +156,7 @@ std::map<std::string, std::string> ReadKnown(const std::string& path) {
   const std::string text = ReadFile(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') {
-    const Json doc = Json::parse(text, nullptr, false);
+    const Json doc = ParseJson(text);
     if (!doc.is_object()) throw Failure(path + ": not a JSON object of name -> reason", true);
     for (const auto& [name, reason] : doc.items()) {
       if (!reason.is_string() || reason.get<std::string>().empty()) {
@@ -181,7 +181,7 @@ std::map<std::string, std::string> ReadKnown(const std::string& path) {
 }
 
 std::map<std::string, double> ReadTolerances(const std::string& path) {
-  const Json doc = Json::parse(ReadFile(path), nullptr, false);
+  const Json doc = ParseJson(ReadFile(path));
   std::map<std::string, double> tolerances;
   if (!doc.is_object()) throw Failure(path + ": not a JSON object of folder name -> max-rel", true);
   for (const auto& [name, value] : doc.items()) {
@@ -291,7 +291,7 @@ int VerifyFolders(const VerifyArguments& args) {
 
 void AddVerify(CLI::App& app, int& status) {
   auto args = std::make_shared<VerifyArguments>();
-  CLI::App* sub = app.add_subcommand("verify", "Compare with the expected outputs of backend-test folders");
+  CLI::App* sub = AddCommand(app, "verify", "Compare with the expected outputs of backend-test folders");
   sub->add_option("folders", args->folders,
                   "folders with *.onnx and test_data_set_*/{input,output}_*.pb, found recursively")
       ->required()

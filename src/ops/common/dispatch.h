@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "base/float16.h"
@@ -36,13 +36,19 @@ struct ComputeTypeOf<BFloat16> {
 template <typename T>
 using ComputeType = typename ComputeTypeOf<T>::Type;
 
+Status UnsupportedElementType(DType dtype);
+
 // Calls f.operator()<T>() for the T of the list that stores `dtype`; Unsupported when none does.
 template <typename... Ts, typename F>
 Status DispatchType(Types<Ts...>, DType dtype, F&& f) {
-  Status status;
-  const bool found = ((DTypeOf<Ts>::value == dtype ? (status = f.template operator()<Ts>(), true) : false) || ...);
-  if (!found) return Unsupported(std::string("element type ") + DTypeName(dtype) + " is not supported here");
-  return status;
+  using Function = std::remove_reference_t<F>;
+  Status (*call)(Function&) = nullptr;  // chosen first: one call is less to compile than one for each type
+  const bool found =
+      ((DTypeOf<Ts>::value == dtype
+            ? (call = +[](Function& g) -> Status { return g.template operator()<Ts>(); }, true)
+            : false) ||
+       ...);
+  return found ? call(f) : UnsupportedElementType(dtype);
 }
 template <typename F>
 Status DispatchNumeric(DType dtype, F&& f) {

@@ -36,48 +36,33 @@ T WrappingMul(T a, T b) {
     return a * b;
 }
 
-// Offsets of the rows of up to N operands of one broadcast shape: the last dimension is the caller's inner loop.
-// Dimensions that all operands walk densely are merged first.
+// The rows of N operands (2 or 3) of one broadcast shape: the last dimension is the caller's inner loop. Dimensions that
+// all operands walk densely are merged first.
 template <int N>
 class BroadcastRows {
  public:
   // strides[i]: those of operand i for `shape` (0 where it repeats), in elements.
-  BroadcastRows(const Shape& shape, const std::array<Shape, N>& strides) {
-    empty_ = shape.num_elements() == 0;
-    for (int d = 0; d < shape.rank(); ++d) {
-      if (shape[d] == 1) continue;
-      bool merges = rank_ > 0;
-      for (int i = 0; merges && i < N; ++i) merges = strides_[rank_ - 1][i] == strides[i][d] * shape[d];
-      if (!merges) extents_[rank_++] = 1;
-      extents_[rank_ - 1] *= shape[d];
-      for (int i = 0; i < N; ++i) strides_[rank_ - 1][i] = strides[i][d];
-    }
-  }
+  BroadcastRows(const Shape& shape, const std::array<Shape, N>& strides);
 
   // Calls f(offsets, row strides, length) with the offset of each operand's row, in order.
   template <typename F>
   void ForEach(F f) const {
-    if (empty_) return;
-    std::array<int64_t, N> offset{}, inner{};
-    if (rank_ == 0) return f(offset, inner, int64_t{1});
-    inner = strides_[rank_ - 1];
-    std::array<int64_t, kMaxRank> index{};
-    for (;;) {
-      f(offset, inner, extents_[rank_ - 1]);
-      int d = rank_ - 2;
-      for (; d >= 0; --d) {
-        for (int i = 0; i < N; ++i) offset[i] += strides_[d][i];
-        if (++index[d] < extents_[d]) break;
-        for (int i = 0; i < N; ++i) offset[i] -= strides_[d][i] * extents_[d];
-        index[d] = 0;
-      }
-      if (d < 0) return;
-    }
+    Place at;
+    for (bool more = !empty_; more; more = Advance(at)) f(at.offset, steps_, length_);
   }
 
  private:
-  int rank_ = 0;
+  struct Place {
+    std::array<int64_t, N> offset{};
+    std::array<int64_t, kMaxRank> index{};
+  };
+  // To the next row; whether there is one. Not a part of ForEach, which is compiled for every element type.
+  bool Advance(Place& at) const;
+
+  int outer_ = 0;  // dimensions outside of a row
   bool empty_ = false;
+  int64_t length_ = 1;
+  std::array<int64_t, N> steps_{};
   std::array<int64_t, kMaxRank> extents_{};
   std::array<std::array<int64_t, N>, kMaxRank> strides_{};
 };

@@ -29,7 +29,7 @@ struct CacheJoin {
   int64_t rows;       // of the result; what nothing is written to is 0, or the past's with `keeps_rest`
   bool keeps_rest = false;
   // How many rows of the past of sample b precede the new ones: at most past_rows and rows - new_rows.
-  std::function<int64_t(int64_t b)> used;
+  std::function<int64_t(int64_t b)> used = {};
 };
 std::vector<float> JoinCache(const CacheJoin& join, const float* past, const float* now);
 
@@ -44,12 +44,12 @@ struct HeadAttention {
   double scale = 1;
   double softcap = 0;  // scores become softcap * tanh(score / softcap) when it is positive
   // Adds to the scores of query i of head h of sample b; -infinity hides a key.
-  std::function<void(int64_t b, int64_t h, int64_t i, std::span<double> scores)> bias;
+  std::function<void(int64_t b, int64_t h, int64_t i, std::span<double> scores)> bias = {};
   // A score of head h that takes part in the softmax but has no value.
-  std::function<double(int64_t h)> sink;
+  std::function<double(int64_t h)> sink = {};
   // See the scores before and after the softmax.
   using Observer = std::function<void(int64_t b, int64_t h, int64_t i, std::span<const double> scores)>;
-  Observer see_scores, see_probabilities;
+  Observer see_scores = {}, see_probabilities = {};
 };
 // q [batch, heads, queries, size], k [batch, kv_heads, kv_rows, size], v [batch, kv_heads, kv_rows, value_size];
 // y [batch, queries, heads, value_size]. A query that sees no key gives zeros. An error when limits are reached.
@@ -59,10 +59,10 @@ Status Attend(EvalContext& context, const HeadAttention& a, const float* q, cons
 class ScoreBias {
  public:
   struct Layout {
-    int mask_input;  // -1: none
-    int bias_input;
-    int64_t batch, heads, queries;
-    int64_t past, new_keys;  // keys are past + new_keys
+    int mask_input = -1;  // -1: none
+    int bias_input = -1;
+    int64_t batch = 0, heads = 0, queries = 0;
+    int64_t past = 0, new_keys = 0;  // keys are past + new_keys
     double filter = -10000;  // added where a mask hides a key
     bool causal = false;     // a query sees no later key
   };

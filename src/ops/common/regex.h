@@ -36,9 +36,9 @@ class Regex {
   // A state of the automaton; it goes on to `next`, a split also to `other`.
   struct State {
     Kind kind;
-    Condition condition;                // of kCondition
-    int32_t next, other;                // -1: none
-    uint32_t ranges_begin, ranges_end;  // of kRanges, in ranges_: sorted, apart from one another
+    Condition condition = {};                   // of kCondition
+    int32_t next = -1, other = -1;              // -1: none
+    uint32_t ranges_begin = 0, ranges_end = 0;  // of kRanges, in ranges_: sorted, apart from one another
   };
   struct Position;
   class Threads;

@@ -164,8 +164,8 @@ struct OpDefinition {
   const char* domain;  // "" is ai.onnx
   const char* name;
   ConstList<OpVersion> versions;  // ascending `since`
-  const char* notes = "";               // for docs/operators.md
-  bool deterministic = true;            // false: never folded (random generators)
+  const char* notes = "";         // for docs/operators.md
+  bool deterministic = true;      // false: never folded (random generators)
 };
 
 // All operators, in a fixed order.

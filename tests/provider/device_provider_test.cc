@@ -1,6 +1,6 @@
 // A session over a provider that came as a shared library: results, copies at its borders only, nothing left behind.
-#include "beside.h"
 #include "device_provider.h"
+#include "beside.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

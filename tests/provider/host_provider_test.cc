@@ -1,6 +1,6 @@
 // What a session promises a provider about the host's memory: how long it stays, whose it is, when it is shared.
-#include "beside.h"
 #include "host_provider.h"
+#include "beside.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

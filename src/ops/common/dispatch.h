@@ -43,11 +43,11 @@ template <typename... Ts, typename F>
 Status DispatchType(Types<Ts...>, DType dtype, F&& f) {
   using Function = std::remove_reference_t<F>;
   Status (*call)(Function&) = nullptr;  // chosen first: one call is less to compile than one for each type
-  const bool found =
-      ((DTypeOf<Ts>::value == dtype
-            ? (call = +[](Function& g) -> Status { return g.template operator()<Ts>(); }, true)
-            : false) ||
-       ...);
+  const bool found = ((DTypeOf<Ts>::value == dtype
+                           ? (
+                                 call = +[](Function& g) -> Status { return g.template operator()<Ts>(); }, true)
+                           : false) ||
+                      ...);
   return found ? call(f) : UnsupportedElementType(dtype);
 }
 template <typename F>

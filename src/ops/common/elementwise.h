@@ -36,7 +36,7 @@ T WrappingMul(T a, T b) {
     return a * b;
 }
 
-// The rows of N operands (2 or 3) of one broadcast shape: the last dimension is the caller's inner loop. Dimensions that
+// The rows of N operands (2 or 3) of one broadcast shape: the last dimension is the inner loop. Dimensions that
 // all operands walk densely are merged first.
 template <int N>
 class BroadcastRows {

@@ -63,8 +63,8 @@ class ScoreBias {
     int bias_input = -1;
     int64_t batch = 0, heads = 0, queries = 0;
     int64_t past = 0, new_keys = 0;  // keys are past + new_keys
-    double filter = -10000;  // added where a mask hides a key
-    bool causal = false;     // a query sees no later key
+    double filter = -10000;          // added where a mask hides a key
+    bool causal = false;             // a query sees no later key
   };
   // Both inputs must have passed the checks below.
   static Result<ScoreBias> Make(EvalContext& context, const Layout& layout);

@@ -25,6 +25,9 @@ SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2
     oww_embedding ha_hey_nabu_v2 micro_kws_fp32 micro_kws_qdq silero_vad_v6 dtln_1 go1_policy ppocr_cls""".split()
 SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobilenet_v2_128_0.5"]
 BENCH_MODELS = ["mobilenet_v2"]
+SUITES = ["onnx-node", "pytorch-converted", "pytorch-operator", "simple"]
+LIGHT_MODELS = ["light_shufflenet", "light_squeezenet"]
+REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSearch"}
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
 CPUS = ["native", "haswell", "generic"]
 ARM_TESTS = ["base_test", "ukernel_test", "kernels_test"]  # all with --full
@@ -35,6 +38,7 @@ SME_CPUS = {
     "max,sme_fa64=off,sme512=on": 512,
     "max,sve=off,sme_fa64=off,sme512=on": 512,
 }
+ONNX_WITH_FILES = "onnx==1.22.0"  # the newest that carries its node tests as files
 PRODUCTS = {"MatMul", "Gemm", "Conv"}
 
 
@@ -229,6 +233,34 @@ class Tests(Runner):
                 self.check_claims(name, self.command(folder), out / name / "model.onnx")
             self.check_plan("mobilenet_v2", self.command(folder), out / "mobilenet_v2/model.onnx")
 
+    def stage_conformance(self):
+        """the suites of ../shared/conformance but for tests/known.txt; models of com.microsoft and ai.onnx.ml"""
+        folder = self.build("release")
+        if not folder:
+            return
+        quern, seeds = self.command(folder), 10 if self.args.full else 2
+        for name, script in (("com.microsoft", "compare_microsoft.py"), ("ai.onnx.ml", "generate_ml_models.py")):
+            out = BUILD / name
+            if self.check(f"generate {name}", [PYTHON, ROOT / "tests/conformance" / script, out, "--seeds", seeds]):
+                self.verify(name, quern, [out], out / "tolerance.json")
+        if not self.shared:
+            self.report.skip("suites", "no ../shared (or QUERN_SHARED)")
+            return
+        for suite in SUITES:
+            options = ["--known", ROOT / "tests/known.txt"]
+            self.verify(suite, quern, [self.shared / "conformance" / suite], options=options)
+        models = self.shared / "models"
+        self.verify("all models", quern, [models], models / "tolerance.json")
+        for name in REFUSED_MODELS:
+            model = next((models / name).glob("*.onnx"))
+            status, log = self.run(f"refuse {name}", [quern, "run", model, "--random"])
+            refused = status == 1 and REFUSED_MODELS[name] in log.read_text(errors="replace")
+            self.report.add(f"{name} is refused for {REFUSED_MODELS[name]}", refused, not refused, log=log)
+        light = sorted(p.stem for p in (self.shared / "conformance/light").glob("*.onnx"))
+        names, out = light if self.args.full else LIGHT_MODELS, BUILD / "light-models"
+        if self.check("fill light models", [PYTHON, ROOT / "tests/bench_models.py", out, *names, "--shared", self.shared]):
+            self.verify("light models", quern, [out / n for n in names], out / "tolerance.json", expected=len(names))
+
     def written(self, name, build, folders):
         """What `quern convert` writes of the models in folders, under onnx's checker and in onnxruntime."""
         script = ROOT / "tests/conformance/test_written_models.py"
@@ -359,6 +391,13 @@ class Tests(Runner):
             return
         self.check("pip install the test packages", [*pip, "-r", ROOT / "scripts/requirements.txt"])
         self.pytest("python", python, [ROOT / "python"], cwd=BUILD)
+        if self.args.full:
+            suite = ["-p", "no:cacheprovider", ROOT / "tests/conformance/test_backend.py"]
+            self.pytest("onnx's backend suite, made in memory", python, suite, cwd=BUILD)
+            old = BUILD / ONNX_WITH_FILES
+            if self.check(f"pip install {ONNX_WITH_FILES}", [*pip, "--no-deps", "--target", old, ONNX_WITH_FILES]):
+                env = {"PYTHONPATH": str(old)}
+                self.pytest(f"backend suite of {ONNX_WITH_FILES}", python, suite, cwd=BUILD, env=env)
         compare = [
             python,
             ROOT / "bench/compare/compare.py",
@@ -452,7 +491,7 @@ class Tests(Runner):
         return target.name, status, log
 
 
-STAGES = "lint release row compare models x86 install python asan tsan arm gcc isas gemm fuzz".split()
+STAGES = "lint release row compare conformance models x86 install python asan tsan arm gcc isas gemm fuzz".split()
 NOT_BY_DEFAULT = {"gcc", "isas", "gemm", "fuzz"}
 
 

@@ -224,12 +224,13 @@ class Runner:
                 return folder / place
         return None
 
-    def verify(self, suite, quern, folders, tolerance, options=(), emulator=(), env=None, expected=None):
-        """`quern verify` over folders; `expected`: how many folders must be counted."""
+    def verify(self, suite, quern, folders, tolerance=None, options=(), emulator=(), env=None, expected=None):
+        """`quern verify` over folders, with a file of tolerances or the command's; `expected`: how many must pass."""
         if not quern:
             self.report.add(f"{suite}: the command quern is not there", failed=1)
             return
-        command = [*emulator, quern, "verify", *folders, "--rtol", "0", "--tolerance", tolerance, *options]
+        allowed = ["--rtol", "0", "--tolerance", tolerance] if tolerance else []
+        command = [*emulator, quern, "verify", *folders, *allowed, *options]
         status, log = self.run(suite, command, env=env)
         match = re.findall(r"^(\d+) passed, (\d+) failed(.*)$", log.read_text(errors="replace"), re.M)
         if not match:

@@ -23,8 +23,16 @@ _EXTENDED = {
 }
 _EXTENDED_NUMBERS = {name: number for number, name in _EXTENDED.items()}
 _NUMBERS = {"float": np.float32, "double": np.float64}
-# Below a byte: bits, and whether signed. The plain tensor has one element per byte.
-_SUB_BYTE = {21: (4, False), 22: (4, True), 23: (4, False), 25: (2, False), 26: (2, True)}
+# Below a byte: bits, whether signed, and the name in ml_dtypes. An array has one element per byte; without ml_dtypes it
+# is of int8 or uint8.
+_SUB_BYTE = {
+    21: (4, False, "uint4"),
+    22: (4, True, "int4"),
+    23: (4, False, "float4_e2m1fn"),
+    25: (2, False, "uint2"),
+    26: (2, True, "int2"),
+}
+_SUB_BYTE_NUMBERS = {name: number for number, (_, _, name) in _SUB_BYTE.items()}
 
 
 def to_value(thing, port):
@@ -65,6 +73,9 @@ def _array_value(thing, dtype):
     array = np.asarray(thing)
     if array.dtype.kind in "OUST":
         return _quern.Value.strings(list(array.shape), [_text(t) for t in array.ravel().tolist()])
+    number = _SUB_BYTE_NUMBERS.get(array.dtype.name, dtype if dtype in _SUB_BYTE and array.dtype.kind in "iu" else 0)
+    if number:
+        return _quern.Value.array(_pack(array, _SUB_BYTE[number][0]), number, array.shape)
     number = _EXTENDED_NUMBERS.get(array.dtype.name, 0)
     if number:
         array = array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
@@ -115,10 +126,21 @@ def _from_tensor(value):
     return array
 
 
-def _unpack(packed, shape, bits, signed):
+def _pack(array, bits):
+    """The bytes of elements that fill the low bits of one each, the first in the lowest bits."""
+    if array.dtype.itemsize != 1:
+        raise ValueError(f"elements of {array.dtype}; types below a byte come with one byte for each")
+    per_byte = 8 // bits
+    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & ((1 << bits) - 1)
+    flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
+    return np.bitwise_or.reduce(flat << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8)
+
+
+def _unpack(packed, shape, bits, signed, name):
     count = int(np.prod(shape, dtype=np.int64))
     parts = [(packed >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
     flat = np.stack(parts, axis=-1).reshape(-1)[:count]
     if signed:
         flat = (flat.astype(np.int8) ^ (1 << (bits - 1))) - (1 << (bits - 1))
-    return flat.reshape(shape)
+    extended = getattr(ml_dtypes, name, None)  # the low bits of a byte, extended by the sign
+    return (flat if extended is None else flat.view(extended)).reshape(shape)

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -64,7 +65,8 @@ nb::dlpack::dtype ArrayDType(std::int32_t dtype) {
 }
 
 // A value over an array's memory, which it keeps alive. dtype 0: the array's own; else its bits are read as that type.
-quern::Value WrapArray(const Array& array, std::int32_t dtype) {
+// With `packed`, the shape of the value, the array is the bytes of a type below a byte.
+quern::Value WrapArray(const Array& array, std::int32_t dtype, const std::optional<quern::Shape>& packed) {
   if (dtype == 0) dtype = DTypeOfArray(array.dtype());
   if (dtype == 0) throw quern::Error(QUERN_UNSUPPORTED, "this NumPy element type has no counterpart in ONNX");
   quern::Shape shape, strides;
@@ -78,6 +80,10 @@ quern::Value WrapArray(const Array& array, std::int32_t dtype) {
   }
   // NumPy vouches that the memory is as large as shape and strides say.
   const std::size_t bytes = empty ? 0 : static_cast<std::size_t>(last + 1) * array.itemsize();
+  if (packed) {
+    shape = *packed;
+    strides.clear();
+  }
   auto* owner = new Array(array);
   try {
     return quern::Value::Wrap(
@@ -280,7 +286,7 @@ NB_MODULE(_quern, m) {
   m.attr("version") = quern_version();
 
   nb::class_<quern::Value>(m, "Value")
-      .def_static("array", &WrapArray, "array"_a, "dtype"_a = 0)
+      .def_static("array", &WrapArray, "array"_a, "dtype"_a = 0, nb::arg("packed").none() = nb::none())
       .def_static("strings", [](const quern::Shape& shape,
                                 const std::vector<std::string>& texts) { return quern::Value::Strings(shape, texts); })
       .def_static("sequence",

@@ -258,7 +258,8 @@ class Tests(Runner):
             self.report.add(f"{name} is refused for {REFUSED_MODELS[name]}", refused, not refused, log=log)
         light = sorted(p.stem for p in (self.shared / "conformance/light").glob("*.onnx"))
         names, out = light if self.args.full else LIGHT_MODELS, BUILD / "light-models"
-        if self.check("fill light models", [PYTHON, ROOT / "tests/bench_models.py", out, *names, "--shared", self.shared]):
+        fill = [PYTHON, ROOT / "tests/bench_models.py", out, *names, "--shared", self.shared]
+        if self.check("fill light models", fill):
             self.verify("light models", quern, [out / n for n in names], out / "tolerance.json", expected=len(names))
 
     def written(self, name, build, folders):

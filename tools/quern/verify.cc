@@ -265,8 +265,8 @@ int VerifyFolders(const VerifyArguments& args) {
   }
   // One list may serve several suites, and parts of one.
   if (!absent.empty()) {
-    Progress("note: " + args.known_file + " lists " + std::to_string(absent.size()) + " tests that are not here: " +
-             absent.begin()->first + (absent.size() > 1 ? "..." : ""));
+    Progress("note: " + args.known_file + " lists " + std::to_string(absent.size()) +
+             " tests that are not here: " + absent.begin()->first + (absent.size() > 1 ? "..." : ""));
   }
   std::printf("%d passed, %d failed, %d unsupported, %d errors, %d known\n", counts[Outcome::kPass],
               counts[Outcome::kFail], counts[Outcome::kUnsupported], counts[Outcome::kError], counts[Outcome::kKnown]);

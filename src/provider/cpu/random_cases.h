@@ -109,6 +109,7 @@ struct Case {
   std::map<std::string, Attribute, std::less<>> attributes = {};
   int outputs = 1;
   double relative = 4e-6, absolute = 1e-6;
+  std::string domain = "";
 
   Case& In(Tensor t, bool is_constant = false) {
     constant.resize(inputs.size());
@@ -151,7 +152,8 @@ struct Built {
 };
 inline void Build(const Case& c, bool chained, Built& b) {
   b.graph.opset_imports[""] = c.opset;
-  NodeSpec spec{.name = "n", .op_type = c.op, .attributes = c.attributes};
+  if (!c.domain.empty()) b.graph.opset_imports[c.domain] = 1;
+  NodeSpec spec{.name = "n", .domain = c.domain, .op_type = c.op, .attributes = c.attributes};
   auto neg = [&](GraphValue* v, const std::string& name) {
     return b.graph.AddNode({.name = name, .op_type = "Neg", .inputs = {v}, .outputs = {name}})->output(0);
   };
@@ -201,7 +203,7 @@ inline void CheckOnce(const Case& c, bool portable, bool chained) {
   const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
   ASSERT_TRUE(expected.ok()) << expected.status().message();
   const CpuConfig& config = Config(portable);
-  const CpuOp* op = FindCpuOp("", c.op);
+  const CpuOp* op = FindCpuOp(c.domain, c.op);
   ASSERT_NE(op, nullptr) << "the CPU provider has no " << c.op;
   ASSERT_EQ(op->reject(*b.node, config), "");
   ASSERT_TRUE(InferShapes(b.graph).ok());

@@ -1,0 +1,61 @@
+#include "provider/cpu/common/transposed_window.h"
+
+#include <algorithm>
+
+#include "ops/common/window.h"
+
+namespace quern::cpu {
+namespace {
+
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
+
+}  // namespace
+
+int64_t TransposedWindow::phases() const {
+  int64_t product = 1;
+  for (int64_t s : strides) product *= s;
+  return product;
+}
+
+bool TransposedWindow::crops() const {
+  const auto some = [](int64_t n) { return n > 0; };
+  return std::any_of(begin.begin(), begin.end(), some) || std::any_of(end.begin(), end.end(), some);
+}
+
+Result<TransposedWindow> ReadTransposedWindow(const Node& node) {
+  const Dims &x = *node.input(0)->type().shape, &w = *node.input(1)->type().shape, &y = *node.output(0)->type().shape;
+  const int rank = static_cast<int>(x.size()) - 2;
+  QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, rank, Dims(w.begin() + 2, w.end())));
+  std::vector<int64_t> extra = node.GetInts("output_padding");
+  if (extra.empty()) extra.assign(static_cast<size_t>(rank), 0);
+  const bool given = window.auto_pad == Window::AutoPad::kNotSet && node.GetInts("output_shape").empty();
+  TransposedWindow t;
+  t.groups = node.GetInt("group", 1);
+  t.strides = window.strides;
+  t.dilations = window.dilations;
+  for (int d = 0; d < rank; ++d) {
+    const int64_t k = window.kernel[d].value(), s = window.strides[d];
+    if (s > 1 && window.dilations[d] > 1) return Unsupported("a stride together with a dilation");
+    t.kernel.push_back(k);
+    t.taps.push_back((k + s - 1) / s);
+    int64_t pad = window.pads_begin[d];
+    if (!given) {  // what the whole result has beyond the wanted one
+      const Dim total = Dim::Max((x[d + 2] - 1) * s + window.Span(d) + extra[d] - y[d + 2], 0);
+      if (!total.is_constant()) return Unsupported("padding that depends on the input's extents");
+      const int64_t half = total.value() / 2;
+      pad = window.auto_pad == Window::AutoPad::kSameUpper ? half : total.value() - half;
+    }
+    // The output ends at s * x + rest, in elements of the whole result.
+    const Dim rest = y[d + 2] + pad - x[d + 2] * s;
+    if (!rest.is_constant()) return Unsupported("an output whose extent does not follow from the input's");
+    const int64_t first = FloorDiv(pad, s), last = -FloorDiv(-rest.value(), s);
+    t.pads_begin.push_back((t.taps[d] - 1) * window.dilations[d] - first);
+    t.pads_end.push_back(last);
+    t.begin.push_back(pad - first * s);
+    t.end.push_back(last * s - rest.value());
+    if (t.pads_begin[d] < 0 || t.pads_end[d] < 0) return Unsupported("padding beyond the kernel");
+  }
+  return t;
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,67 @@
+// Fused operators of com.microsoft: claimed here, computed as the operators that they stand for (cpu_split_fused).
+#include <limits>
+
+#include "provider/cpu/common/fused_operators.h"
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+
+const FusedActivation* FindFusedActivation(const Node& node) {
+  static constexpr float kLargest = std::numeric_limits<float>::max();
+  static constexpr FusedActivation kActivations[] = {
+      {"Relu", "Relu", 14, 0, {}},       {"Sigmoid", "Sigmoid", 13, 0, {}},
+      {"Tanh", "Tanh", 13, 0, {}},       {"LeakyRelu", "LeakyRelu", 16, 1, {0.01f, 0}},
+      {"HardSigmoid", "HardSigmoid", 6, 2, {0.2f, 0.5f}}, {"Clip", "Clip", 13, 2, {-kLargest, kLargest}},
+      {"Elu", "Elu", 6, 1, {1, 0}},      {"HardSwish", "HardSwish", 14, 0, {}}};
+  const std::string* name = node.FindAttribute<std::string>("activation");
+  for (const FusedActivation& a : kActivations) {
+    if (name && *name == a.name) return &a;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// What the parts need of each operand: float32 of known rank.
+std::string RejectOperands(const Node& node, const CpuConfig&) {
+  for (const GraphValue* v : node.inputs()) {
+    if (!v) continue;
+    if (v->type().dtype != DType::kF32) return std::string("type ") + DTypeName(v->type().dtype);
+    if (!v->type().has_rank()) return "input '" + v->name() + "' is of unknown rank";
+  }
+  return {};
+}
+
+std::string RejectFusedConv(const Node& node, const CpuConfig& config) {
+  if (std::string why = RejectOperands(node, config); !why.empty()) return why;
+  const std::string activation = node.GetString("activation", "");
+  if (!activation.empty() && !FindFusedActivation(node)) return "activation " + activation;
+  return FindCpuOp("", "Conv")->reject(node, config);
+}
+
+std::string RejectSkipNorm(const Node& node, const CpuConfig& config) {
+  if (std::string why = RejectOperands(node, config); !why.empty()) return why;
+  for (int i = 1; i < 3; ++i) {
+    if (node.output(i) && !node.output(i)->uses().empty()) return "the mean and deviation are wanted";
+  }
+  const Dims &x = *node.input(0)->type().shape, &scale = *node.input(2)->type().shape;
+  if (x.empty() || scale.size() != 1 || !(scale[0] == x.back())) return "a scale or bias that broadcasts";
+  return {};
+}
+
+constexpr char kMicrosoft[] = "com.microsoft";
+constexpr CpuOp kOps[] = {
+    {kMicrosoft, "FusedConv", RejectFusedConv, nullptr},
+    {kMicrosoft, "FastGelu", RejectOperands, nullptr},
+    {kMicrosoft, "BiasGelu", RejectOperands, nullptr},
+    {kMicrosoft, "Gelu", RejectOperands, nullptr},
+    {kMicrosoft, "QuickGelu", RejectOperands, nullptr},
+    {kMicrosoft, "SkipLayerNormalization", RejectSkipNorm, nullptr},
+    {kMicrosoft, "SkipSimplifiedLayerNormalization", RejectSkipNorm, nullptr},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsFused = kOps;
+
+}  // namespace quern::cpu

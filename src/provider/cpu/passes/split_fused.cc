@@ -1,0 +1,110 @@
+// Operators of com.microsoft that stand for several become those, which have kernels and join their neighbours:
+//   FusedConv(x, w, b, z)                  ->  activation(Add(Conv(x, w, b), z))
+//   FastGelu(x, b), BiasGelu(x, b), Gelu   ->  Gelu(Add(x, b))
+//   QuickGelu(x)                           ->  Mul(x, Sigmoid(Mul(x, alpha)))
+//   SkipLayerNormalization(x, s, g, b, c)  ->  LayerNormalization(Add(Add(x, s), c), g, b)
+//   SkipSimplifiedLayerNormalization       ->  RMSNormalization likewise
+#include "provider/cpu/common/fused_operators.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+// Adds nodes of float32 before the one that they stand for, which give them their name.
+class Splitter {
+ public:
+  Splitter(Graph& graph, Node* node) : graph_(graph), node_(node) {}
+
+  GraphValue* Add(const char* op, int opset, std::vector<GraphValue*> inputs, Attributes attributes = {}) {
+    Node* made = graph_.AddNode({.name = node_->name(),
+                                 .op_type = op,
+                                 .opset = opset,
+                                 .inputs = std::move(inputs),
+                                 .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part")},
+                                 .attributes = std::move(attributes)},
+                                node_);
+    made->output(0)->set_type(node_->output(0)->type());
+    return made->output(0);
+  }
+  GraphValue* Scalar(float number) {
+    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_number"), Tensor::Scalar(number));
+    v->set_type(ValueType::Tensor(DType::kF32, Dims{}));
+    return v;
+  }
+  // x where there is nothing to add.
+  GraphValue* Sum(GraphValue* x, GraphValue* y) { return y ? Add("Add", 14, {x, y}) : x; }
+  GraphValue* Activation(GraphValue* x) {
+    const FusedActivation* a = FindFusedActivation(*node_);
+    if (!a) return x;
+    const auto* given = node_->FindAttribute<std::vector<float>>("activation_params");
+    const auto param = [&](size_t i) { return given && i < given->size() ? (*given)[i] : a->defaults[i]; };
+    if (std::string_view(a->op_type) == "Clip") return Add("Clip", 13, {x, Scalar(param(0)), Scalar(param(1))});
+    Attributes attributes;
+    if (a->parameters >= 1) attributes["alpha"] = param(0);
+    if (a->parameters >= 2) attributes["beta"] = param(1);
+    return Add(a->op_type, a->opset, {x}, std::move(attributes));
+  }
+
+  GraphValue* Conv() {
+    Attributes attributes = node_->attributes();
+    attributes.erase("activation");
+    attributes.erase("activation_params");
+    std::vector<GraphValue*> inputs = {node_->input(0), node_->input(1)};
+    if (node_->input(2)) inputs.push_back(node_->input(2));
+    return Activation(Sum(Add("Conv", 11, std::move(inputs), std::move(attributes)), node_->input(3)));
+  }
+  GraphValue* Gelu(const char* approximate) {
+    return Add("Gelu", 20, {Sum(node_->input(0), node_->input(1))}, {{"approximate", std::string(approximate)}});
+  }
+  GraphValue* QuickGelu() {
+    GraphValue* x = node_->input(0);
+    GraphValue* scaled = Add("Mul", 14, {x, Scalar(node_->GetFloat("alpha", 1.702f))});
+    return Add("Mul", 14, {x, Add("Sigmoid", 13, {scaled})});
+  }
+  // `parameters` of the normalization; the operator's next input is added too.
+  GraphValue* SkipNorm(const char* op, int opset, int parameters) {
+    GraphValue* sum = Sum(Add("Add", 14, {node_->input(0), node_->input(1)}), node_->input(2 + parameters));
+    if (GraphValue* wanted = node_->output(3)) graph_.ReplaceAllUses(wanted, sum);
+    std::vector<GraphValue*> inputs = {sum};
+    for (int i = 0; i < parameters; ++i) {
+      if (node_->input(2 + i)) inputs.push_back(node_->input(2 + i));
+    }
+    return Add(op, opset, std::move(inputs), {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-12f)}});
+  }
+
+  GraphValue* Split() {
+    const std::string& op = node_->op_type();
+    if (op == "FusedConv") return Conv();
+    if (op == "FastGelu") return Gelu("tanh");
+    if (op == "BiasGelu" || op == "Gelu") return Gelu("none");
+    if (op == "QuickGelu") return QuickGelu();
+    if (op == "SkipLayerNormalization") return SkipNorm("LayerNormalization", 17, 2);
+    if (op == "SkipSimplifiedLayerNormalization") return SkipNorm("RMSNormalization", 23, 1);
+    return nullptr;
+  }
+
+ private:
+  Graph& graph_;
+  Node* node_;
+};
+
+Result<int> Run(Graph& graph, const void*) {
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    if (node->domain() != "com.microsoft") continue;
+    GraphValue* result = Splitter(graph, node).Split();
+    if (!result) continue;
+    graph.ReplaceAllUses(node->output(0), result);
+    RemoveIfDead(graph, node);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kSplitFused = {"cpu_split_fused", "fused operators of com.microsoft to what they stand for", Run};
+
+}  // namespace quern::cpu

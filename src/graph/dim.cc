@@ -10,8 +10,8 @@
 namespace quern {
 namespace {
 
-enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kCeilDiv, kMod, kMax, kMin };
-constexpr const char* kAtomNames[] = {"", "floordiv", "ceildiv", "mod", "max", "min"};
+enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kCeilDiv, kMod, kMax, kMin, kBroadcast };
+constexpr const char* kAtomNames[] = {"", "floordiv", "ceildiv", "mod", "max", "min", "broadcast"};
 
 struct Atom {
   AtomKind kind;
@@ -286,8 +286,24 @@ struct Dim::Expr {
         return Mod(a, b);
       case AtomKind::kMax:
         return Max(a, b);
+      case AtomKind::kBroadcast:
+        return Broadcast(a, b);
       default:
         return Min(a, b);
+    }
+  }
+
+  static bool IsNonNegative(const Atom& atom) {
+    const bool a = atom.a.is_non_negative(), b = atom.b.is_non_negative();
+    switch (atom.kind) {
+      case AtomKind::kSymbol:
+        return !atom.name.starts_with('?');  // which may stand for a content
+      case AtomKind::kMax:
+        return a || b;
+      case AtomKind::kMod:
+        return b;
+      default:
+        return a && b;
     }
   }
 
@@ -363,6 +379,13 @@ struct Dim::Expr {
         break;
       case AtomKind::kMax:
         r = std::max(a, b);
+        break;
+      case AtomKind::kBroadcast:
+        if (a != 1 && b != 1 && a != b) {
+          return InvalidArgument("extents '" + atom.a.ToString() + "' and '" + atom.b.ToString() +
+                                 "' do not broadcast");
+        }
+        r = a == 1 ? b : a;
         break;
       default:
         r = std::min(a, b);
@@ -524,6 +547,21 @@ Dim Dim::Mod(const Dim& a, const Dim& b) {
 
 Dim Dim::Max(const Dim& a, const Dim& b) { return Expr::Extreme(AtomKind::kMax, a, b); }
 Dim Dim::Min(const Dim& a, const Dim& b) { return Expr::Extreme(AtomKind::kMin, a, b); }
+
+Dim Dim::Broadcast(const Dim& a, const Dim& b) {
+  if (a == b || b.is_constant(1)) return a;
+  if (a.is_constant(1)) return b;
+  if (a.is_constant() != b.is_constant()) return a.is_constant() ? a : b;
+  return Expr::Compare(a, b) <= 0 ? Expr::Call(AtomKind::kBroadcast, a, b) : Expr::Call(AtomKind::kBroadcast, b, a);
+}
+
+bool Dim::is_non_negative() const {
+  if (!expr_) return value_ >= 0;
+  return std::all_of(expr_->terms.begin(), expr_->terms.end(), [](const Term& t) {
+    return t.coefficient >= 0 &&
+           std::all_of(t.atoms.begin(), t.atoms.end(), [](const AtomPtr& atom) { return Expr::IsNonNegative(*atom); });
+  });
+}
 
 bool operator==(const Dim& a, const Dim& b) { return Dim::Expr::Compare(a, b) == 0; }
 

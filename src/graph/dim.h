@@ -44,6 +44,8 @@ class Dim {
   bool is_constant(int64_t v) const { return is_constant() && value_ == v; }
   // The name when this is a lone symbol, else empty.
   std::string_view symbol() const;
+  // True when it is known to be at least 0: an extent by name is.
+  bool is_non_negative() const;
   // True when an unknown ("?N") symbol occurs in it.
   bool has_unknown() const;
   // Names of all symbols that occur, sorted, each once.
@@ -58,6 +60,8 @@ class Dim {
   static Dim Mod(const Dim& a, const Dim& b);  // sign of b, as in Python
   static Dim Max(const Dim& a, const Dim& b);
   static Dim Min(const Dim& a, const Dim& b);
+  // The extent that two broadcast to: equal ones, or the other one of a 1.
+  static Dim Broadcast(const Dim& a, const Dim& b);
 
   // Structural equality of the canonical forms: true means always equal, false means not known to be.
   friend bool operator==(const Dim& a, const Dim& b);

@@ -16,8 +16,9 @@ struct Function {
   const char* name;
   Dim (*apply)(const Dim& a, const Dim& b);
 };
-constexpr Function kFunctions[] = {
-    {"floordiv", Dim::FloorDiv}, {"ceildiv", Dim::CeilDiv}, {"mod", Dim::Mod}, {"max", Dim::Max}, {"min", Dim::Min}};
+constexpr Function kFunctions[] = {{"floordiv", Dim::FloorDiv}, {"ceildiv", Dim::CeilDiv},
+                                   {"mod", Dim::Mod},           {"max", Dim::Max},
+                                   {"min", Dim::Min},           {"broadcast", Dim::Broadcast}};
 
 // expression := ["-"] term (("+" | "-") term)*;  term := factor ("*" factor)*
 // factor := number | name | function "(" expression "," expression ")" | "(" expression ")"

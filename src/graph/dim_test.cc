@@ -52,6 +52,33 @@ TEST(Dim, OrdersExtremes) {
   EXPECT_EQ(Dim::Max(h, 1).ToString(), "max(h, 1)");
 }
 
+TEST(Dim, Broadcasts) {
+  EXPECT_TRUE(Dim::Broadcast(h, 1) == h);
+  EXPECT_TRUE(Dim::Broadcast(1, h) == h);
+  EXPECT_TRUE(Dim::Broadcast(h, h) == h);
+  EXPECT_TRUE(Dim::Broadcast(h, 7) == 7);
+  EXPECT_TRUE(Dim::Broadcast(h, w) == Dim::Broadcast(w, h));
+  EXPECT_EQ(Dim::Broadcast(h, w + 1).ToString(), Dim::Parse("broadcast(h, w + 1)").value().ToString());
+  const auto with = [](int64_t a, int64_t b) {
+    return Dim::Broadcast(h, w).Evaluate(
+        [=](std::string_view n) -> std::optional<int64_t> { return n == "h" ? a : b; });
+  };
+  EXPECT_EQ(with(1, 5).value(), 5);
+  EXPECT_EQ(with(5, 1).value(), 5);
+  EXPECT_EQ(with(0, 1).value(), 0);
+  EXPECT_EQ(with(3, 3).value(), 3);
+  EXPECT_FALSE(with(3, 4).ok());
+}
+
+TEST(Dim, KnowsWhatIsNotNegative) {
+  for (const Dim& d : {Dim(0), h, h * w + 3, Dim::FloorDiv(h, 2), Dim::Max(h - 5, 0), Dim::Min(h, w)}) {
+    EXPECT_TRUE(d.is_non_negative()) << d.ToString();
+  }
+  for (const Dim& d : {Dim(-1), h - 1, h - w, Dim::Unknown(), Dim::Min(h - 5, w)}) {
+    EXPECT_FALSE(d.is_non_negative()) << d.ToString();
+  }
+}
+
 TEST(Dim, UnknownsDiffer) {
   const Dim a = Dim::Unknown(), b = Dim::Unknown();
   EXPECT_FALSE(a == b);

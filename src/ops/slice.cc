@@ -113,7 +113,9 @@ Status Infer(InferContext& c) {
       } else {
         extent = SelectSymbolic(extent, start.value(), end.value(), step);
       }
-    } else if (!(start.is_constant(0) && step == 1 && end == extent)) {  // not the whole axis
+    } else if (step == 1 && start.is_non_negative() && end.is_non_negative() && extent.is_non_negative()) {
+      extent = Dim::Max(Dim::Min(end, extent) - Dim::Min(start, extent), 0);
+    } else {
       extent = Dim::Unknown();
     }
   }

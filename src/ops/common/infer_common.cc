@@ -56,10 +56,8 @@ Result<Dims> BroadcastDims(const Node& node, const Dims& a, const Dims& b) {
         return InvalidArgument(node.Describe() + ": shapes " + DimsToString(a) + " and " + DimsToString(b) +
                                " do not broadcast");
       }
-    } else if (e.is_constant()) {
-      d = e;
-    } else if (!d.is_constant() && !(d == e)) {
-      d = Dim::Unknown();
+    } else {
+      d = Dim::Broadcast(d, e);
     }
   }
   return result;

@@ -72,7 +72,8 @@ TEST_F(CpuOps, FusedConvolutions) {
     const std::string activation =
         Pick({"", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSigmoid", "Clip", "Elu", "HardSwish"});
     if (!activation.empty()) c.Attr("activation", activation);
-    if (activation == "Clip" || activation == "HardSigmoid") c.Attr("activation_params", std::vector<float>{0.1f, 0.6f});
+    if (activation == "Clip" || activation == "HardSigmoid")
+      c.Attr("activation_params", std::vector<float>{0.1f, 0.6f});
     c.absolute = 2e-5;
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }

@@ -8,11 +8,14 @@ namespace quern::cpu {
 
 const FusedActivation* FindFusedActivation(const Node& node) {
   static constexpr float kLargest = std::numeric_limits<float>::max();
-  static constexpr FusedActivation kActivations[] = {
-      {"Relu", "Relu", 14, 0, {}},       {"Sigmoid", "Sigmoid", 13, 0, {}},
-      {"Tanh", "Tanh", 13, 0, {}},       {"LeakyRelu", "LeakyRelu", 16, 1, {0.01f, 0}},
-      {"HardSigmoid", "HardSigmoid", 6, 2, {0.2f, 0.5f}}, {"Clip", "Clip", 13, 2, {-kLargest, kLargest}},
-      {"Elu", "Elu", 6, 1, {1, 0}},      {"HardSwish", "HardSwish", 14, 0, {}}};
+  static constexpr FusedActivation kActivations[] = {{"Relu", "Relu", 14, 0, {}},
+                                                     {"Sigmoid", "Sigmoid", 13, 0, {}},
+                                                     {"Tanh", "Tanh", 13, 0, {}},
+                                                     {"LeakyRelu", "LeakyRelu", 16, 1, {0.01f, 0}},
+                                                     {"HardSigmoid", "HardSigmoid", 6, 2, {0.2f, 0.5f}},
+                                                     {"Clip", "Clip", 13, 2, {-kLargest, kLargest}},
+                                                     {"Elu", "Elu", 6, 1, {1, 0}},
+                                                     {"HardSwish", "HardSwish", 14, 0, {}}};
   const std::string* name = node.FindAttribute<std::string>("activation");
   for (const FusedActivation& a : kActivations) {
     if (name && *name == a.name) return &a;

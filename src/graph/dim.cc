@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <memory>
 #include <set>
 
 #include "base/checked_math.h"

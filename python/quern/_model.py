@@ -6,17 +6,20 @@ import os
 from . import _quern
 
 
+def source_of(path_or_bytes, wanted):
+    """The bytes, or the path as a string; a TypeError says what is `wanted` instead."""
+    if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+        return bytes(path_or_bytes)
+    if isinstance(path_or_bytes, (str, os.PathLike)):
+        return os.fsdecode(path_or_bytes)
+    raise TypeError(f"{wanted} are needed, not {type(path_or_bytes).__name__}")
+
+
 class Model:
     """A model that is not compiled: an ONNX file or its bytes. InferenceSession takes it instead of a path."""
 
     def __init__(self, path_or_bytes, limits=None):
-        if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-            source = bytes(path_or_bytes)
-        elif isinstance(path_or_bytes, (str, os.PathLike)):
-            source = os.fsdecode(path_or_bytes)
-        else:
-            raise TypeError(f"a path or bytes are needed, not {type(path_or_bytes).__name__}")
-        self._model = _quern.Model(source, False, _limits(limits))
+        self._model = _quern.Model(source_of(path_or_bytes, "a path or bytes"), False, _limits(limits))
 
     @classmethod
     def parse(cls, text, limits=None):

@@ -1,11 +1,10 @@
 """InferenceSession and what belongs to it, named as in onnxruntime."""
 
 import json
-import os
 
 from . import _quern
 from ._errors import InvalidArgument
-from ._model import Model
+from ._model import Model, source_of
 from ._values import from_value, to_value
 
 # Element types as onnxruntime writes them.
@@ -90,12 +89,8 @@ class InferenceSession:
         names = [_PROVIDERS.get(n, n) for n in names]
         if isinstance(path_or_bytes, Model):
             source = path_or_bytes._model
-        elif isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
-            source = bytes(path_or_bytes)
-        elif isinstance(path_or_bytes, (str, os.PathLike)):
-            source = os.fsdecode(path_or_bytes)
         else:
-            raise TypeError(f"a path, bytes or a Model are needed, not {type(path_or_bytes).__name__}")
+            source = source_of(path_or_bytes, "a path, bytes or a Model")
         if sess_options is not None:
             _quern.set_log_level(int(options.log_severity_level))
         self._session = _quern.Session(

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from . import InferenceSession, get_device
+from . import InferenceSession, Unsupported, get_device
 
 __all__ = ["QuernBackend", "QuernBackendRep", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -40,7 +40,7 @@ class QuernBackend(Backend):
         """Whether a session of the model can be made."""
         try:
             cls.prepare(model, device, **kwargs)
-        except NotImplementedError:  # quern.Unsupported
+        except Unsupported:
             return False
         return True
 

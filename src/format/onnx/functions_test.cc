@@ -488,11 +488,7 @@ TEST(OnnxFunctions, SurviveDamage) {
   for (size_t n = 0; n < model.size(); ++n) try_one(model.substr(0, n));
   std::mt19937 random(11);
   for (int i = 0; i < 20000; ++i) {
-    std::string damaged = model;
-    for (uint32_t flips = 1 + random() % 3; flips > 0; --flips) {
-      damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
-    }
-    try_one(damaged);
+    try_one(Damaged(model, random));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -138,6 +139,14 @@ inline Message FunctionOf(const FunctionParts& parts) {
 inline Message Ref(std::string_view name, int type, std::string_view of) { return Attr(name, type).Text(21, of); }
 inline std::span<const std::byte> AsBytes(const std::string& s) {
   return {reinterpret_cast<const std::byte*>(s.data()), s.size()};
+}
+
+// The bytes with one to three bits flipped; in an allocation of its own, so that a sanitizer sees a read beyond.
+inline std::string Damaged(std::string bytes, std::mt19937& random) {
+  for (uint32_t flips = 1 + random() % 3; flips > 0; --flips) {
+    bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
+  }
+  return bytes;
 }
 
 }  // namespace quern::onnx_test

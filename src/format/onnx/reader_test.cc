@@ -387,10 +387,7 @@ TEST(OnnxReader, SurvivesDamage) {
   OnnxReadOptions options;
   options.limits.memory_bytes = 64 << 20;
   for (int i = 0; i < 20000; ++i) {
-    std::string damaged = model;
-    for (uint32_t flips = 1 + random() % 3; flips > 0; --flips) {
-      damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
-    }
+    const std::string damaged = Damaged(model, random);
     const GraphResult r = ReadOnnx(AsBytes(damaged), nullptr, options);
     if (!r.ok()) {
       EXPECT_FALSE(r.status().message().empty());

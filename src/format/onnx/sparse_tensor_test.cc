@@ -175,10 +175,7 @@ TEST(OnnxSparse, SurvivesDamage) {
   }
   std::mt19937 random(5);
   for (int i = 0; i < 20000; ++i) {
-    std::string damaged = model;
-    for (uint32_t flips = 1 + random() % 3; flips > 0; --flips) {
-      damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
-    }
+    const std::string damaged = Damaged(model, random);
     const GraphResult r = ReadOnnx(AsBytes(damaged), nullptr, options);
     if (!r.ok()) {
       EXPECT_FALSE(r.status().message().empty());

@@ -17,8 +17,8 @@ double Median(std::vector<double> v) {
 
 constexpr char kUsage[] =
     "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [--min-share F] [MxNxK...]\n"
-    "Float32 products on one thread beside the FMA peak of the same run: GFLOP/s and share of the fastest round of each\n"
-    "(what else the machine runs only slows), and the median of the rounds' shares.\n"
+    "Float32 products on one thread beside the FMA peak of the same run: GFLOP/s and share of the fastest round of\n"
+    "each (what else the machine runs only slows), and the median of the rounds' shares.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared. QUERN_CPU sets the CPU where --cpu does not.\n";
 
@@ -76,8 +76,8 @@ int Main(int argc, char** argv) {
     }
     const GemmPlan& p = c.plan().gemm;
     std::printf("%-16s %7.1f GFLOP/s of %7.1f  %5.1f %%  median %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n",
-                shape, speed, peak, 100 * speed / peak, 100 * Median(shares), c.row_name().c_str(), p.k_block, p.n_block,
-                p.m_block);
+                shape, speed, peak, 100 * speed / peak, 100 * Median(shares), c.row_name().c_str(), p.k_block,
+                p.n_block, p.m_block);
     if (speed < min_share * peak) {
       std::printf("%s is below the share of %.1f %%\n", shape, 100 * min_share);
       reached = false;

@@ -63,7 +63,8 @@ class DwConv {
   DwConvProblem problem_;
   CpuFacts cpu_;
   const ukernel::DwConvKernel* row_ = nullptr;
-  AlignedBuffer weights_;  // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
+  ukernel::EpilogueRun epilogue_ = nullptr;  // of the ops that the row leaves
+  AlignedBuffer weights_;                    // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
 };
 
 }  // namespace quern::kernels

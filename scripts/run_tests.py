@@ -26,6 +26,7 @@ SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2
 SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobilenet_v2_128_0.5"]
 BENCH_MODELS = ["mobilenet_v2"]
 SUITES = ["onnx-node", "pytorch-converted", "pytorch-operator", "simple"]
+SEEDED_MODELS = 3  # of tests/conformance/test_seeded_models.py
 LIGHT_MODELS = ["light_shufflenet", "light_squeezenet"]
 REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSearch"}
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
@@ -399,6 +400,12 @@ class Tests(Runner):
             if self.check(f"pip install {ONNX_WITH_FILES}", [*pip, "--no-deps", "--target", old, ONNX_WITH_FILES]):
                 env = {"PYTHONPATH": str(old)}
                 self.pytest(f"backend suite of {ONNX_WITH_FILES}", python, suite, cwd=BUILD, env=env)
+        if self.shared:
+            script = ROOT / "tests/conformance/test_seeded_models.py"
+            env = {"QUERN_SHARED": str(self.shared)}
+            self.pytest("seeded inputs", python, ["-p", "no:cacheprovider", script], cwd=BUILD, env=env)
+        else:
+            self.report.skip("seeded inputs", "no ../shared (or QUERN_SHARED)", SEEDED_MODELS)
         compare = [
             python,
             ROOT / "bench/compare/compare.py",

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "graph/text.h"
+#include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
 
 namespace quern::cpu {
@@ -46,7 +47,9 @@ std::string WhyNot(const Node& node, const CpuConfig& config) {
   }
   if (const GraphValue* v = OperandOfRun(node, *op)) return "input '" + v->name() + "' comes with the run";
   if (!ShapesFollow(node)) return "the output's size depends on data";
-  return op->reject ? op->reject(node, config) : std::string();
+  if (!op->reject) return {};
+  const std::string why = op->reject(node, config);
+  return !why.empty() && HasHalfInput(node) ? RejectWidened(node, config) : why;
 }
 
 int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* sink) {

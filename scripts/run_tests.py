@@ -197,7 +197,7 @@ class Tests(Runner):
         )
 
     def stage_models(self):
-        """the models of ../shared/models, and benchmark models against onnxruntime"""
+        """the models of ../shared/models, benchmark models against onnxruntime, what runs on reference"""
         folder = self.build("release")
         if not folder:
             return
@@ -215,6 +215,8 @@ class Tests(Runner):
                     expected=len(MODELS),
                 )
         self.written("models", folder, self.model_folders(MODELS))
+        coverage = [PYTHON, ROOT / "tests/model_coverage.py", self.command(folder), self.shared, "--check"]
+        self.check("no large node on the reference provider", coverage)
         if self.args.full:
             self.written("node tests", folder, [self.shared / "conformance"])
         names, out = FULL_BENCH_MODELS if self.args.full else BENCH_MODELS, BUILD / "bench-models"

@@ -76,7 +76,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
   exe->graph_ = cluster.Clone();
   PassOptions options;
-  const CpuPassContext context{config};
+  const CpuPassContext context{config, &executor};
   options.context = &context;
   options.log = &ProcessLogger();
   options.limits = config.limits;

@@ -26,10 +26,8 @@ bool DividesInFloat(const Node& node);
 // nothing for other nodes, scales of blocks and scales that are not finite and positive.
 std::optional<Quantization> QuantizationOf(const Node& node);
 
-// The DequantizeLinear of constants that makes `value`, if this provider computes it; else null. Passes fold it where a
-// kernel packs the result.
+// The DequantizeLinear of constants that makes `value`, if this provider computes it; else null.
 const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config);
-bool IsConstantOrDequantized(const GraphValue* value, const CpuConfig& config);
 
 // A Conv or MatMul of kCpuDomain whose input 0 holds integers multiplies what is stored:
 //   y = sum (x - x_zero_point)(w - w_zero_point[n]) [+ int32 bias[n]], times scale[n] [+ float32 bias[n]] ...

@@ -4,6 +4,7 @@
 
 #include "kernels/dwconv.h"
 #include "ops/common/window.h"
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
@@ -19,8 +20,8 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
   if (!x.shape || x.rank() < 3 || x.rank() > 4) return "1-D and 2-D convolutions only";
-  if (!IsConstantOrDequantized(node.input(1), config)) return "the weights are not constant";
-  if (node.input(2) && !IsConstantOrDequantized(node.input(2), config)) return "the bias is not constant";
+  if (!IsConstantOrFolded(node.input(1), config)) return "the weights are not constant";
+  if (node.input(2) && !IsConstantOrFolded(node.input(2), config)) return "the bias is not constant";
   const Dim& channels = (*x.shape)[last ? x.rank() - 1 : 1];
   if (!channels.is_constant()) return "the number of channels is not known";
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";

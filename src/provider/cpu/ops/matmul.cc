@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
@@ -254,7 +255,7 @@ std::string RejectGemm(const Node& node, const CpuConfig& config) {
   const Dims& y = *node.output(0)->type().shape;
   const Dims& d = *c->type().shape;
   const bool row = Product(d) == y.back() && !d.empty() && d.back() == y.back();
-  if (row && IsConstantOrDequantized(c, config)) return {};
+  if (row && IsConstantOrFolded(c, config)) return {};
   if (d == y && node.GetFloat("beta", 1) == 1) return {};
   return "C that is neither a constant row nor a full matrix with beta 1";
 }

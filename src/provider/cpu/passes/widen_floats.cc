@@ -14,10 +14,11 @@
 namespace quern::cpu {
 namespace {
 
-// f(round(x)) = round(f(x)) for operand 0; the others are 16-bit floats themselves.
+// f(round(x)) = round(f(x)) for operand 0; the others are 16-bit floats themselves. Not so indices, as rounding makes
+// elements equal.
 bool CommutesWithRounding(const Node& node) {
   static const std::set<std::string_view> kOps = {"Relu", "Clip", "MaxPool", "GlobalMaxPool", "Neg", "Abs"};
-  return node.domain().empty() && kOps.contains(node.op_type());
+  return node.domain().empty() && !node.output(1) && kOps.contains(node.op_type());
 }
 
 class Widener {

@@ -4,6 +4,7 @@
     compare.py MODEL.onnx...                  Quern beside onnxruntime, 1 and 2 threads
     compare.py --self MODEL.onnx...           onnxruntime beside itself: checks the method, expect 1.00 +- 0.03
     compare.py --threads 1 --alternations 15 --shape image=8x1x8x8 --json out.json MODEL.onnx
+    compare.py --stored FOLDER/model.onnx     inputs of FOLDER/test_data_set_0 (needs the package onnx)
 
 Engines in one process disturb each other (worker threads spin on after a run), so they run in blocks: a pause, two
 unmeasured runs, then about 0.25 s of measured ones; the order within each alternation is random. A block counts by
@@ -52,6 +53,17 @@ def make_feeds(session, shapes, seed=0):
         else:
             feeds[i.name] = rng.integers(0, 100, shape).astype(dtype)
     return feeds
+
+
+def stored_feeds(path):
+    """The arrays of test_data_set_0 beside the model, by input name."""
+    import onnx
+
+    files = sorted((path.parent / "test_data_set_0").glob("input_*.pb"))
+    if not files:
+        raise SystemExit(f"error: no test_data_set_0/input_*.pb beside {path}")
+    tensors = [onnx.TensorProto.FromString(f.read_bytes()) for f in files]
+    return {t.name: onnx.numpy_helper.to_array(t) for t in tensors}
 
 
 def open_session(module, path, threads):
@@ -109,7 +121,7 @@ def difference(ours, theirs):
 
 def compare(path, threads, args, engines, rng):
     sessions = [open_session(m, path, threads) for m in engines]
-    feeds = make_feeds(sessions[1], args.shapes)
+    feeds = stored_feeds(path) if args.stored else make_feeds(sessions[1], args.shapes)
     outputs = [s.run(None, feeds) for s in sessions]
     blocks = alternate([lambda s=s: s.run(None, feeds) for s in sessions], args, rng)
     delta, relative = difference(*outputs)
@@ -146,6 +158,7 @@ def main():
     parser.add_argument("--block", type=float, default=0.25, help="seconds measured per block")
     parser.add_argument("--pause", type=float, default=0.1, help="seconds before each block")
     parser.add_argument("--shape", dest="shapes", action="append", type=parse_shape, default=[], metavar="NAME=1x3")
+    parser.add_argument("--stored", action="store_true", help="inputs of test_data_set_0 beside each model")
     parser.add_argument("--max-rel", type=float, help="fail when a relative difference is larger")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
     parser.add_argument("--json", type=pathlib.Path, help="also write the rows there")

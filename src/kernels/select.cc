@@ -197,7 +197,7 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
       bytes = read * static_cast<double>(FormatBytes(p.rhs));
     }
   }
-  const double memory = bytes / ReadBytesPerCycle(bytes, cpu);
+  const double memory = bytes / std::min<double>(row.cost.read, ReadBytesPerCycle(bytes, cpu));
   return std::max(compute, memory) + 0.1 * std::min(compute, memory);
 }
 

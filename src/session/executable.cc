@@ -21,6 +21,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   exe->graph_ = std::move(graph);
   // What inference finds odd in a subgraph, that of the whole graph has told.
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunNeutralStage(*exe->graph_, env.skip_passes, env.limits, !env.is_subgraph));
+  exe->variants_.Examine(*exe->graph_);
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
   exe->FindLifetimes();
@@ -245,6 +246,9 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
                            std::to_string(outputs.size()) + " outputs");
   }
   if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
+  if (planned_dims.empty()) {
+    if (Executable* variant = variants_.Find(*graph_, env_, inputs)) return variant->Run(inputs, outputs, env);
+  }
   Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
   if (!found.ok() && !planned_dims.empty()) {
     // The larger shapes need not fit together (inputs that grow in ways the caller cannot see): these ones do.
@@ -272,7 +276,7 @@ std::shared_ptr<SessionPlan> Executable::LastPlan() const {
 }
 
 int64_t Executable::plans_built() const {
-  int64_t n = plans_built_.load(std::memory_order_relaxed);
+  int64_t n = plans_built_.load(std::memory_order_relaxed) + variants_.plans_built();
   for (const auto& [graph, sub] : subgraphs_) n += sub->plans_built();
   return n;
 }

@@ -19,6 +19,7 @@
 #include "parallel/executor.h"
 #include "partition/partition.h"
 #include "provider/host.h"
+#include "session/variants.h"
 
 namespace quern {
 
@@ -28,7 +29,7 @@ struct CompileEnv {
   Limits limits;
   int concurrency = 1;
   int plan_cache_size = 16;
-  bool is_subgraph = false;  // of a graph that is being compiled
+  bool is_subgraph = false;  // of a graph that is being compiled, or the same graph for certain shapes
 };
 
 struct RunEnv {
@@ -84,6 +85,8 @@ class Executable {
   const std::vector<PassReport>& passes() const { return passes_; }
   const CompileEnv& env() const { return env_; }
   const std::map<const Graph*, std::unique_ptr<Executable>>& subgraphs() const { return subgraphs_; }
+  // What served the last run: the variant for its shapes, or this.
+  const Executable& serving() const { return variants_.last() ? *variants_.last() : *this; }
   // The plan of the last run, or null.
   std::shared_ptr<SessionPlan> LastPlan() const;
   int64_t plans_built() const;
@@ -109,6 +112,7 @@ class Executable {
   std::vector<int> output_slots_;  // per graph output
   std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
   std::vector<PassReport> passes_;
+  ShapeVariants variants_;
 
   std::mutex building_;  // held while a plan is made, so that threads with the same new shapes make one
   mutable std::mutex mutex_;

@@ -10,6 +10,8 @@
 //         steps [{provider, cluster, workspace_bytes, steps [{node, op, kernel, scratch_bytes}]}],
 //         values [{name, dtype, shape, place, bytes, offset}]}               null when shapes are not known
 //   subgraphs [{node, attribute, neutral, partition, compiled, plan}]        of If, Loop, Scan
+//   compiled_for [{name, type, dtype, shape}]     the inputs for whose shapes the last run had the graph compiled; else
+//   absent
 #include <algorithm>
 #include <array>
 
@@ -200,7 +202,11 @@ Result<Json> PlanJson(const Executable& exe) {
 }
 
 // Members of one executable, and of those of its subgraphs.
-Status AddStages(const Executable& exe, std::string_view stage, Json& doc) {
+Status AddStages(const Executable& general, std::string_view stage, Json& doc) {
+  const Executable& exe = general.serving();
+  if (&exe != &general) {
+    for (const GraphValue* v : exe.graph().inputs()) doc["compiled_for"].push_back(ValueJson(*v));
+  }
   const bool all = stage == "all";
   if (all || stage == "neutral") doc["neutral"] = NeutralJson(exe);
   if (all || stage == "partition") doc["partition"] = PartitionJson(exe);
@@ -254,7 +260,7 @@ Result<std::string> SessionFacts(const Executable& executable, std::string_view 
 }
 
 Result<std::string> SessionText(const Executable& executable, std::string_view stage) {
-  QUERN_ASSIGN_OR_RETURN(std::string text, TextOf(executable, stage));
+  QUERN_ASSIGN_OR_RETURN(std::string text, TextOf(executable.serving(), stage));
   // Constants read of a file that was cut short would be zeros.
   for (const auto& file : executable.graph().mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
   return text;

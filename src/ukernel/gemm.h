@@ -119,6 +119,7 @@ struct GemmCost {
   float row = 0;         // per row: first load, epilogue, store
   float tile = 0;        // per tile
   float call = 20;       // per call: entering, mode changes
+  float read = 32;       // bytes per cycle of the right side at most, out of L2
   uint16_t m_grain = 1;  // rows are computed in multiples of this
 };
 

@@ -52,8 +52,22 @@ std::string RejectSkipNorm(const Node& node, const CpuConfig& config) {
   return {};
 }
 
+// Split into the product that makes queries, keys and values, and attention on them.
+std::string RejectAttention(const Node& node, const CpuConfig& config) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const GraphValue* v = node.input(i);
+    if (v && i != 3 && i != 6 && v->type().dtype != DType::kF32)
+      return std::string("type ") + DTypeName(v->type().dtype);
+  }
+  if (node.GetInt("do_rotary", 0) != 0) return "rotary embedding";
+  if (node.GetInt("past_present_share_buffer", 0) != 0) return "a cache that is a shared buffer";
+  if (!node.input(1)->type().has_static_shape()) return "weights of unknown shape";
+  return FindCpuOp("", "MatMul")->reject(node, config);
+}
+
 constexpr char kMicrosoft[] = "com.microsoft";
 constexpr CpuOp kOps[] = {
+    {kMicrosoft, "Attention", RejectAttention, nullptr},
     {kMicrosoft, "FusedConv", RejectFusedConv, nullptr},
     {kMicrosoft, "FastGelu", RejectOperands, nullptr},
     {kMicrosoft, "BiasGelu", RejectOperands, nullptr},

@@ -4,6 +4,7 @@
 //   QuickGelu(x)                           ->  Mul(x, Sigmoid(Mul(x, alpha)))
 //   SkipLayerNormalization(x, s, g, b, c)  ->  LayerNormalization(Add(Add(x, s), c), g, b)
 //   SkipSimplifiedLayerNormalization       ->  RMSNormalization likewise
+//   Attention(x, w, b, mask, past, bias)   ->  quern.cpu.Attention(Add(MatMul(x, w), b), mask, past, bias)
 #include "provider/cpu/common/fused_operators.h"
 #include "provider/cpu/passes/edit.h"
 
@@ -74,6 +75,38 @@ class Splitter {
     return Add(op, opset, std::move(inputs), {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-12f)}});
   }
 
+  GraphValue* Attention() {
+    const Dims& columns = *node_->input(1)->type().shape;
+    Dims projected = *node_->input(0)->type().shape;
+    projected.back() = columns.back();
+    const ValueType type = ValueType::Tensor(DType::kF32, projected);
+    GraphValue* qkv = Add("MatMul", 13, {node_->input(0), node_->input(1)});
+    qkv->set_type(type);
+    qkv = Sum(qkv, node_->input(2));
+    qkv->set_type(type);
+    Attributes attributes = node_->attributes();
+    if (node_->GetInts("qkv_hidden_sizes").empty()) {
+      attributes["qkv_hidden_sizes"] = std::vector<int64_t>(3, columns.back().value() / 3);
+    }
+    const bool caches = node_->output(1) != nullptr;
+    Node* made =
+        graph_.AddNode({.name = node_->name(),
+                        .domain = kCpuDomain,
+                        .op_type = "Attention",
+                        .opset = 1,
+                        .inputs = {qkv, node_->input(3), node_->input(4), node_->input(5)},
+                        .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part"),
+                                    caches ? graph_.UniqueName(node_->output(1)->name() + "_part") : std::string()},
+                        .attributes = std::move(attributes)},
+                       node_);
+    made->output(0)->set_type(node_->output(0)->type());
+    if (caches) {
+      made->output(1)->set_type(node_->output(1)->type());
+      graph_.ReplaceAllUses(node_->output(1), made->output(1));
+    }
+    return made->output(0);
+  }
+
   GraphValue* Split() {
     const std::string& op = node_->op_type();
     if (op == "FusedConv") return Conv();
@@ -82,6 +115,7 @@ class Splitter {
     if (op == "QuickGelu") return QuickGelu();
     if (op == "SkipLayerNormalization") return SkipNorm("LayerNormalization", 17, 2);
     if (op == "SkipSimplifiedLayerNormalization") return SkipNorm("RMSNormalization", 23, 1);
+    if (op == "Attention") return Attention();
     return nullptr;
   }
 

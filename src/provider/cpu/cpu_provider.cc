@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
+#include "provider/cpu/plan_time.h"
 
 namespace quern::cpu {
 namespace {
@@ -30,7 +31,7 @@ int32_t Fail(const Status& status) {
 const GraphValue* OperandOfRun(const Node& node, const CpuOp& op) {
   for (int i = 0; i < std::min(node.num_inputs(), 32); ++i) {
     const GraphValue* v = node.input(i);
-    if ((op.planned_inputs >> i & 1) && v && !v->is_constant() && !v->data()) return v;
+    if ((op.planned_inputs >> i & 1) && v && !IsKnownToPlan(*v)) return v;
   }
   return nullptr;
 }

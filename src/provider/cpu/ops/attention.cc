@@ -13,10 +13,6 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 const float* Floats(const StepContext& c, int i) { return static_cast<const float*>(c.inputs[static_cast<size_t>(i)]); }
-const int32_t* Ints(const StepContext& c, int i) {
-  return static_cast<const int32_t*>(c.inputs[static_cast<size_t>(i)]);
-}
-
 // What a run tells of each sample.
 class Samples {
  public:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -15,6 +16,13 @@ using Json = nlohmann::ordered_json;
 Tensor Ints(std::vector<int64_t> values) {
   const Shape shape{static_cast<int64_t>(values.size())};
   return Tensor::FromValues<int64_t>(shape, values);
+}
+
+// Small whole numbers, of which sums of products are exact.
+Tensor DrawWhole(const Shape& shape, unsigned seed) {
+  Tensor t = DrawFloats(shape, seed);
+  for (float& v : t.values<float>()) v = std::nearbyint(4 * v);
+  return t;
 }
 
 // Runs what `make` makes on both providers for each input; the named nodes must be the CPU provider's.
@@ -116,6 +124,49 @@ TEST(PlanTimeClaims, BoundsThatComeWithTheRunAreNotKnown) {
     ASSERT_TRUE(session->Run(in, out).ok());
     EXPECT_EQ(out[0].tensor().shape(), (Shape{n < 0 ? -n : n, 9}));
   }
+}
+
+// %i of rank 2 in one branch and 1 in the other, which the Conv behind it does not take; its channels are not known.
+TEST(PlanTimeClaims, RanksAndChannelsBehindAnIf) {
+  const auto branch = [](const std::string& op) {
+    auto g = std::make_shared<Graph>();
+    g->opset_imports[""] = 17;
+    GraphValue* x = g->AddInput("x", ValueType::Tensor(DType::kF32, Dims{Dim::Symbol("n"), Dim::Symbol("c")}));
+    std::vector<GraphValue*> inputs = {x};
+    if (op == "Reshape") inputs.push_back(g->AddConstant("shape", Value(Ints({-1}))));
+    g->AddOutput(g->AddNode({.name = "o", .op_type = op, .inputs = inputs, .outputs = {"o"}})->output(0));
+    return g;
+  };
+  const auto make = [&] {
+    auto g = std::make_unique<Graph>();
+    g->name = "test";
+    g->opset_imports[""] = 17;
+    const auto op = [&](const std::string& type, std::vector<GraphValue*> inputs, const std::string& name) {
+      return g->AddNode({.name = name, .op_type = type, .inputs = std::move(inputs), .outputs = {name}})->output(0);
+    };
+    GraphValue* condition = g->AddInput("condition", ValueType::Tensor(DType::kBool, Dims()));
+    GraphValue* x = g->AddInput("x", ValueType::Tensor(DType::kF32, Dims{Dim::Symbol("n"), Dim::Symbol("c")}));
+    Node* either = g->AddNode(
+        {.name = "either",
+         .op_type = "If",
+         .inputs = {condition},
+         .outputs = {"either"},
+         .attributes = {{"then_branch", GraphPtr(branch("Neg"))}, {"else_branch", GraphPtr(branch("Reshape"))}},
+         .captures = {x}});
+    GraphValue* line = op("Unsqueeze", {either->output(0), g->AddConstant("last", Value(Ints({2})))}, "line");
+    GraphValue* relu = op("Relu", {line}, "relu");
+    GraphValue* y = op("Conv", {relu, g->AddConstant("w", Value(DrawWhole(Shape{4, 3, 1}, 5)))}, "y");
+    g->AddOutput(y);
+    return g;
+  };
+  const Tensor yes = Tensor::Scalar(true), no = Tensor::Scalar(false);
+  ExpectOnCpu(make, {"line", "relu", "y"}, {{yes, DrawWhole(Shape{2, 3}, 6)}, {yes, DrawWhole(Shape{1, 3}, 7)}});
+  const std::unique_ptr<Session> session = MakeSession(make());
+  ASSERT_TRUE(session);
+  std::vector<Value> other_rank = {no, DrawWhole(Shape{2, 3}, 6)}, few = {yes, DrawWhole(Shape{2, 2}, 6)}, out(1);
+  const Status rank = session->Run(other_rank, out), channels = session->Run(few, out);
+  EXPECT_NE(rank.message().find("of rank 1, but of 2 where it is used"), std::string::npos) << rank.message();
+  EXPECT_NE(channels.message().find("2 channels but the weight expects 3"), std::string::npos) << channels.message();
 }
 
 }  // namespace

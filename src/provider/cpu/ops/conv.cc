@@ -22,8 +22,6 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   if (!x.shape || x.rank() < 3 || x.rank() > 5) return std::to_string(x.rank()) + "-D operands";
   if (!IsConstantOrFolded(node.input(1), config)) return "the weights are not constant";
   if (node.input(2) && !IsConstantOrFolded(node.input(2), config)) return "the bias is not constant";
-  const Dim& channels = (*x.shape)[last ? x.rank() - 1 : 1];
-  if (!channels.is_constant()) return "the number of channels is not known";
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
   if (Product(*w.shape).is_constant(0)) return "the weights are empty";
   const Result<Window> window = ReadWindow(node, x.rank() - 2, Dims(w.shape->begin() + 2, w.shape->end()));
@@ -193,7 +191,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   kernels::ConvProblem p;
   p.lhs = ukernel::FormatOf(x.dtype);
   p.rhs = ukernel::FormatOf(weights.dtype());
-  p.in_channels = static_cast<size_t>(x.shape->back().value());
+  p.in_channels = static_cast<size_t>(w[1] * node.GetInt("group", 1));
   p.out_channels = static_cast<size_t>(w[0]);
   p.groups = static_cast<size_t>(node.GetInt("group", 1));
   const Shape taps(w.span().subspan(2));
@@ -250,6 +248,10 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
 Status InferChannelsLast(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(0), w = c.input_shape(1);
   if (!x || !w) return c.Error("the operands' shapes must be known");
+  const Dim channels = (*w)[1] * c.node().GetInt("group", 1);
+  if (x->back().is_constant() && channels.is_constant() && !(x->back() == channels)) {
+    return c.Error("the input has " + x->back().ToString() + " channels but the weight expects " + channels.ToString());
+  }
   const int spatial = static_cast<int>(x->size()) - 2;
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), spatial, Dims(w->begin() + 2, w->end())));
   QUERN_ASSIGN_OR_RETURN(const Dims out, WindowOutput(c.node(), window, Dims(x->begin() + 1, x->end() - 1)));

@@ -113,6 +113,51 @@ TEST_F(CpuOps, QLinearPools) {
   }
 }
 
+TEST_F(CpuOps, QLinearConv) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const int rank = static_cast<int>(Draw(1, 3));
+    const bool depthwise = Draw(0, 2) == 0;
+    const int64_t groups = depthwise ? Draw(2, 20) : Draw(0, 3) == 0 ? Draw(2, 3) : 1;
+    const int64_t in = depthwise ? groups : groups * Draw(1, 5), out = groups * Draw(1, depthwise ? 2 : 5);
+    Shape x{Draw(0, 9) == 0 ? 0 : Draw(1, 2), in}, w{out, in / groups};
+    std::vector<int64_t> strides, dilations, begin, end;
+    for (int d = 0; d < rank; ++d) {
+      const int64_t kernel = Draw(1, 3);
+      w.push_back(kernel);
+      x.push_back(Draw(6, 12));
+      strides.push_back(Draw(1, 2));
+      dilations.push_back(Draw(1, 2));
+      begin.push_back(Draw(0, kernel));
+      end.push_back(Draw(0, kernel));
+    }
+    const DType x_type = AnyByte(), w_type = AnyByte(), y_type = AnyByte();
+    const Shape channels = Draw(0, 1) ? Shape{out} : Shape{};
+    Case c{.op = "QLinearConv"};
+    c.In(DrawTensor(x_type, x)).In(DrawScale(), true).In(DrawTensor(x_type, Shape{}), true);
+    c.In(DrawTensor(w_type, w), true).In(DrawScale(channels), true);
+    const bool symmetric = Draw(0, 1) != 0;
+    Tensor zeros = DrawTensor(w_type, channels);
+    if (symmetric) std::memset(zeros.raw_data(), 0, zeros.bytes());
+    c.In(std::move(zeros), true);
+    c.In(Tensor::Scalar(static_cast<float>(Draw(20, 3000))), true).In(DrawTensor(y_type, Shape{}), true);
+    if (Draw(0, 1)) {
+      Tensor bias = Tensor::Allocate(DType::kI32, Shape{out}).value();
+      for (int32_t& b : bias.values<int32_t>()) {
+        b = static_cast<int32_t>(Draw(0, 4) == 0 ? Draw(-100000000, 100000000) : Draw(-50000, 50000));
+      }
+      c.In(std::move(bias), true);
+    }
+    c.Attr("strides", strides).Attr("dilations", dilations).Attr("group", groups);
+    if (Draw(0, 3) == 0) {
+      c.Attr("auto_pad", std::string(Pick({"SAME_UPPER", "SAME_LOWER", "VALID"})));
+    } else {
+      begin.insert(begin.end(), end.begin(), end.end());
+      c.Attr("pads", begin);
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 // Operands of a product, with batches that broadcast.
 struct ProductShapes {
   Shape a, b;

@@ -65,7 +65,9 @@ Json ElementsJson(const GraphValue* v) {
 Json PartitionJson(const Executable& exe) {
   Json doc;
   doc["providers"] = Json::array();
-  for (const auto& p : exe.env().providers) doc["providers"].push_back(p->name());
+  for (const auto& p : exe.env().providers) {  // one of several parts is named once
+    if (doc["providers"].empty() || doc["providers"].back() != p->name()) doc["providers"].push_back(p->name());
+  }
   doc["nodes"] = Json::array();
   for (const Assignment& a : exe.partition().assignments) {
     Json node = NodeJson(*a.node);

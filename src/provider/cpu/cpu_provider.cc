@@ -9,6 +9,7 @@
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
 #include "provider/cpu/plan_time.h"
+#include "provider/cpu/sized/sized_provider.h"
 
 namespace quern::cpu {
 namespace {
@@ -59,7 +60,7 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
     const std::string why = WhyNot(*view->nodes[i].node, provider.config);
     if (why.empty()) {
       HostApi()->claim(sink, &i, 1, 0);
-    } else {
+    } else if (!FindSizedOp(*view->nodes[i].node)) {
       HostApi()->reject(sink, i, why.c_str());
     }
   }

@@ -199,6 +199,33 @@ TEST_F(CpuOps, PackedAttention) {
   }
 }
 
+TEST_F(CpuOps, QuantizedAttention) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Extents e;
+    const int64_t past = Draw(0, 1) ? Draw(1, 6) : 0, width = Draw(1, 20), columns = 3 * e.heads * e.size;
+    const DType x_type = Pick({DType::kI8, DType::kU8}), w_type = Pick({DType::kI8, DType::kU8});
+    const bool constant = Draw(0, 3) != 0;
+    const Shape scales = Draw(0, 1) ? Shape{columns} : Shape{1};
+    Case c = Microsoft("QAttention");
+    c.In(DrawTensor(x_type, Shape{e.batch, e.queries, width})).In(DrawTensor(w_type, Shape{width, columns}), constant);
+    c.In(DrawTensor(DType::kF32, Shape{columns}, 1), constant);
+    Tensor w_scale = DrawTensor(DType::kF32, scales, 0.001f);
+    c.In(Tensor::Scalar(0.01f)).In(std::move(w_scale), constant);
+    AddMask(c, e, e.queries, e.queries, past);
+    if (Draw(0, 1)) {
+      c.In(DrawTensor(x_type, Shape{})).In(DrawTensor(w_type, scales), constant);
+    } else {
+      c.Omit().Omit();
+    }
+    if (past > 0) c.In(DrawTensor(DType::kF32, Shape{2, e.batch, e.heads, past, e.size}, 1));
+    c.Attr("num_heads", e.heads);
+    AddOptions(c);
+    c.outputs = past > 0 || Draw(0, 1) ? 2 : 1;
+    c.absolute = c.relative = 1e-4;
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, MultiHeadAttention) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     Extents e;

@@ -113,47 +113,72 @@ TEST_F(CpuOps, QLinearPools) {
   }
 }
 
-TEST_F(CpuOps, QLinearConv) {
-  for (int i = 0; i < 8 * kRounds; ++i) {
-    const int rank = static_cast<int>(Draw(1, 3));
-    const bool depthwise = Draw(0, 2) == 0;
-    const int64_t groups = depthwise ? Draw(2, 20) : Draw(0, 3) == 0 ? Draw(2, 3) : 1;
-    const int64_t in = depthwise ? groups : groups * Draw(1, 5), out = groups * Draw(1, depthwise ? 2 : 5);
-    Shape x{Draw(0, 9) == 0 ? 0 : Draw(1, 2), in}, w{out, in / groups};
-    std::vector<int64_t> strides, dilations, begin, end;
+// A convolution's operands and attributes, put into a case.
+struct ConvShapes {
+  int rank = static_cast<int>(Draw(1, 3));
+  bool depthwise = Draw(0, 2) == 0;
+  int64_t groups = depthwise ? Draw(2, 20) : Draw(0, 3) == 0 ? Draw(2, 3) : 1;
+  int64_t in = depthwise ? groups : groups * Draw(1, 5), out = groups * Draw(1, depthwise ? 2 : 5);
+  Shape x{Draw(0, 9) == 0 ? 0 : Draw(1, 2), in}, w{out, in / groups};
+
+  explicit ConvShapes(Case& c) {
+    std::vector<int64_t> strides, dilations, pads, end;
     for (int d = 0; d < rank; ++d) {
       const int64_t kernel = Draw(1, 3);
       w.push_back(kernel);
       x.push_back(Draw(6, 12));
       strides.push_back(Draw(1, 2));
       dilations.push_back(Draw(1, 2));
-      begin.push_back(Draw(0, kernel));
+      pads.push_back(Draw(0, kernel));
       end.push_back(Draw(0, kernel));
-    }
-    const DType x_type = AnyByte(), w_type = AnyByte(), y_type = AnyByte();
-    const Shape channels = Draw(0, 1) ? Shape{out} : Shape{};
-    Case c{.op = "QLinearConv"};
-    c.In(DrawTensor(x_type, x)).In(DrawScale(), true).In(DrawTensor(x_type, Shape{}), true);
-    c.In(DrawTensor(w_type, w), true).In(DrawScale(channels), true);
-    const bool symmetric = Draw(0, 1) != 0;
-    Tensor zeros = DrawTensor(w_type, channels);
-    if (symmetric) std::memset(zeros.raw_data(), 0, zeros.bytes());
-    c.In(std::move(zeros), true);
-    c.In(Tensor::Scalar(static_cast<float>(Draw(20, 3000))), true).In(DrawTensor(y_type, Shape{}), true);
-    if (Draw(0, 1)) {
-      Tensor bias = Tensor::Allocate(DType::kI32, Shape{out}).value();
-      for (int32_t& b : bias.values<int32_t>()) {
-        b = static_cast<int32_t>(Draw(0, 4) == 0 ? Draw(-100000000, 100000000) : Draw(-50000, 50000));
-      }
-      c.In(std::move(bias), true);
     }
     c.Attr("strides", strides).Attr("dilations", dilations).Attr("group", groups);
     if (Draw(0, 3) == 0) {
       c.Attr("auto_pad", std::string(Pick({"SAME_UPPER", "SAME_LOWER", "VALID"})));
     } else {
-      begin.insert(begin.end(), end.begin(), end.end());
-      c.Attr("pads", begin);
+      pads.insert(pads.end(), end.begin(), end.end());
+      c.Attr("pads", pads);
     }
+  }
+};
+Tensor DrawWeightZeros(DType type, const Shape& shape) {
+  Tensor zeros = DrawTensor(type, shape);
+  if (Draw(0, 1)) std::memset(zeros.raw_data(), 0, zeros.bytes());
+  return zeros;
+}
+
+TEST_F(CpuOps, QLinearConv) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    Case c{.op = "QLinearConv"};
+    const ConvShapes s(c);
+    const DType x_type = AnyByte(), w_type = AnyByte(), y_type = AnyByte();
+    const Shape channels = Draw(0, 1) ? Shape{s.out} : Shape{};
+    c.In(DrawTensor(x_type, s.x)).In(DrawScale(), true).In(DrawTensor(x_type, Shape{}), true);
+    c.In(DrawTensor(w_type, s.w), true).In(DrawScale(channels), true).In(DrawWeightZeros(w_type, channels), true);
+    c.In(Tensor::Scalar(static_cast<float>(Draw(20, 3000))), true).In(DrawTensor(y_type, Shape{}), true);
+    if (Draw(0, 1)) {
+      Tensor bias = Tensor::Allocate(DType::kI32, Shape{s.out}).value();
+      for (int32_t& b : bias.values<int32_t>()) {
+        b = static_cast<int32_t>(Draw(0, 4) == 0 ? Draw(-100000000, 100000000) : Draw(-50000, 50000));
+      }
+      c.In(std::move(bias), true);
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST_F(CpuOps, ConvInteger) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    Case c{.op = "ConvInteger"};
+    const ConvShapes s(c);
+    const DType x_type = AnyByte(), w_type = AnyByte();
+    c.In(DrawTensor(x_type, s.x)).In(DrawTensor(w_type, s.w), true);
+    if (Draw(0, 3) == 0) {
+      c.Omit();
+    } else {
+      c.In(DrawTensor(x_type, Shape{}), Draw(0, 1) != 0);
+    }
+    if (Draw(0, 1)) c.In(DrawWeightZeros(w_type, Draw(0, 1) ? Shape{s.out} : Shape{}), true);
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }
 }
@@ -231,6 +256,25 @@ TEST_F(CpuOps, IntegerProductsToFloat) {
     c.In(DrawTensor(a, p.a)).In(DrawTensor(b, p.b), constant);
     c.In(DrawScale()).In(DrawScale(columns), constant);
     c.In(DrawTensor(a, Shape{})).In(DrawTensor(b, columns), constant);
+    if (Draw(0, 1)) c.In(DrawTensor(DType::kF32, Shape{p.n}), Draw(0, 1) != 0);
+    c.absolute = 1e-3;
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST_F(CpuOps, DynamicallyQuantizedProducts) {
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const ProductShapes p = DrawProduct();
+    const DType b = AnyByte();
+    const bool constant = Draw(0, 1) != 0;
+    const Shape columns = Draw(0, 1) ? Shape{p.n} : Shape{};
+    Case c = Microsoft("DynamicQuantizeMatMul");
+    c.In(DrawTensor(DType::kF32, p.a)).In(DrawTensor(b, p.b), constant).In(DrawScale(columns), constant);
+    if (Draw(0, 1)) {
+      c.In(DrawTensor(b, columns), constant);
+    } else {
+      c.Omit();
+    }
     if (Draw(0, 1)) c.In(DrawTensor(DType::kF32, Shape{p.n}), Draw(0, 1) != 0);
     c.absolute = 1e-3;
     ASSERT_NO_FATAL_FAILURE(Check(c));

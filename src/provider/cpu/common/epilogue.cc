@@ -88,7 +88,7 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   if (name) {
     QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
   }
-  const bool stores = ProductType(node) != DType::kF32;
+  const bool stores = ProductType(node) != DType::kF32 && ProductType(node) != DType::kI32;
   EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
   if (integer_bias) list.ops.push_back(bias_op);
   if (scale) {

@@ -1,4 +1,4 @@
-// What the claim on QLinearConv and the pass that converts it share.
+// What the claims on QLinearConv and ConvInteger and the pass that converts them share.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ enum QLinearConvInput {
   kQLinearBias
 };
 
-// The largest magnitude that a sum of products and its bias may have, whatever the input holds. The weights and the
-// bias must be constants.
-int64_t LargestSum(const Node& node);
+enum ConvIntegerInput { kIntegerX, kIntegerWeight, kIntegerXZero, kIntegerWeightZero };
+
+// The largest magnitude that a sum of products and its bias (null: none) may have, whatever the operands hold.
+int64_t LargestSum(const Tensor& weights, const Tensor* bias);
 
 }  // namespace quern::cpu

@@ -114,6 +114,7 @@ class ConvStep final : public CpuStep {
     const int64_t pixels = g.out_d * g.out_h * g.out_w;
     args_.dst_image_stride = pixels * args_.dst_pixel_stride;
     args_.input_zero_point = kernel.zeros_.x;
+    if (context.inputs.size() > kInputZeroInput) zero_type_ = context.inputs[kInputZeroInput].dtype;
     args_.weight_zero_point = kernel.zeros_.w;
     args_.weight_zero_points = kernel.zeros_.w_vector();
     ops_ = kernel.epilogue_.ops;
@@ -147,6 +148,8 @@ class ConvStep final : public CpuStep {
     args.ops = ops;
     args.input = context.inputs[0];
     args.dst = context.outputs[0];
+    if (zero_type_ == DType::kI8) args.input_zero_point = *static_cast<const int8_t*>(context.inputs[kInputZeroInput]);
+    if (zero_type_ == DType::kU8) args.input_zero_point = *static_cast<const uint8_t*>(context.inputs[kInputZeroInput]);
     const kernels::RunResources resources{.executor = context.executor,
                                           .cancel = context.cancel,
                                           .workspace = context.scratch,
@@ -160,6 +163,7 @@ class ConvStep final : public CpuStep {
   kernels::ConvPlan plan_;
   std::vector<ukernel::EpilogueOp> ops_;
   size_t scratch_ = 0, pixels_ = 0;
+  DType zero_type_ = DType::kUndefined;  // of the input's zero point, where it comes with the run
   bool empty_ = false;
 };
 

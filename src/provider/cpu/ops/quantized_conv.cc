@@ -1,7 +1,8 @@
-// Convolutions of 8-bit integers: QLinearConv, claimed here and computed as this provider's Conv by
-// cpu_convert_quantized_convs.
+// Convolutions of 8-bit integers, QLinearConv and ConvInteger: claimed here, computed as this provider's Conv
+// (cpu_convert_quantized_convs).
 #include "provider/cpu/common/quantized_conv.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -43,25 +44,48 @@ std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
     const int64_t count = ConstantOf(node.input(i))->num_elements();
     if (count != 1 && count != channels) return "scales that are not those of the channels";
   }
-  if (LargestSum(node) > std::numeric_limits<int32_t>::max()) return "sums that may leave 32 bits";
+  if (LargestSum(*ConstantOf(&w), ConstantOf(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
+    return "sums that may leave 32 bits";
+  }
   return {};
 }
 
-constexpr CpuOp kOps[] = {{"", "QLinearConv", RejectQLinearConv, nullptr}};
+// The input's zero point may come with the run, as that of DynamicQuantizeLinear does.
+std::string RejectConvInteger(const Node& node, const CpuConfig& config) {
+  const GraphValue &x = *node.input(kIntegerX), &w = *node.input(kIntegerWeight);
+  if (!ConstantOf(&w)) return "the weights are not constant";
+  if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
+  if (const GraphValue* zero = node.input(kIntegerXZero)) {
+    if (!Product(*zero->type().shape).is_constant(1)) return "zero points of several elements";
+  }
+  if (const GraphValue* zero = node.input(kIntegerWeightZero)) {
+    const Tensor* t = ConstantOf(zero);
+    if (!t) return "zero points of weights that come with the run";
+    if (t->num_elements() != 1 && t->num_elements() != w.type().shape->front().value()) {
+      return "zero points that are not those of the channels";
+    }
+  }
+  if (LargestSum(*ConstantOf(&w), nullptr) > std::numeric_limits<int32_t>::max()) return "sums that may leave 32 bits";
+  return {};
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "QLinearConv", RejectQLinearConv, nullptr},
+    {"", "ConvInteger", RejectConvInteger, nullptr},
+};
 
 }  // namespace
 
-int64_t LargestSum(const Node& node) {
-  const Tensor& w = *ConstantOf(node.input(kQLinearWeight));
-  const int64_t taps = w.shape().num_elements(1, w.rank());
-  int64_t bias = 0;
-  if (const Tensor* b = ConstantOf(node.input(kQLinearBias))) {
-    const Result<Tensor> dense = b->Contiguous();
+int64_t LargestSum(const Tensor& weights, const Tensor* bias) {
+  constexpr int64_t kProduct = 255 * 255, kMany = int64_t{1} << 31;
+  const int64_t taps = std::min(weights.shape().num_elements(1, weights.rank()), kMany);
+  int64_t largest = 0;
+  if (bias) {
+    const Result<Tensor> dense = bias->Contiguous();
     if (!dense.ok()) return std::numeric_limits<int64_t>::max();
-    for (const int32_t v : dense->values<int32_t>()) bias = std::max(bias, std::abs(int64_t{v}));
+    for (const int32_t v : dense->values<int32_t>()) largest = std::max(largest, std::abs(int64_t{v}));
   }
-  constexpr int64_t kProduct = 255 * 255;
-  return taps > std::numeric_limits<int32_t>::max() ? std::numeric_limits<int64_t>::max() : taps * kProduct + bias;
+  return taps * kProduct + largest;
 }
 
 extern const std::span<const CpuOp> kCpuOpsQuantizedConv = kOps;

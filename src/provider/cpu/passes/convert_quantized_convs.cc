@@ -4,6 +4,7 @@
 // and depthwise ones, whose float32 kernel is faster than products of one channel, where float32 counts them exactly:
 //     ->  y = QuantizeLinear(Mul(Conv(DequantizeLinear(x, 1, zx), W - zw, b), sx * sw / sy), 1, zy)
 // Results are those of ONNX's formula: rint(sum * (sx * sw / sy)) + zy.
+//   y = ConvInteger(x, W, zx, zw)  ->  y = quern.cpu.Conv(x, W, -, -, -, zw, zx) {y_type = int32}
 #include <algorithm>
 
 #include "provider/cpu/common/quantization.h"
@@ -24,7 +25,23 @@ class Converter {
  public:
   Converter(Graph& graph, Node* node) : graph_(graph), node_(node) {}
 
-  Status Run() {
+  Status ConvertInteger() {
+    const GraphValue& w = *node_->input(kIntegerWeight);
+    channels_ = w.type().shape->front().value();
+    std::vector<GraphValue*> inputs(7, nullptr);
+    inputs[0] = node_->input(kIntegerX);
+    inputs[1] = node_->input(kIntegerWeight);
+    if (const GraphValue* zero = node_->input(kIntegerWeightZero)) {
+      QUERN_ASSIGN_OR_RETURN(const Tensor given, ConstantTensor(zero)->Contiguous());
+      for (int64_t c = 0; c < channels_; ++c) zeros_.push_back(ByteAt(given, given.num_elements() == 1 ? 0 : c));
+      inputs[kWeightZeroInput] = Constant("_zeros", Tensor::FromValues<int32_t>(Shape{channels_}, zeros_));
+    }
+    inputs[kInputZeroInput] = node_->input(kIntegerXZero);
+    ReplaceByProduct(std::move(inputs));
+    return OkStatus();
+  }
+
+  Status ConvertQLinear() {
     for (int i = 1; i < node_->num_inputs(); ++i) {
       if (!node_->input(i)) continue;
       QUERN_ASSIGN_OR_RETURN(constants_[i], ConstantTensor(node_->input(i))->Contiguous());
@@ -41,7 +58,8 @@ class Converter {
     }
     const int64_t groups = node_->GetInt("group", 1);
     const bool depthwise = groups > 1 && w.dim(1) == 1 && node_->input(0)->type().rank() < 5;
-    if (depthwise && LargestSum(*node_) < kExact) return ConvertDepthwise();
+    if (depthwise && LargestSum(w, node_->input(kQLinearBias) ? &constants_[kQLinearBias] : nullptr) < kExact)
+      return ConvertDepthwise();
     ConvertProducts();
     return OkStatus();
   }
@@ -68,22 +86,28 @@ class Converter {
     RemoveIfDead(graph_, node_);
   }
 
+  // This provider's Conv on integers; of its type the result tells.
+  Node* ReplaceByProduct(std::vector<GraphValue*> inputs) {
+    const DType type = node_->output(0)->type().dtype;
+    Node* conv = Add("Conv", 11, {inputs[0], inputs[1]}, type)->producer();
+    for (const auto& [name, value] : node_->attributes()) conv->SetAttribute(name, value);
+    ReplaceBy(conv->output(0));
+    Node* product = ReplaceChannelsLast(graph_, conv, std::move(inputs), type);
+    product->SetAttribute("y_type", static_cast<int64_t>(type));
+    return product;
+  }
+
   void ConvertProducts() {
-    const DType y_type = node_->output(0)->type().dtype;
     std::vector<GraphValue*> inputs = {node_->input(0), node_->input(kQLinearWeight), node_->input(kQLinearBias),
                                        nullptr,
                                        Constant("_factors", Tensor::FromValues<float>(Shape{channels_}, factors_))};
     if (std::any_of(zeros_.begin(), zeros_.end(), [](int32_t z) { return z != 0; })) {
       inputs.push_back(Constant("_zeros", Tensor::FromValues<int32_t>(Shape{channels_}, zeros_)));
     }
-    Node* conv = Add("Conv", 11, {inputs[0], inputs[1]}, y_type)->producer();
-    for (const auto& [name, value] : node_->attributes()) conv->SetAttribute(name, value);
-    ReplaceBy(conv->output(0));
-    Node* product = ReplaceChannelsLast(graph_, conv, std::move(inputs), y_type);
+    Node* product = ReplaceByProduct(std::move(inputs));
     product->SetAttribute("x_zero_point", int64_t{ByteAt(constants_[kQLinearXZero], 0)});
     product->SetAttribute("y_scale", 1.0f);
     product->SetAttribute("y_zero_point", int64_t{ByteAt(constants_[kQLinearYZero], 0)});
-    product->SetAttribute("y_type", static_cast<int64_t>(y_type));
   }
 
   Status ConvertDepthwise() {
@@ -123,8 +147,10 @@ class Converter {
 Result<int> Run(Graph& graph, const void*) {
   int changes = 0;
   for (Node* node : graph.nodes()) {
-    if (!node->Is("QLinearConv")) continue;
-    QUERN_RETURN_IF_ERROR(Converter(graph, node).Run());
+    const bool integer = node->Is("ConvInteger");
+    if (!integer && !node->Is("QLinearConv")) continue;
+    Converter converter(graph, node);
+    QUERN_RETURN_IF_ERROR(integer ? converter.ConvertInteger() : converter.ConvertQLinear());
     ++changes;
   }
   return changes;

@@ -97,5 +97,29 @@ TEST_F(QuantizedWindows, KeepOneLayout) {
   EXPECT_EQ(transposes, 3);  // of the input and both outputs
 }
 
+// Sums of integers are no product that takes a float32 epilogue.
+TEST_F(QuantizedWindows, IntegersAfterSumsStayApart) {
+  const Tensor x = Bytes(Shape{1, 4, 8, 9});
+  GraphValue* in = graph_.AddInput("x", TypeOf(Value(x)));
+  const auto add = [&](const char* op, std::vector<GraphValue*> inputs) {
+    return graph_.AddNode({.name = op, .op_type = op, .inputs = std::move(inputs), .outputs = {graph_.UniqueName(op)}})
+        ->output(0);
+  };
+  Tensor bias = Tensor::Allocate(DType::kI32, Shape{8, 1, 1}).value();
+  for (int32_t& b : bias.values<int32_t>()) b = static_cast<int32_t>(random_() % 1000);
+  GraphValue* sums = add("ConvInteger", {in, Constant(Bytes(Shape{8, 4, 3, 3})), Zero()});
+  GraphValue* biased = add("Add", {sums, Constant(bias)});
+  graph_.AddOutput(add("Add", {biased, sums}));
+  const Status inferred = InferShapes(graph_);
+  ASSERT_TRUE(inferred.ok()) << inferred.message();
+  const std::vector<Value> inputs = {x};
+  const Result<std::vector<Value>> expected = EvaluateGraph(graph_, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  const Result<std::vector<Tensor>> actual = RunOnCpu(graph_, inputs, Config(false));
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  const Tensor& want = (*expected)[0].tensor();
+  EXPECT_EQ(std::memcmp((*actual)[0].raw_data(), want.raw_data(), want.bytes()), 0);
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -55,7 +55,10 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
   c.problem_ = problem;
   c.cpu_ = options.cpu;
   const size_t group_in = problem.in_channels / problem.groups, group_out = problem.out_channels / problem.groups;
-  c.folded_ = problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 && group_in < kFoldChannels;
+  c.packs_in_run_ = weights.data == nullptr;
+  // A folded kernel's weights are put in another order first, for which a run has no memory.
+  c.folded_ = !c.packs_in_run_ && problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 &&
+              group_in < kFoldChannels;
   c.gemm_.lhs = problem.lhs;
   c.gemm_.rhs = problem.rhs;
   c.gemm_.n = group_out;
@@ -83,6 +86,15 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
       lines_follow && (c.folded_ ? weights.w_stride == static_cast<ptrdiff_t>(group_in) * weights.i_stride
                                  : kernel_lines == 1 ||
                                        weights.h_stride == static_cast<ptrdiff_t>(problem.kernel_w) * weights.w_stride);
+  if (c.packs_in_run_) {
+    if (!one_stride || !ukernel::CanPackRhs(layout.layout, source)) {
+      return Unsupported("weights of a run cannot be packed as " + LayoutName(layout.layout));
+    }
+    c.run_source_ = source;
+    c.run_group_stride_ = source.n_stride * static_cast<ptrdiff_t>(group_out);
+    c.weights_ = PackedRhs::Describe(c.gemm_, layout, problem.groups);
+    return c;
+  }
   if (!one_stride) {
     const size_t taps = kernel_lines * problem.kernel_w;
     QUERN_ASSIGN_OR_RETURN(ordered, AlignedBuffer::Allocate(problem.out_channels * taps * group_in * element));
@@ -165,6 +177,7 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
     return begin;
   };
   p.zero_row_offset = take(gemm_.k * element);
+  if (packs_in_run_) p.weights_offset = take(weights_.packed_bytes());
   p.area_offset = at;
   at = 0;
   if (p.pad_input) {
@@ -189,11 +202,13 @@ namespace {
 // One run; its entries are independent but for the areas of the workspace.
 class ConvRun {
  public:
-  ConvRun(const ConvProblem& problem, const GemmProblem& gemm, const PackedRhs& weights, bool folded,
-          const ConvPlan& plan, const ConvArgs& args, const RunResources& resources)
+  // `packed`: the weights, in the form that `weights` describes.
+  ConvRun(const ConvProblem& problem, const GemmProblem& gemm, const PackedRhs& weights, const std::byte* packed,
+          bool folded, const ConvPlan& plan, const ConvArgs& args, const RunResources& resources)
       : c_(problem),
         gemm_(gemm),
         weights_(weights),
+        packed_(packed),
         folded_(folded),
         p_(plan),
         a_(args),
@@ -219,7 +234,7 @@ class ConvRun {
       QUERN_RETURN_IF_ERROR(DescribeRows(input, base, &rows));
       g.image = &rows;
     }
-    g.rhs = weights_.data(group);
+    g.rhs = packed_ + group * weights_.geometry().total_bytes;
     EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
     size_t count = 0;
     if (IsInt8(c_.lhs)) {
@@ -378,6 +393,7 @@ class ConvRun {
   const ConvProblem& c_;
   const GemmProblem& gemm_;
   const PackedRhs& weights_;
+  const std::byte* const packed_;
   const bool folded_;
   const ConvPlan& p_;
   const ConvArgs& a_;
@@ -402,7 +418,21 @@ Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources&
                            " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
   }
   if (plan.out_d == 0 || plan.out_h == 0 || plan.out_w == 0 || plan.entries == 0) return OkStatus();
-  ConvRun run(problem_, gemm_, weights_, folded_, plan, args, resources);
+  const std::byte* packed = packs_in_run_ ? nullptr : weights_.data();
+  if (packs_in_run_) {
+    std::byte* to = static_cast<std::byte*>(resources.workspace) + plan.weights_offset;
+    ukernel::RhsSource source = run_source_;
+    source.data = args.weights;
+    InlineExecutor self;
+    Executor& executor = resources.executor ? *resources.executor : static_cast<Executor&>(self);
+    QUERN_RETURN_IF_ERROR(
+        weights_.PackInto(to, source, executor, cpu_, run_group_stride_, resources.cancel, plan.slots));
+    if (resources.counters) {
+      resources.counters->rhs_packed_bytes.fetch_add(weights_.packed_bytes(), std::memory_order_relaxed);
+    }
+    packed = to;
+  }
+  ConvRun run(problem_, gemm_, weights_, packed, folded_, plan, args, resources);
   run.FillZeroRow();
   if (!plan.parallel_entries) {
     for (size_t i = 0; i < plan.entries; ++i) QUERN_RETURN_IF_ERROR(run.Run(i, 0));
@@ -412,7 +442,7 @@ Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources&
   return resources.executor->ParallelFor(
       static_cast<int64_t>(plan.entries), 1,
       [&](int slot, int64_t begin, int64_t end) {
-        ConvRun own(problem_, gemm_, weights_, folded_, plan, args, resources);
+        ConvRun own(problem_, gemm_, weights_, packed, folded_, plan, args, resources);
         for (int64_t i = begin; i < end; ++i) {
           // Nothing can fail here: sizes were checked, and an inner run has no executor to be cancelled.
           (void)own.Run(static_cast<size_t>(i), static_cast<size_t>(slot)).ok();

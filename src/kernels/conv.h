@@ -28,7 +28,8 @@ struct ConvProblem {
   size_t expected_pixels = 0;  // output pixels of an image; 0: unknown
 };
 
-// Element (o, i, d, h, w) at data + the strides' sum (bytes); i counts within a group.
+// Element (o, i, d, h, w) at data + the strides' sum (bytes); i counts within a group. Without data they come with each
+// run: each tap's stride must then be a multiple of the next one's count, as in a dense [o][i][d][h][w].
 struct ConvWeights {
   const void* data = nullptr;
   ptrdiff_t o_stride = 0, i_stride = 0, h_stride = 0, w_stride = 0, d_stride = 0;
@@ -38,6 +39,7 @@ struct ConvWeights {
 struct ConvArgs {
   size_t images = 1, in_h = 0, in_w = 0, in_d = 1;  // slices of a volume follow one another as lines do
   const void* input = nullptr;                      // channels contiguous
+  const void* weights = nullptr;                    // where each run brings them
   ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
   void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
   ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
@@ -63,6 +65,7 @@ struct ConvPlan {
   bool parallel_entries = false;  // one task per entry; else each is split
   int slots = 1;
   size_t zero_row_offset = 0;               // workspace, bytes
+  size_t weights_offset = 0;                // packed by the run
   size_t area_offset = 0, area_stride = 0;  // one area, or one per slot when parallel_entries
   size_t padded_offset = 0, padded_d = 0, padded_h = 0, padded_w = 0;  // within an area
   size_t pixel_sums_offset = 0, row_sums_offset = 0, zeros_offset = 0, core_offset = 0;
@@ -73,7 +76,8 @@ class Conv {
  public:
   Conv() = default;
 
-  // Selects the layout and packs the weights, which are not needed afterwards. kInvalidArgument for extents that do not
+  // Selects the layout and packs the weights, which are not needed afterwards; without data, each run packs its own.
+  // kInvalidArgument for extents that do not
   // go together, kUnsupported when no row serves the types.
   static Result<Conv> Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
                              Executor& executor, SelectionReport* report = nullptr);
@@ -101,6 +105,9 @@ class Conv {
   CpuFacts cpu_;
   bool folded_ = false;
   PackedRhs weights_;  // a batch per group
+  bool packs_in_run_ = false;
+  ukernel::RhsSource run_source_;   // of weights that a run packs, but for the data
+  ptrdiff_t run_group_stride_ = 0;  // of them
   std::vector<const GemmKernel*> eligible_;
   std::vector<const GemmKernel*> fallbacks_;  // also those that an option hides
 };

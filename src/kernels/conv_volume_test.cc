@@ -73,6 +73,8 @@ void CheckVolume(Format lhs, Format rhs, int32_t x_zero, int32_t w_zero) {
   SelectOptions options;
   options.cpu = HostCpu().facts();
   options.rows = TestRows();
+  const bool packed_by_run = Draw(0, 1) != 0;
+  if (packed_by_run) source.data = nullptr;
   const Result<Conv> conv = Conv::Create(p, options, source, executor);
   ASSERT_TRUE(conv.ok()) << conv.status().message();
 
@@ -81,6 +83,7 @@ void CheckVolume(Format lhs, Format rhs, int32_t x_zero, int32_t w_zero) {
   ConvArgs args;
   args.images = images, args.in_d = d.in, args.in_h = h.in, args.in_w = w.in;
   args.input = x.data();
+  if (packed_by_run) args.weights = weights.data();
   args.in_pixel_stride = static_cast<ptrdiff_t>(channels * sizeof(T));
   args.in_row_stride = static_cast<ptrdiff_t>(w.in) * args.in_pixel_stride;
   args.in_image_stride = static_cast<ptrdiff_t>(d.in * h.in) * args.in_row_stride;

@@ -20,10 +20,16 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
   if (!x.shape || x.rank() < 3 || x.rank() > 5) return std::to_string(x.rank()) + "-D operands";
-  if (!IsConstantOrFolded(node.input(1), config)) return "the weights are not constant";
-  if (node.input(2) && !IsConstantOrFolded(node.input(2), config)) return "the bias is not constant";
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
   if (Product(*w.shape).is_constant(0)) return "the weights are empty";
+  if (!IsConstantOrFolded(node.input(1), config) && w.dtype != DType::kF32) {
+    return std::string("weights of a run of type ") + DTypeName(w.dtype);
+  }
+  if (const GraphValue* bias = node.input(kBiasInput); bias && !IsConstantOrFolded(bias, config)) {
+    const ValueType& b = bias->type();
+    if (b.dtype != DType::kF32) return std::string("a bias of a run of type ") + DTypeName(b.dtype);
+    if (!b.has_static_shape() || *b.shape != Dims{w.shape->front()}) return "the bias' shape does not fit";
+  }
   const Result<Window> window = ReadWindow(node, x.rank() - 2, Dims(w.shape->begin() + 2, w.shape->end()));
   if (!window.ok()) return window.status().message();
   const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
@@ -79,7 +85,8 @@ class ConvKernel final : public CpuKernel {
     } else {
       d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
                       pixels ? pixels : 64);
-      d.packed_bytes = conv_.weights().packed_bytes();
+      d.packed_bytes = packs_in_run_ ? 0 : conv_.weights().packed_bytes();
+      if (packs_in_run_) d.why += ", weights packed by each run";
       if (conv_.folded()) d.why += ", kernel rows folded into K";
     }
     d.why += epilogue_text_;
@@ -91,6 +98,8 @@ class ConvKernel final : public CpuKernel {
   friend class ConvStep;
   CpuConfig config_;
   bool depthwise_ = false;
+  bool packs_in_run_ = false;
+  Shape weights_shape_;
   kernels::Conv conv_;
   kernels::DwConv dw_;
   EpilogueList epilogue_;
@@ -145,7 +154,9 @@ class ConvStep final : public CpuStep {
     ukernel::EpilogueOp ops[ukernel::kMaxEpilogueOps];
     std::copy(ops_.begin(), ops_.end(), ops);
     if (kernel_.epilogue_.residual_op >= 0) ops[kernel_.epilogue_.residual_op].data = context.inputs[kResidualInput];
+    if (kernel_.epilogue_.bias_op >= 0) ops[kernel_.epilogue_.bias_op].data = context.inputs[kBiasInput];
     args.ops = ops;
+    if (kernel_.packs_in_run_) args.weights = context.inputs[1];
     args.input = context.inputs[0];
     args.dst = context.outputs[0];
     if (zero_type_ == DType::kI8) args.input_zero_point = *static_cast<const int8_t*>(context.inputs[kInputZeroInput]);
@@ -168,6 +179,10 @@ class ConvStep final : public CpuStep {
 };
 
 Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) const {
+  if (!(context.inputs[1].shape == weights_shape_) ||
+      (epilogue_.bias_op >= 0 && !(context.inputs[kBiasInput].shape == Shape{weights_shape_[0]}))) {
+    return InvalidArgument("weights or bias of another shape than the model promises");
+  }
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
 }
 
@@ -177,9 +192,15 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
-  QUERN_ASSIGN_OR_RETURN(const Tensor weights, node.input(1)->constant()->tensor().Contiguous());
   const ValueType& x = node.input(0)->type();
-  const Shape& w = weights.shape();
+  Tensor weights;  // undefined where they come with the run
+  kernel->packs_in_run_ = !node.input(1)->is_constant();
+  if (!kernel->packs_in_run_) {
+    QUERN_ASSIGN_OR_RETURN(weights, node.input(1)->constant()->tensor().Contiguous());
+  }
+  const DType weights_type = node.input(1)->type().dtype;
+  for (const Dim& d : *node.input(1)->type().shape) kernel->weights_shape_.push_back(d.value());
+  const Shape& w = kernel->weights_shape_;
   Dims kernel_dims(w.begin() + 2, w.end());
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, x.rank() - 2, kernel_dims));
   // The window's width, height and depth; -1: there is none.
@@ -194,7 +215,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
 
   kernels::ConvProblem p;
   p.lhs = ukernel::FormatOf(x.dtype);
-  p.rhs = ukernel::FormatOf(weights.dtype());
+  p.rhs = ukernel::FormatOf(weights_type);
   p.in_channels = static_cast<size_t>(w[1] * node.GetInt("group", 1));
   p.out_channels = static_cast<size_t>(w[0]);
   p.groups = static_cast<size_t>(node.GetInt("group", 1));
@@ -220,16 +241,17 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
   p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
 
-  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights.dtype()));
+  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));
   kernels::ConvWeights source;
-  source.data = weights.raw_data();
+  source.data = kernel->packs_in_run_ ? nullptr : weights.raw_data();
   source.w_stride = element;
   source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
   source.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * source.h_stride;
   source.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * source.d_stride;
   source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
 
-  kernel->depthwise_ = x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
+  kernel->depthwise_ = !kernel->packs_in_run_ && x.dtype == DType::kF32 && dd < 0 && p.groups > 1 &&
+                       p.groups == p.in_channels && w[1] == 1;
   if (kernel->depthwise_) {
     kernels::DwConvProblem d;
     d.channels = p.in_channels;

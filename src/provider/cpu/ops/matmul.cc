@@ -253,6 +253,7 @@ Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const Compile
   Compiled c = Start(context);
   if (node.domain() == kCpuDomain) {
     QUERN_ASSIGN_OR_RETURN(c.epilogue, MakeEpilogue(node));
+    if (c.epilogue.bias_op >= 0) return Internal("the bias of a product is not constant");
     c.matrix_op = c.epilogue.residual_op;
     c.matrix_input = kResidualInput;
     c.what = EpilogueText(node);

@@ -86,9 +86,9 @@ class ConvKernel final : public CpuKernel {
       d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
                       pixels ? pixels : 64);
       d.packed_bytes = packs_in_run_ ? 0 : conv_.weights().packed_bytes();
-      if (packs_in_run_) d.why += ", weights packed by each run";
       if (conv_.folded()) d.why += ", kernel rows folded into K";
     }
+    if (packs_in_run_) d.why += ", weights packed by each run";
     d.why += epilogue_text_;
     return d;
   }
@@ -250,8 +250,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   source.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * source.d_stride;
   source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
 
-  kernel->depthwise_ = !kernel->packs_in_run_ && x.dtype == DType::kF32 && dd < 0 && p.groups > 1 &&
-                       p.groups == p.in_channels && w[1] == 1;
+  kernel->depthwise_ = x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
   if (kernel->depthwise_) {
     kernels::DwConvProblem d;
     d.channels = p.in_channels;

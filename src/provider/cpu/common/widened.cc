@@ -16,11 +16,11 @@ bool ComputesInFloat(const Node& node) {
       " Abs Acos Add ArgMax ArgMin Asin Atan Attention AveragePool BatchNormalization Ceil Celu Clip Conv "
       "ConvTranspose Cos CumProd CumSum Div Einsum Elu Equal Erf Exp Floor GRU Gelu Gemm GlobalAveragePool "
       "GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid HardSwish "
-      "InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization "
-      "LpPool MatMul Max MaxPool Mean Min Mish Mod Mul Neg PRelu Pow RMSNormalization RNN Reciprocal ReduceL1 "
-      "ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare "
-      "Relu Resize RoiAlign RotaryEmbedding Round Selu Sigmoid Sign Sin Softmax Softplus Softsign Sqrt Sub Sum Swish "
-      "Tan Tanh ThresholdedRelu TopK Upsample ";
+      "InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax "
+      "LpNormalization LpPool MatMul Max MaxPool Mean Min Mish Mod Mul Neg PRelu Pow RMSNormalization RNN Reciprocal "
+      "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+      "ReduceSumSquare Relu Resize RoiAlign RotaryEmbedding Round Selu Sigmoid Sign Sin Softmax Softplus Softsign "
+      "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
       " BiasGelu FastGelu FusedConv Gelu MatMulNBits QuickGelu SkipLayerNormalization "
       "SkipSimplifiedLayerNormalization ";

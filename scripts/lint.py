@@ -104,6 +104,16 @@ class Lint:
                 f'include "{include}": {first} is layer {layers[first]}, {folder} is layer {layers.get(folder)}',
             )
 
+    def check_evaluators(self):
+        """The CPU provider calls no evaluator of src/ops: those are the reference, and the oracle of its tests."""
+        pattern = re.compile(r'"ops/evaluate\.h"|\bEvaluate[A-Z]\w*(<[^;]*>)?\(|(\.|->)evaluate\b')
+        for path, number, line in self.lines(CPP):
+            of_tests = re.search(r"(_test\.cc|/(random_cases|test_run)\.h)$", path.as_posix())
+            if (ROOT / "src/provider/cpu") not in path.parents or of_tests:
+                continue
+            if match := pattern.search(line.split("//")[0]):
+                self.fail(path, number, f"{match[0]} is of the reference evaluation: give the operator a kernel here")
+
     def check_sizes(self):
         """No file over 1500 lines; one over 500 asks to be split."""
         for path, text in self.text.items():

@@ -195,7 +195,7 @@ class Tests(Runner):
         )
 
     def stage_models(self):
-        """the models of ../shared/models, and benchmark models against onnxruntime"""
+        """the models of ../shared/models, benchmark models against onnxruntime, what runs on reference"""
         folder = self.build("release")
         if not folder:
             return
@@ -214,6 +214,8 @@ class Tests(Runner):
                     expected=len(models),
                 )
         self.written("models", folder, models)
+        coverage = [PYTHON, ROOT / "tests/model_coverage.py", self.command(folder), self.shared, "--check"]
+        self.check("no large node on the reference provider", coverage)
         if self.args.full:
             self.written("node tests", folder, [self.shared / "conformance"])
         names, out = FULL_BENCH_MODELS if self.args.full else BENCH_MODELS, BUILD / "bench-models"
@@ -233,7 +235,7 @@ class Tests(Runner):
             self.check_plan("mobilenet_v2", self.command(folder), out / "mobilenet_v2/model.onnx")
 
     def stage_conformance(self):
-        """the suites of ../shared/conformance but for tests/known.txt; models of com.microsoft and ai.onnx.ml; refusals"""
+        """the suites of ../shared/conformance but for tests/known.txt; models of com.microsoft and ai.onnx.ml"""
         folder = self.build("release")
         if not folder:
             return

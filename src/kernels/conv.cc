@@ -24,9 +24,13 @@ size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t d
   return padded < reach ? 0 : (padded - reach) / stride + 1;
 }
 
+bool HasPads(const ConvProblem& p) {
+  return p.pad_front || p.pad_top || p.pad_left || p.pad_back || p.pad_bottom || p.pad_right;
+}
+
 bool IsPointwise(const ConvProblem& p) {
-  return p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
-         p.pad_left == 0 && p.pad_bottom == 0 && p.pad_right == 0;
+  return p.kernel_d == 1 && p.kernel_h == 1 && p.kernel_w == 1 && p.stride_d == 1 && p.stride_h == 1 &&
+         p.stride_w == 1 && !HasPads(p);
 }
 
 Status Check(const ConvProblem& p) {
@@ -35,8 +39,8 @@ Status Check(const ConvProblem& p) {
     return InvalidArgument(std::to_string(p.in_channels) + " input and " + std::to_string(p.out_channels) +
                            " output channels do not divide into " + std::to_string(p.groups) + " groups");
   }
-  if (p.kernel_h == 0 || p.kernel_w == 0 || p.stride_h == 0 || p.stride_w == 0 || p.dilation_h == 0 ||
-      p.dilation_w == 0) {
+  if (p.kernel_d == 0 || p.kernel_h == 0 || p.kernel_w == 0 || p.stride_d == 0 || p.stride_h == 0 || p.stride_w == 0 ||
+      p.dilation_d == 0 || p.dilation_h == 0 || p.dilation_w == 0) {
     return InvalidArgument("kernel, stride and dilation must be at least 1");
   }
   return OkStatus();
@@ -51,12 +55,16 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
   c.problem_ = problem;
   c.cpu_ = options.cpu;
   const size_t group_in = problem.in_channels / problem.groups, group_out = problem.out_channels / problem.groups;
-  c.folded_ = problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 && group_in < kFoldChannels;
+  c.packs_in_run_ = weights.data == nullptr;
+  // A folded kernel's weights are put in another order first, for which a run has no memory.
+  c.folded_ = !c.packs_in_run_ && problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 &&
+              group_in < kFoldChannels;
   c.gemm_.lhs = problem.lhs;
   c.gemm_.rhs = problem.rhs;
   c.gemm_.n = group_out;
   c.gemm_.k = c.folded_ ? group_in * problem.kernel_w : group_in;
-  c.gemm_.segments = c.folded_ ? problem.kernel_h : problem.kernel_h * problem.kernel_w;
+  const size_t kernel_lines = problem.kernel_d * problem.kernel_h;
+  c.gemm_.segments = c.folded_ ? kernel_lines : kernel_lines * problem.kernel_w;
   c.gemm_.precision = problem.precision;
   c.gemm_.expected_m = problem.expected_pixels;
   c.gemm_.lhs_form = IsPointwise(problem) ? ukernel::kLhsRows : ukernel::kLhsRowPointers;
@@ -72,18 +80,30 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
       .format = problem.rhs, .data = weights.data, .k_stride = weights.i_stride, .n_stride = weights.o_stride};
   AlignedBuffer ordered;
   source.segment_stride = c.folded_ ? weights.h_stride : weights.w_stride;
+  const bool lines_follow =
+      problem.kernel_d == 1 || weights.d_stride == static_cast<ptrdiff_t>(problem.kernel_h) * weights.h_stride;
   const bool one_stride =
-      c.folded_
-          ? weights.w_stride == static_cast<ptrdiff_t>(group_in) * weights.i_stride
-          : problem.kernel_h == 1 || weights.h_stride == static_cast<ptrdiff_t>(problem.kernel_w) * weights.w_stride;
+      lines_follow && (c.folded_ ? weights.w_stride == static_cast<ptrdiff_t>(group_in) * weights.i_stride
+                                 : kernel_lines == 1 ||
+                                       weights.h_stride == static_cast<ptrdiff_t>(problem.kernel_w) * weights.w_stride);
+  if (c.packs_in_run_) {
+    if (!one_stride || !ukernel::CanPackRhs(layout.layout, source)) {
+      return Unsupported("weights of a run cannot be packed as " + LayoutName(layout.layout));
+    }
+    c.run_source_ = source;
+    c.run_group_stride_ = source.n_stride * static_cast<ptrdiff_t>(group_out);
+    c.weights_ = PackedRhs::Describe(c.gemm_, layout, problem.groups);
+    return c;
+  }
   if (!one_stride) {
-    const size_t taps = problem.kernel_h * problem.kernel_w;
+    const size_t taps = kernel_lines * problem.kernel_w;
     QUERN_ASSIGN_OR_RETURN(ordered, AlignedBuffer::Allocate(problem.out_channels * taps * group_in * element));
     char* to = ordered.as<char>();
     for (size_t o = 0; o < problem.out_channels; ++o) {
       for (size_t t = 0; t < taps; ++t) {
         const char* from = static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(o) * weights.o_stride +
-                           static_cast<ptrdiff_t>(t / problem.kernel_w) * weights.h_stride +
+                           static_cast<ptrdiff_t>(t / problem.kernel_w / problem.kernel_h) * weights.d_stride +
+                           static_cast<ptrdiff_t>(t / problem.kernel_w % problem.kernel_h) * weights.h_stride +
                            static_cast<ptrdiff_t>(t % problem.kernel_w) * weights.w_stride;
         for (size_t i = 0; i < group_in; ++i, to += element) {
           std::memcpy(to, from + static_cast<ptrdiff_t>(i) * weights.i_stride, element);
@@ -107,6 +127,11 @@ const GemmKernel* Conv::RowFor(size_t pixels) const {
 
 Format Conv::accumulator() const { return eligible_.front()->dst; }
 
+size_t Conv::OutDepth(size_t in_d) const {
+  const ConvProblem& p = problem_;
+  return OutExtent(in_d, p.pad_front, p.pad_back, p.kernel_d, p.dilation_d, p.stride_d);
+}
+
 size_t Conv::OutHeight(size_t in_h) const {
   const ConvProblem& p = problem_;
   return OutExtent(in_h, p.pad_top, p.pad_bottom, p.kernel_h, p.dilation_h, p.stride_h);
@@ -120,14 +145,17 @@ size_t Conv::OutWidth(size_t in_w) const {
 ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
   ConvPlan p;
   const size_t element = FormatBytes(problem_.lhs);
+  p.out_d = OutDepth(args.in_d);
   p.out_h = OutHeight(args.in_h);
   p.out_w = OutWidth(args.in_w);
   p.plain_rows = IsPointwise(problem_);
-  if (p.plain_rows && args.in_row_stride != static_cast<ptrdiff_t>(args.in_w) * args.in_pixel_stride) p.lines = p.out_h;
+  if (p.plain_rows && args.in_row_stride != static_cast<ptrdiff_t>(args.in_w) * args.in_pixel_stride) {
+    p.lines = p.out_d * p.out_h;
+  }
   p.entries = args.images * problem_.groups * p.lines;
-  const size_t m = p.lines > 1 ? p.out_w : p.out_h * p.out_w;
-  const bool has_pads = problem_.pad_top || problem_.pad_left || problem_.pad_bottom || problem_.pad_right;
-  p.pad_input = folded_ && (has_pads || args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
+  const size_t m = p.lines > 1 ? p.out_w : p.out_d * p.out_h * p.out_w;
+  p.pad_input =
+      folded_ && (HasPads(problem_) || args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
 
   const GemmKernel& row = *RowFor(m);
   const GemmKernel* fallback = nullptr;
@@ -149,16 +177,18 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
     return begin;
   };
   p.zero_row_offset = take(gemm_.k * element);
+  if (packs_in_run_) p.weights_offset = take(weights_.packed_bytes());
   p.area_offset = at;
   at = 0;
   if (p.pad_input) {
+    p.padded_d = args.in_d + problem_.pad_front + problem_.pad_back;
     p.padded_h = args.in_h + problem_.pad_top + problem_.pad_bottom;
     p.padded_w = args.in_w + problem_.pad_left + problem_.pad_right;
-    p.padded_offset = take(p.padded_h * p.padded_w * problem_.in_channels * element);
+    p.padded_offset = take(p.padded_d * p.padded_h * p.padded_w * problem_.in_channels * element);
   }
   if (IsInt8(problem_.lhs)) {
-    p.pixel_sums_offset = take(args.in_h * args.in_w * 4);
-    p.row_sums_offset = take(p.out_h * p.out_w * 4);
+    p.pixel_sums_offset = take(args.in_d * args.in_h * args.in_w * 4);
+    p.row_sums_offset = take(p.out_d * p.out_h * p.out_w * 4);
     p.zeros_offset = take(gemm_.n * 4);
   }
   p.core_offset = take(p.gemm.workspace_bytes);
@@ -172,11 +202,13 @@ namespace {
 // One run; its entries are independent but for the areas of the workspace.
 class ConvRun {
  public:
-  ConvRun(const ConvProblem& problem, const GemmProblem& gemm, const PackedRhs& weights, bool folded,
-          const ConvPlan& plan, const ConvArgs& args, const RunResources& resources)
+  // `packed`: the weights, in the form that `weights` describes.
+  ConvRun(const ConvProblem& problem, const GemmProblem& gemm, const PackedRhs& weights, const std::byte* packed,
+          bool folded, const ConvPlan& plan, const ConvArgs& args, const RunResources& resources)
       : c_(problem),
         gemm_(gemm),
         weights_(weights),
+        packed_(packed),
         folded_(folded),
         p_(plan),
         a_(args),
@@ -202,7 +234,7 @@ class ConvRun {
       QUERN_RETURN_IF_ERROR(DescribeRows(input, base, &rows));
       g.image = &rows;
     }
-    g.rhs = weights_.data(group);
+    g.rhs = packed_ + group * weights_.geometry().total_bytes;
     EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
     size_t count = 0;
     if (IsInt8(c_.lhs)) {
@@ -248,6 +280,12 @@ class ConvRun {
              .dilation_w = c_.dilation_w,
              .pad_top = c_.pad_top,
              .pad_left = c_.pad_left,
+             .in_d = a_.in_d,
+             .out_h = p_.out_h,
+             .kernel_d = c_.kernel_d,
+             .stride_d = c_.stride_d,
+             .dilation_d = c_.dilation_d,
+             .pad_front = c_.pad_front,
              .zero_row = static_cast<char*>(r_.workspace) + p_.zero_row_offset};
     if (!p_.pad_input) return OkStatus();
     char* padded = base + p_.padded_offset;
@@ -255,22 +293,25 @@ class ConvRun {
     rows->image = padded;
     rows->pixel_stride = static_cast<ptrdiff_t>(pixel);
     rows->row_stride = static_cast<ptrdiff_t>(line);
+    rows->in_d = p_.padded_d;
     rows->in_h = p_.padded_h;
     rows->in_w = p_.padded_w;
-    rows->pad_top = rows->pad_left = 0;
+    rows->pad_front = rows->pad_top = rows->pad_left = 0;
     if (input == padded_input_ && padded == padded_to_) return OkStatus();
     padded_input_ = input;
     padded_to_ = padded;
-    return ForEach(r_, slots(), p_.padded_h, 1, [&](size_t begin, size_t end) {
-      for (size_t y = begin; y < end; ++y) {
-        char* to = padded + y * line;
-        if (y < c_.pad_top || y >= c_.pad_top + a_.in_h) {
+    return ForEach(r_, slots(), p_.padded_d * p_.padded_h, 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        char* to = padded + i * line;
+        const size_t z = i / p_.padded_h, y = i % p_.padded_h;
+        if (y < c_.pad_top || y >= c_.pad_top + a_.in_h || z < c_.pad_front || z >= c_.pad_front + a_.in_d) {
           std::memset(to, padding(), line);
           continue;
         }
         std::memset(to, padding(), c_.pad_left * pixel);
         to += c_.pad_left * pixel;
-        const char* from = input + static_cast<ptrdiff_t>(y - c_.pad_top) * a_.in_row_stride;
+        const char* from =
+            input + static_cast<ptrdiff_t>((z - c_.pad_front) * a_.in_h + y - c_.pad_top) * a_.in_row_stride;
         if (a_.in_pixel_stride == static_cast<ptrdiff_t>(pixel)) {
           std::memcpy(to, from, a_.in_w * pixel);
         } else {
@@ -309,7 +350,7 @@ class ConvRun {
     if (r_.counters) r_.counters->images_summed.fetch_add(1, std::memory_order_relaxed);
     const size_t channels = c_.in_channels / c_.groups;
     int32_t* pixels = reinterpret_cast<int32_t*>(base + p_.pixel_sums_offset);
-    QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_h, 1, [&](size_t begin, size_t end) {
+    QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_d * a_.in_h, 1, [&](size_t begin, size_t end) {
       for (size_t y = begin; y < end; ++y) {
         for (size_t x = 0; x < a_.in_w; ++x) {
           const char* p =
@@ -322,25 +363,28 @@ class ConvRun {
         }
       }
     }));
-    return ForEach(r_, slots(), p_.out_h, 1, [&](size_t begin, size_t end) {
-      for (size_t oy = begin; oy < end; ++oy) {
-        for (size_t ox = 0; ox < p_.out_w; ++ox) sums[oy * p_.out_w + ox] = SumTaps(pixels, oy, ox);
+    return ForEach(r_, slots(), p_.out_d * p_.out_h, 1, [&](size_t begin, size_t end) {
+      for (size_t line = begin; line < end; ++line) {
+        for (size_t ox = 0; ox < p_.out_w; ++ox) sums[line * p_.out_w + ox] = SumTaps(pixels, line, ox);
       }
     });
   }
 
   // Over the taps inside the image: padding is za, which the pixel sums have taken away already.
-  int32_t SumTaps(const int32_t* pixels, size_t oy, size_t ox) const {
+  int32_t SumTaps(const int32_t* pixels, size_t line, size_t ox) const {
+    const size_t oz = line / p_.out_h, oy = line % p_.out_h;
     int32_t sum = 0;
-    for (size_t i = 0; i < c_.kernel_h; ++i) {
-      const ptrdiff_t y =
-          static_cast<ptrdiff_t>(oy * c_.stride_h + i * c_.dilation_h) - static_cast<ptrdiff_t>(c_.pad_top);
-      if (y < 0 || y >= static_cast<ptrdiff_t>(a_.in_h)) continue;
+    for (size_t tap = 0; tap < c_.kernel_d * c_.kernel_h; ++tap) {
+      const ptrdiff_t z = static_cast<ptrdiff_t>(oz * c_.stride_d + tap / c_.kernel_h * c_.dilation_d) -
+                          static_cast<ptrdiff_t>(c_.pad_front);
+      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * c_.stride_h + tap % c_.kernel_h * c_.dilation_h) -
+                          static_cast<ptrdiff_t>(c_.pad_top);
+      if (y < 0 || y >= static_cast<ptrdiff_t>(a_.in_h) || z < 0 || z >= static_cast<ptrdiff_t>(a_.in_d)) continue;
+      const int32_t* row = pixels + (static_cast<size_t>(z) * a_.in_h + static_cast<size_t>(y)) * a_.in_w;
       for (size_t j = 0; j < c_.kernel_w; ++j) {
         const ptrdiff_t x =
             static_cast<ptrdiff_t>(ox * c_.stride_w + j * c_.dilation_w) - static_cast<ptrdiff_t>(c_.pad_left);
-        if (x >= 0 && x < static_cast<ptrdiff_t>(a_.in_w))
-          sum += pixels[static_cast<size_t>(y) * a_.in_w + static_cast<size_t>(x)];
+        if (x >= 0 && x < static_cast<ptrdiff_t>(a_.in_w)) sum += row[x];
       }
     }
     return sum;
@@ -349,6 +393,7 @@ class ConvRun {
   const ConvProblem& c_;
   const GemmProblem& gemm_;
   const PackedRhs& weights_;
+  const std::byte* const packed_;
   const bool folded_;
   const ConvPlan& p_;
   const ConvArgs& a_;
@@ -372,8 +417,22 @@ Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources&
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
                            " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
   }
-  if (plan.out_h == 0 || plan.out_w == 0 || plan.entries == 0) return OkStatus();
-  ConvRun run(problem_, gemm_, weights_, folded_, plan, args, resources);
+  if (plan.out_d == 0 || plan.out_h == 0 || plan.out_w == 0 || plan.entries == 0) return OkStatus();
+  const std::byte* packed = packs_in_run_ ? nullptr : weights_.data();
+  if (packs_in_run_) {
+    std::byte* to = static_cast<std::byte*>(resources.workspace) + plan.weights_offset;
+    ukernel::RhsSource source = run_source_;
+    source.data = args.weights;
+    InlineExecutor self;
+    Executor& executor = resources.executor ? *resources.executor : static_cast<Executor&>(self);
+    QUERN_RETURN_IF_ERROR(
+        weights_.PackInto(to, source, executor, cpu_, run_group_stride_, resources.cancel, plan.slots));
+    if (resources.counters) {
+      resources.counters->rhs_packed_bytes.fetch_add(weights_.packed_bytes(), std::memory_order_relaxed);
+    }
+    packed = to;
+  }
+  ConvRun run(problem_, gemm_, weights_, packed, folded_, plan, args, resources);
   run.FillZeroRow();
   if (!plan.parallel_entries) {
     for (size_t i = 0; i < plan.entries; ++i) QUERN_RETURN_IF_ERROR(run.Run(i, 0));
@@ -383,7 +442,7 @@ Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources&
   return resources.executor->ParallelFor(
       static_cast<int64_t>(plan.entries), 1,
       [&](int slot, int64_t begin, int64_t end) {
-        ConvRun own(problem_, gemm_, weights_, folded_, plan, args, resources);
+        ConvRun own(problem_, gemm_, weights_, packed, folded_, plan, args, resources);
         for (int64_t i = begin; i < end; ++i) {
           // Nothing can fail here: sizes were checked, and an inner run has no executor to be cancelled.
           (void)own.Run(static_cast<size_t>(i), static_cast<size_t>(slot)).ok();

@@ -1,5 +1,5 @@
-// Two-dimensional convolution over NHWC without im2col: taps of the kernel are segments of K, rows of the left side are
-// addressed in place by pointers; float and int8 alike. One-dimensional kernels have height 1.
+// Convolution over NHWC or NDHWC without im2col: taps of the kernel are segments of K, rows of the left side are
+// addressed in place by pointers; float and int8 alike. Kernels of fewer dimensions have depth and height 1.
 #pragma once
 
 #include <cstddef>
@@ -23,20 +23,23 @@ struct ConvProblem {
   size_t stride_h = 1, stride_w = 1;
   size_t dilation_h = 1, dilation_w = 1;
   size_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  size_t kernel_d = 1, stride_d = 1, dilation_d = 1, pad_front = 0, pad_back = 0;
   Precision precision = Precision::kFp32;
   size_t expected_pixels = 0;  // output pixels of an image; 0: unknown
 };
 
-// Element (o, i, h, w) at data + the strides' sum (bytes); i counts within a group.
+// Element (o, i, d, h, w) at data + the strides' sum (bytes); i counts within a group. Without data they come with each
+// run: each tap's stride must then be a multiple of the next one's count, as in a dense [o][i][d][h][w].
 struct ConvWeights {
   const void* data = nullptr;
-  ptrdiff_t o_stride = 0, i_stride = 0, h_stride = 0, w_stride = 0;
+  ptrdiff_t o_stride = 0, i_stride = 0, h_stride = 0, w_stride = 0, d_stride = 0;
 };
 
 // dst must not overlap any operand.
 struct ConvArgs {
-  size_t images = 1, in_h = 0, in_w = 0;
-  const void* input = nullptr;                                            // channels contiguous
+  size_t images = 1, in_h = 0, in_w = 0, in_d = 1;  // slices of a volume follow one another as lines do
+  const void* input = nullptr;                      // channels contiguous
+  const void* weights = nullptr;                    // where each run brings them
   ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
   void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
   ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
@@ -54,16 +57,17 @@ struct ConvArgs {
 // lines of a 1x1 convolution's input do not follow one another).
 struct ConvPlan {
   GemmPlan gemm;
-  size_t out_h = 0, out_w = 0;
+  size_t out_d = 1, out_h = 0, out_w = 0;
   size_t lines = 1;
   size_t entries = 0;
   bool plain_rows = false;        // 1x1, stride 1: rows of a matrix
   bool pad_input = false;         // folded kernels: the image is copied once into a padded, dense one
   bool parallel_entries = false;  // one task per entry; else each is split
   int slots = 1;
-  size_t zero_row_offset = 0;                            // workspace, bytes
-  size_t area_offset = 0, area_stride = 0;               // one area, or one per slot when parallel_entries
-  size_t padded_offset = 0, padded_h = 0, padded_w = 0;  // within an area
+  size_t zero_row_offset = 0;               // workspace, bytes
+  size_t weights_offset = 0;                // packed by the run
+  size_t area_offset = 0, area_stride = 0;  // one area, or one per slot when parallel_entries
+  size_t padded_offset = 0, padded_d = 0, padded_h = 0, padded_w = 0;  // within an area
   size_t pixel_sums_offset = 0, row_sums_offset = 0, zeros_offset = 0, core_offset = 0;
   size_t workspace_bytes = 0;
 };
@@ -72,7 +76,8 @@ class Conv {
  public:
   Conv() = default;
 
-  // Selects the layout and packs the weights, which are not needed afterwards. kInvalidArgument for extents that do not
+  // Selects the layout and packs the weights, which are not needed afterwards; without data, each run packs its own.
+  // kInvalidArgument for extents that do not
   // go together, kUnsupported when no row serves the types.
   static Result<Conv> Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
                              Executor& executor, SelectionReport* report = nullptr);
@@ -85,6 +90,7 @@ class Conv {
   bool folded() const { return folded_; }  // kw * C is one segment
 
   // Output extent; 0 when the kernel does not fit.
+  size_t OutDepth(size_t in_d) const;
   size_t OutHeight(size_t in_h) const;
   size_t OutWidth(size_t in_w) const;
 
@@ -99,6 +105,9 @@ class Conv {
   CpuFacts cpu_;
   bool folded_ = false;
   PackedRhs weights_;  // a batch per group
+  bool packs_in_run_ = false;
+  ukernel::RhsSource run_source_;   // of weights that a run packs, but for the data
+  ptrdiff_t run_group_stride_ = 0;  // of them
   std::vector<const GemmKernel*> eligible_;
   std::vector<const GemmKernel*> fallbacks_;  // also those that an option hides
 };

@@ -100,20 +100,33 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   d.row_ = SelectDwRow(problem, options);
   if (!d.row_) return Unsupported("no depthwise micro-kernel for this CPU");
   d.epilogue_ = ukernel::SelectVectorRow(d.cpu_)->epilogue;
-  const size_t channels = problem.channels * problem.multiplier, lanes = d.row_->lanes;
   const size_t taps = problem.kernel_h * problem.kernel_w;
   if (taps > UINT16_MAX) return Unsupported("a depthwise kernel of " + std::to_string(taps) + " taps");
-  QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(RoundUp(channels, lanes) * taps * 4, {.zero = true}));
-  float* out = d.weights_.as<float>();
+  d.source_ = weights;
+  d.source_.data = nullptr;
+  d.packs_in_run_ = weights.data == nullptr;
+  if (d.packs_in_run_) return d;
+  QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(d.packed_floats() * 4));
+  d.Pack(weights.data, d.weights_.as<float>());
+  return d;
+}
+
+size_t DwConv::packed_floats() const {
+  return RoundUp(problem_.channels * problem_.multiplier, size_t{row_->lanes}) * problem_.kernel_h * problem_.kernel_w;
+}
+
+void DwConv::Pack(const void* weights, float* to) const {
+  const size_t channels = problem_.channels * problem_.multiplier, lanes = row_->lanes;
+  const size_t taps = problem_.kernel_h * problem_.kernel_w;
+  std::fill_n(to + channels / lanes * taps * lanes, packed_floats() - channels / lanes * taps * lanes, 0.0f);
   for (size_t c = 0; c < channels; ++c) {
     for (size_t t = 0; t < taps; ++t) {
-      const char* from = static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(c) * weights.o_stride +
-                         static_cast<ptrdiff_t>(t / problem.kernel_w) * weights.h_stride +
-                         static_cast<ptrdiff_t>(t % problem.kernel_w) * weights.w_stride;
-      std::memcpy(out + (c / lanes * taps + t) * lanes + c % lanes, from, 4);
+      const char* from = static_cast<const char*>(weights) + static_cast<ptrdiff_t>(c) * source_.o_stride +
+                         static_cast<ptrdiff_t>(t / problem_.kernel_w) * source_.h_stride +
+                         static_cast<ptrdiff_t>(t % problem_.kernel_w) * source_.w_stride;
+      std::memcpy(to + (c / lanes * taps + t) * lanes + c % lanes, from, 4);
     }
   }
-  return d;
 }
 
 size_t DwConv::OutHeight(size_t in_h) const {
@@ -128,7 +141,8 @@ size_t DwConv::OutWidth(size_t in_w) const {
 
 namespace {
 
-// Workspace: the input with repeated channels (multiplier > 1), then per slot the lists of taps and a row of results.
+// Workspace: weights that a run packs, the input with repeated channels (multiplier > 1), then per slot the lists of
+// taps and a row of results.
 struct Areas {
   size_t expanded_bytes = 0;
   size_t offsets = 0, indices = 0, row = 0;  // within a slot
@@ -232,7 +246,8 @@ class Rows {
 
 size_t DwConv::WorkspaceBytes(const ConvArgs& args, int concurrency) const {
   const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w));
-  return areas.expanded_bytes + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
+  const size_t packed = packs_in_run_ ? RoundUp(packed_floats() * 4, kAlign) : 0;
+  return packed + areas.expanded_bytes + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
 }
 
 Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
@@ -249,6 +264,13 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
   }
   const Areas areas = AreasOf(problem_, args, out_w);
   char* workspace = static_cast<char*>(resources.workspace);
+  const float* weights = weights_.as<float>();
+  if (packs_in_run_) {
+    float* packed = reinterpret_cast<float*>(workspace);
+    Pack(args.weights, packed);
+    weights = packed;
+    workspace += RoundUp(packed_floats() * 4, kAlign);
+  }
   const auto for_rows = [&](size_t rows, Task task) {
     if (slots == 1 && !resources.cancel) {
       task(0, 0, static_cast<int64_t>(rows));
@@ -297,7 +319,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     for (size_t i = 0; i < fused; ++i) {
       if (IsReduction(ops[i].kind)) fused = i;
     }
-    const Rows rows(problem_, *row_, epilogue_, weights_.as<float>(), args, out_w, ops, fused);
+    const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, fused);
     QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
       char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
       for (int64_t y = begin; y < end; ++y) {

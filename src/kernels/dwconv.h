@@ -45,7 +45,8 @@ class DwConv {
  public:
   DwConv() = default;
 
-  // weights: element (o, h, w) with o in [0, channels * multiplier); i_stride is not used.
+  // weights: element (o, h, w) with o in [0, channels * multiplier); i_stride is not used. Without data, each run packs
+  // its own.
   static Result<DwConv> Create(const DwConvProblem& problem, const DwSelectOptions& options,
                                const ConvWeights& weights);
 
@@ -60,11 +61,16 @@ class DwConv {
   Status Run(const ConvArgs& args, const RunResources& resources) const;
 
  private:
+  size_t packed_floats() const;
+  void Pack(const void* weights, float* to) const;
+
   DwConvProblem problem_;
   CpuFacts cpu_;
   const ukernel::DwConvKernel* row_ = nullptr;
   ukernel::EpilogueRun epilogue_ = nullptr;  // of the ops that the row leaves
-  AlignedBuffer weights_;                    // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
+  ConvWeights source_;                       // where they lie, but for the data
+  bool packs_in_run_ = false;
+  AlignedBuffer weights_;  // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
 };
 
 }  // namespace quern::kernels

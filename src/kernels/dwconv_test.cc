@@ -49,9 +49,10 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     GuardedBuffer input((t.images * t.h * t.w * pixel - gap) * 4);
     float* in = reinterpret_cast<float*>(input.data());
     for (size_t i = 0; i < input.bytes() / 4; ++i) in[i] = normal(rng);
-    const ConvWeights source{weights.data(), static_cast<ptrdiff_t>(taps * 4), 0,
-                             static_cast<ptrdiff_t>(p.kernel_w * 4), 4};
+    ConvWeights source{weights.data(), static_cast<ptrdiff_t>(taps * 4), 0, static_cast<ptrdiff_t>(p.kernel_w * 4), 4};
     const std::string name = ukernel::Name(*GetParam()).text;
+    const bool packed_by_run = rng() % 2 != 0;
+    if (packed_by_run) source.data = nullptr;
     const DwConv conv = DwConv::Create(p, {.cpu = HostCpu().facts(), .force_row = name}, source).value();
     EXPECT_EQ(conv.row(), GetParam());
     const size_t out_h = conv.OutHeight(t.h), out_w = conv.OutWidth(t.w), element = t.convert ? 2 : 4;
@@ -63,6 +64,7 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
                               {.kind = EpilogueKind::kAddMatrix, .data = residual.data(), .row_stride = channels * 4},
                               {.kind = EpilogueKind::kConvert, .format = Format::kBf16}};
     ConvArgs a{.images = t.images, .in_h = t.h, .in_w = t.w, .input = input.data()};
+    if (packed_by_run) a.weights = weights.data();
     a.in_pixel_stride = static_cast<ptrdiff_t>(pixel * 4);
     a.in_row_stride = static_cast<ptrdiff_t>(t.w * pixel * 4);
     a.in_image_stride = static_cast<ptrdiff_t>(t.h * t.w * pixel * 4);

@@ -367,16 +367,24 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
 void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size_t taps, size_t pitch,
                   const void** out) {
   for (size_t t = tap; t < tap + taps; ++t, out += pitch) {
-    const ptrdiff_t dy = static_cast<ptrdiff_t>(t / im.kernel_w * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
+    const size_t line_tap = t / im.kernel_w;
+    const ptrdiff_t dz =
+        static_cast<ptrdiff_t>(line_tap / im.kernel_h * im.dilation_d) - static_cast<ptrdiff_t>(im.pad_front);
+    const ptrdiff_t dy =
+        static_cast<ptrdiff_t>(line_tap % im.kernel_h * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
     const ptrdiff_t dx = static_cast<ptrdiff_t>(t % im.kernel_w * im.dilation_w) - static_cast<ptrdiff_t>(im.pad_left);
     size_t r = 0;
     while (r < rows) {
-      const size_t oy = (row + r) / im.out_w, ox = (row + r) % im.out_w;
+      const size_t out_line = (row + r) / im.out_w, ox = (row + r) % im.out_w;
+      const size_t oz = out_line / im.out_h, oy = out_line % im.out_h;
       const size_t run = std::min(im.out_w - ox, rows - r);
       const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + dy;
-      const bool inside = y >= 0 && y < static_cast<ptrdiff_t>(im.in_h);
+      const ptrdiff_t z = static_cast<ptrdiff_t>(oz * im.stride_d) + dz;
+      const bool inside =
+          y >= 0 && y < static_cast<ptrdiff_t>(im.in_h) && z >= 0 && z < static_cast<ptrdiff_t>(im.in_d);
       ptrdiff_t x = static_cast<ptrdiff_t>(ox * im.stride_w) + dx;
-      const char* line = static_cast<const char*>(im.image) + (inside ? y * im.row_stride : 0);
+      const char* line =
+          static_cast<const char*>(im.image) + (inside ? (z * static_cast<ptrdiff_t>(im.in_h) + y) * im.row_stride : 0);
       for (size_t i = 0; i < run; ++i, x += static_cast<ptrdiff_t>(im.stride_w)) {
         const bool in = inside && x >= 0 && x < static_cast<ptrdiff_t>(im.in_w);
         out[r + i] = in ? line + x * im.pixel_stride : im.zero_row;

@@ -15,6 +15,7 @@ namespace quern::kernels {
 
 // Rows of a left side that are pixels of an NHWC image: row p, tap (i, j) is the pixel
 // (p / out_w * stride_h + i*dilation_h - pad_top, p % out_w * stride_w + j*dilation_w - pad_left), or zero_row outside.
+// Of a volume NDHWC, whose taps have a depth before them, out_h lines are a slice.
 struct ImageRows {
   const void* image = nullptr;
   ptrdiff_t pixel_stride = 0, row_stride = 0;  // bytes
@@ -23,6 +24,8 @@ struct ImageRows {
   size_t stride_h = 1, stride_w = 1;
   size_t dilation_h = 1, dilation_w = 1;
   size_t pad_top = 0, pad_left = 0;
+  size_t in_d = 1, out_h = ~size_t{0};
+  size_t kernel_d = 1, stride_d = 1, dilation_d = 1, pad_front = 0;
   const void* zero_row = nullptr;  // k elements of padding
 };
 

@@ -22,19 +22,30 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
     return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " +
                        LayoutName(choice.layout));
   }
+  PackedRhs r = Describe(problem, choice, batches);
+  QUERN_ASSIGN_OR_RETURN(r.bytes_, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
+  QUERN_RETURN_IF_ERROR(r.PackInto(r.bytes_.data(), source, executor, cpu, source_batch_stride));
+  return r;
+}
+
+PackedRhs PackedRhs::Describe(const GemmProblem& problem, const LayoutChoice& choice, size_t batches) {
   PackedRhs r;
   r.choice_ = choice;
   r.shape_ = RhsShapeOf(problem, choice.vector_bytes);
   r.geometry_ = ukernel::DescribeRhs(choice.layout, r.shape_);
   r.batches_ = batches;
-  QUERN_ASSIGN_OR_RETURN(r.bytes_, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
-  const ukernel::PackKernel* fast = ukernel::FindPackKernel(choice.layout, source, cpu, ukernel::Lookup::kRun);
-  const int64_t units = static_cast<int64_t>(r.geometry_.units);
-  const int64_t grain = static_cast<int64_t>(kTaskBytes / (r.geometry_.unit_stride + 1) + 1);
+  return r;
+}
+
+Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                           ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
+  const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
+  const int64_t units = static_cast<int64_t>(geometry_.units);
+  const int64_t grain = static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1);
   // Nothing writes the gaps between the vectors after the units: they are part of the packed bytes.
-  for (size_t b = 0; b < batches; ++b) {
-    std::byte* base = r.bytes_.data() + b * r.geometry_.total_bytes;
-    std::memset(base + r.geometry_.sums_offset, 0, r.geometry_.total_bytes - r.geometry_.sums_offset);
+  for (size_t b = 0; b < batches_; ++b) {
+    std::byte* base = to + b * geometry_.total_bytes;
+    std::memset(base + geometry_.sums_offset, 0, geometry_.total_bytes - geometry_.sums_offset);
   }
   auto pack = [&](int, int64_t begin, int64_t end) {
     while (begin < end) {
@@ -42,21 +53,20 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
       const int64_t first = begin % units;
       const int64_t last = std::min(units, first + (end - begin));
       const ptrdiff_t b = static_cast<ptrdiff_t>(batch);
-      const ptrdiff_t columns = b * static_cast<ptrdiff_t>(problem.n);
+      const ptrdiff_t columns = b * static_cast<ptrdiff_t>(shape_.n);
       ukernel::RhsSource s = source;
       s.data = Advance(s.data, b * source_batch_stride);
       s.scales = Advance(s.scales, columns * s.scale_n_stride);
       s.zero_points = Advance(s.zero_points, columns * s.zero_point_n_stride);
       if (s.channel_scales) s.channel_scales += columns;
       s.bias = Advance(s.bias, columns * 4);
-      std::byte* base = r.bytes_.data() + static_cast<size_t>(batch) * r.geometry_.total_bytes;
-      (fast ? fast->run : ukernel::PackRhs)(choice.layout, r.shape_, s, static_cast<size_t>(first),
-                                            static_cast<size_t>(last), base);
+      std::byte* base = to + static_cast<size_t>(batch) * geometry_.total_bytes;
+      (fast ? fast->run : ukernel::PackRhs)(layout(), shape_, s, static_cast<size_t>(first), static_cast<size_t>(last),
+                                            base);
       begin += last - first;
     }
   };
-  QUERN_RETURN_IF_ERROR(executor.ParallelFor(units * static_cast<int64_t>(batches), grain, pack));
-  return r;
+  return executor.ParallelFor(units * static_cast<int64_t>(batches_), grain, pack, cancel, max_slots);
 }
 
 }  // namespace quern::kernels

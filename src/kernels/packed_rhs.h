@@ -1,4 +1,5 @@
-// PackedRhs: the right side of a product in its resident form, packed once and immutable.
+// PackedRhs: the right side of a product in its resident form, packed once and immutable, or packed by each run into
+// memory of the run's.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include "base/aligned_buffer.h"
 #include "base/status.h"
 #include "kernels/select.h"
+#include "parallel/cancel.h"
 #include "parallel/executor.h"
 #include "ukernel/pack.h"
 
@@ -23,6 +25,13 @@ class PackedRhs {
   static Result<PackedRhs> Pack(const GemmProblem& problem, const LayoutChoice& choice,
                                 const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
                                 size_t batches = 1, ptrdiff_t source_batch_stride = 0);
+
+  // The form alone, of right sides that come with each run: data() is not to be asked for.
+  static PackedRhs Describe(const GemmProblem& problem, const LayoutChoice& choice, size_t batches = 1);
+  // Packs into memory of packed_bytes(), 64-byte aligned, on at most max_slots slots; allocates nothing. The source is
+  // one that CanPackRhs takes.
+  Status PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                  ptrdiff_t source_batch_stride, const CancelToken* cancel = nullptr, int max_slots = 0) const;
 
   const LayoutChoice& choice() const { return choice_; }
   const PackLayout& layout() const { return choice_.layout; }

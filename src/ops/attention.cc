@@ -209,8 +209,12 @@ class Bias {
 // Turns biased scores into probabilities, in place; all 0 where every key is hidden.
 void SoftmaxRow(std::span<double> row) {
   double largest = -Bias::kInfinity, sum = 0;
-  for (const double s : row) largest = std::max(largest, s);
-  if (largest == -Bias::kInfinity) return std::fill(row.begin(), row.end(), 0.0);
+  bool seen = false;  // also a score that is no number
+  for (const double s : row) {
+    largest = std::max(largest, s);
+    seen |= s != -Bias::kInfinity;
+  }
+  if (!seen) return std::fill(row.begin(), row.end(), 0.0);
   for (double& s : row) sum += s = std::exp(s - largest);
   for (double& s : row) s /= sum;
 }

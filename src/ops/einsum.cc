@@ -1,90 +1,17 @@
 // Einsum: sums of products over repeated letters, as numpy.einsum.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "ops/common/dispatch.h"
+#include "ops/common/einsum_equation.h"
 #include "ops/common/eval_infer.h"
 #include "ops/common/type_sets.h"
 #include "ops/op.h"
 
 namespace quern {
 namespace {
-
-// "ij,jk->ik" with the letters of every operand spelled out; an ellipsis becomes the letters 0, 1, ... (digits),
-// numbered so that the last dimension of each ellipsis is 'ellipsis - 1'.
-struct Equation {
-  std::vector<std::string> inputs;
-  std::string output;
-};
-
-Result<Equation> Parse(const Node& node, const std::vector<int>& ranks) {
-  const std::string text = node.GetString("equation", "");
-  const auto fails = [&](const std::string& why) {
-    return InvalidArgument(node.Describe() + ": equation '" + text + "': " + why);
-  };
-  std::vector<std::string> terms(1);
-  bool has_output = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char ch = text[i];
-    if (ch == ' ') continue;
-    if (ch == ',' && !has_output) {
-      terms.emplace_back();
-    } else if (text.compare(i, 2, "->") == 0 && !has_output) {
-      has_output = true;
-      terms.emplace_back();
-      ++i;
-    } else if (text.compare(i, 3, "...") == 0 && terms.back().find('.') == std::string::npos) {
-      terms.back() += '.';
-      i += 2;
-    } else if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z')) {
-      terms.back() += ch;
-    } else {
-      return fails("unexpected character at " + std::to_string(i));
-    }
-  }
-  if (terms.size() - (has_output ? 1 : 0) != ranks.size()) return fails("the number of operands does not match");
-  int ellipsis = 0;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const bool dots = terms[i].find('.') != std::string::npos;
-    const int letters = static_cast<int>(terms[i].size()) - (dots ? 1 : 0);
-    if (dots ? letters > ranks[i] : letters != ranks[i]) {
-      return fails("operand " + std::to_string(i) + " has " + std::to_string(ranks[i]) + " dimensions");
-    }
-    if (dots) ellipsis = std::max(ellipsis, ranks[i] - letters);
-  }
-  if (ellipsis > 10) return fails("an ellipsis stands for more than 10 dimensions");
-  const auto expand = [&](const std::string& term, int count) {
-    std::string result;
-    for (const char ch : term) {
-      if (ch != '.') result += ch;
-      for (int d = ellipsis - count; ch == '.' && d < ellipsis; ++d) result += static_cast<char>('0' + d);
-    }
-    return result;
-  };
-  Equation e;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    e.inputs.push_back(expand(terms[i], ranks[i] - static_cast<int>(terms[i].size()) + 1));
-  }
-  if (has_output) {
-    e.output = expand(terms.back(), ellipsis);
-    for (const char ch : e.output) {
-      const auto has = [ch](const std::string& s) { return s.find(ch) != std::string::npos; };
-      if (std::none_of(e.inputs.begin(), e.inputs.end(), has) || std::count(e.output.begin(), e.output.end(), ch) > 1) {
-        return fails("the output is not made of distinct letters of the operands");
-      }
-    }
-    return e;
-  }
-  std::string all;
-  for (const std::string& s : e.inputs) all += s;
-  for (const char ch : std::set<char>(all.begin(), all.end())) {  // digits (the ellipsis) sort before letters
-    if (std::count(all.begin(), all.end(), ch) == 1 || (ch >= '0' && ch <= '9')) e.output += ch;
-  }
-  return e;
-}
 
 Status Infer(InferContext& c) {
   std::vector<int> ranks;
@@ -95,7 +22,7 @@ Status Infer(InferContext& c) {
     }
     ranks.push_back(static_cast<int>(c.input_shape(i)->size()));
   }
-  QUERN_ASSIGN_OR_RETURN(const Equation e, Parse(c.node(), ranks));
+  QUERN_ASSIGN_OR_RETURN(const EinsumEquation e, ParseEinsum(c.node(), ranks));
   std::map<char, Dim> extents;
   for (int i = 0; i < c.num_inputs(); ++i) {
     const Dims shape = *c.input_shape(i);
@@ -117,7 +44,7 @@ Status Infer(InferContext& c) {
 
 // Sums, in Acc, the products of the operands over all letters that the output lacks.
 template <typename T, typename Acc>
-void Contract(EvalContext& c, const Equation& e, const Tensor& out) {
+void Contract(EvalContext& c, const EinsumEquation& e, const Tensor& out) {
   const int operands = c.num_inputs();
   std::string letters = e.output;
   for (const std::string& s : e.inputs) {
@@ -167,7 +94,7 @@ Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
   std::vector<int> ranks;
   for (int i = 0; i < c.num_inputs(); ++i) ranks.push_back(c.input(i).rank());
-  QUERN_ASSIGN_OR_RETURN(const Equation e, Parse(c.node(), ranks));
+  QUERN_ASSIGN_OR_RETURN(const EinsumEquation e, ParseEinsum(c.node(), ranks));
   QUERN_ASSIGN_OR_RETURN(const Tensor y, outputs.Allocate(c, 0));
   return DispatchNumeric(y.dtype(),
                          [&]<typename T>() {

@@ -121,6 +121,26 @@ TEST(InferShapes, UnknownEntriesOfAConcatStayUnknown) {
   EXPECT_EQ(TypeToString(table->type(b.graph.FindValue("y"))), "f32[12,2]");
 }
 
+// The rows of the initial state are entries of the batch, so a symbolic batch is their number.
+TEST(InferShapes, InitialStatesTellTheBatch) {
+  for (const bool batch_first : {false, true}) {
+    Builder b;
+    const Dim n = Dim::Symbol("n");
+    GraphValue* x = b.In("x", F32(batch_first ? Dims{n, 5, 3} : Dims{5, n, 3}));
+    GraphValue* w = b.In("w", F32({1, 6, 3}));
+    GraphValue* r = b.In("r", F32({1, 6, 2}));
+    GraphValue* h = b.In("h", F32(batch_first ? Dims{4, 1, 2} : Dims{1, 4, 2}));
+    GraphValue* y = b.Op("GRU", {x, w, r, nullptr, nullptr, h}, "y",
+                         {{"hidden_size", int64_t{2}}, {"layout", int64_t{batch_first}}});
+    b.graph.AddOutput(y);
+    ASSERT_TRUE(InferShapes(b.graph).ok());
+    EXPECT_EQ(DimsToString(*y->type().shape), batch_first ? "[4,5,1,2]" : "[5,1,4,2]");
+    const ValueType other = F32(batch_first ? Dims{3, 5, 3} : Dims{5, 3, 3});
+    const std::vector<ValueType> types = {other, w->type(), r->type(), h->type()};
+    EXPECT_FALSE(InferConcrete(b.graph, types).ok());
+  }
+}
+
 TEST(InferShapes, ErrorsNameTheNode) {
   Builder unfit;
   GraphValue* a = unfit.In("a", F32({Dim(2), Dim(3)}));

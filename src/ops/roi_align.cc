@@ -1,51 +1,17 @@
 // RoiAlign: regions of feature maps, divided into bins, each the mean or the largest of points that are read in it by
 // bilinear interpolation. Max mode takes, as onnx's reference does, the largest of the four weighted neighbours.
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
 #include "ops/common/any_types.h"
 #include "ops/common/elements.h"
 #include "ops/common/float_io.h"
+#include "ops/common/roi_axis.h"
 #include "ops/common/type_sets.h"
 
 namespace quern {
 namespace {
-
-constexpr int64_t kMaxSamplingRatio = 1 << 10;  // more points for one bin than any map has pixels for
-
-struct RoiAttributes {
-  bool max = false, half_pixel = false;
-  int64_t height = 1, width = 1, sampling_ratio = 0;
-  float spatial_scale = 1;
-};
-
-Result<RoiAttributes> ReadRoiAttributes(const Node& node) {
-  const auto error = [&](std::string message) { return InvalidArgument(node.Describe() + ": " + std::move(message)); };
-  const std::string mode = node.GetString("mode", "avg");
-  const std::string coordinates =
-      node.GetString("coordinate_transformation_mode", node.opset() < 16 ? "output_half_pixel" : "half_pixel");
-  if (mode != "avg" && mode != "max") return error("mode '" + mode + "' is neither avg nor max");
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") {
-    return error("coordinate_transformation_mode '" + coordinates + "' is neither half_pixel nor output_half_pixel");
-  }
-  const RoiAttributes a{.max = mode == "max",
-                        .half_pixel = coordinates == "half_pixel",
-                        .height = node.GetInt("output_height", 1),
-                        .width = node.GetInt("output_width", 1),
-                        .sampling_ratio = node.GetInt("sampling_ratio", 0),
-                        .spatial_scale = node.GetFloat("spatial_scale", 1.0f)};
-  if (a.height < 1 || a.width < 1) {
-    return error("the output is " + std::to_string(a.height) + " by " + std::to_string(a.width) +
-                 "; at least 1 by 1 is needed");
-  }
-  if (a.sampling_ratio < 0 || a.sampling_ratio > kMaxSamplingRatio) {
-    return error("sampling_ratio is " + std::to_string(a.sampling_ratio) + "; 0 to " +
-                 std::to_string(kMaxSamplingRatio) + " are possible");
-  }
-  return a;
-}
 
 Status Infer(InferContext& c) {
   QUERN_ASSIGN_OR_RETURN(const RoiAttributes a, ReadRoiAttributes(c.node()));
@@ -69,64 +35,14 @@ Status Infer(InferContext& c) {
   return OkStatus();
 }
 
-// A point read along one dimension: two neighbours and the second one's weight.
-template <typename T>
-struct Point {
-  int64_t low, high;
-  T high_weight;
-};
-
 // The points of one bin along one dimension. `outside` are there any beyond the map, which read 0.
 template <typename T>
 struct BinPoints {
-  std::vector<Point<T>> inside;
+  std::vector<RoiPoint<T>> inside;
   bool outside = false;
-};
 
-// Bins of one region along one dimension of `extent` elements.
-template <typename T>
-struct RoiAxis {
-  T start, bin;
-  int64_t points = 0;  // of one bin
-  int64_t extent;
-
-  RoiAxis(const RoiAttributes& a, T begin, T end, int64_t bins, int64_t n) : extent(n) {
-    const T scale = static_cast<T>(a.spatial_scale), shift = static_cast<T>(a.half_pixel ? 0.5 : 0);
-    start = begin * scale - shift;
-    T size = (end * scale - shift) - start;
-    if (!a.half_pixel) size = std::max(size, T{1});
-    bin = size / static_cast<T>(bins);
-    if (a.sampling_ratio > 0) {
-      points = a.sampling_ratio;
-    } else if (bin > 0 && std::isfinite(bin) && std::isfinite(start)) {
-      points = static_cast<int64_t>(std::min(std::ceil(bin), static_cast<T>(int64_t{1} << 40)));
-    }
-  }
-
-  BinPoints<T> PointsOf(int64_t index) const {
-    BinPoints<T> result;
-    const T first = start + static_cast<T>(index) * bin, count = static_cast<T>(points);
-    // A large region has more points than the map has room for: those that are far outside are not visited.
-    int64_t from = 0, to = points;
-    if (points > kMaxSamplingRatio) {
-      const double step = static_cast<double>(bin / count), origin = static_cast<double>(first);
-      const double last = static_cast<double>(points);
-      from = static_cast<int64_t>(std::clamp((-1 - origin) / step - 2, 0.0, last));
-      to = static_cast<int64_t>(std::clamp((static_cast<double>(extent) - origin) / step + 2, 0.0, last));
-      result.outside = from > 0 || to < points;
-    }
-    for (int64_t i = from; i < to; ++i) {
-      T at = first + (static_cast<T>(i) + T{0.5}) * bin / count;
-      if (!(at >= -1 && at <= static_cast<T>(extent)) || extent == 0) {
-        result.outside = true;
-        continue;
-      }
-      at = std::max(at, T{0});
-      const int64_t low = std::min(static_cast<int64_t>(at), extent - 1);
-      const bool last = low == extent - 1;
-      result.inside.push_back({low, last ? low : low + 1, last ? T{0} : at - static_cast<T>(low)});
-    }
-    return result;
+  BinPoints(const RoiAxis<T>& axis, int64_t index) {
+    outside = axis.ForEachPoint(index, [&](const RoiPoint<T>& p) { inside.push_back(p); });
   }
 };
 
@@ -136,10 +52,10 @@ T PoolBin(bool max, const T* map, int64_t width, const BinPoints<T>& rows, const
   T largest{};
   bool any = false;
   if (rows.outside || columns.outside) any = true;  // they read 0
-  for (const Point<T>& y : rows.inside) {
+  for (const RoiPoint<T>& y : rows.inside) {
     const T *upper = map + y.low * width, *lower = map + y.high * width;
     const T ly = y.high_weight, hy = 1 - ly;
-    for (const Point<T>& x : columns.inside) {
+    for (const RoiPoint<T>& x : columns.inside) {
       const T lx = x.high_weight, hx = 1 - lx;
       const T parts[] = {hy * hx * upper[x.low], hy * lx * upper[x.high], ly * hx * lower[x.low],
                          ly * lx * lower[x.high]};
@@ -174,9 +90,9 @@ Status Align(EvalContext& c, const RoiAttributes& a, const InferredOutputs& outp
     const RoiAxis<T> row_axis(a, roi[1], roi[3], a.height, height), column_axis(a, roi[0], roi[2], a.width, width);
     const double count = static_cast<double>(row_axis.points) * static_cast<double>(column_axis.points);
     for (int64_t i = 0; i < a.height; ++i) {
-      const BinPoints<T> rows = row_axis.PointsOf(i);
+      const BinPoints<T> rows(row_axis, i);
       for (int64_t j = 0; j < a.width; ++j) {
-        const BinPoints<T> columns = column_axis.PointsOf(j);
+        const BinPoints<T> columns(column_axis, j);
         for (int64_t channel = 0; channel < channels; ++channel) {
           const T* map = x.data() + (batch[r] * channels + channel) * height * width;
           out[(channel * a.height + i) * a.width + j] = PoolBin(a.max, map, width, rows, columns, count);
@@ -217,6 +133,32 @@ constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs10, kAttributes10, In
                                    {22, kInputs22, kOutputs22, kAttributes16, Infer, Evaluate}};
 
 }  // namespace
+
+Result<RoiAttributes> ReadRoiAttributes(const Node& node) {
+  const auto error = [&](std::string message) { return InvalidArgument(node.Describe() + ": " + std::move(message)); };
+  const std::string mode = node.GetString("mode", "avg");
+  const std::string coordinates =
+      node.GetString("coordinate_transformation_mode", node.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  if (mode != "avg" && mode != "max") return error("mode '" + mode + "' is neither avg nor max");
+  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") {
+    return error("coordinate_transformation_mode '" + coordinates + "' is neither half_pixel nor output_half_pixel");
+  }
+  const RoiAttributes a{.max = mode == "max",
+                        .half_pixel = coordinates == "half_pixel",
+                        .height = node.GetInt("output_height", 1),
+                        .width = node.GetInt("output_width", 1),
+                        .sampling_ratio = node.GetInt("sampling_ratio", 0),
+                        .spatial_scale = node.GetFloat("spatial_scale", 1.0f)};
+  if (a.height < 1 || a.width < 1) {
+    return error("the output is " + std::to_string(a.height) + " by " + std::to_string(a.width) +
+                 "; at least 1 by 1 is needed");
+  }
+  if (a.sampling_ratio < 0 || a.sampling_ratio > kMostRoiSamples) {
+    return error("sampling_ratio is " + std::to_string(a.sampling_ratio) + "; 0 to " + std::to_string(kMostRoiSamples) +
+                 " are possible");
+  }
+  return a;
+}
 
 extern constinit const OpDefinition kOpRoiAlign = {"", "RoiAlign", kVersions};
 

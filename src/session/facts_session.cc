@@ -1,7 +1,7 @@
 // The document about a session:
 //   neutral {passes [{name, changes, seconds, skipped}], nodes, operators}
-//   partition {providers [name], nodes [{name, op, domain, outputs, provider, cluster, rejections [{provider,
-//   reason}]}],
+//   partition {providers [name], nodes [{name, op, domain, outputs, elements [per output a number, a formula of extents
+//              as text, or null], provider, cluster, rejections [{provider, reason}]}],
 //              clusters [{provider, nodes, inputs [name], outputs [name]}]}
 //   compiled {packed_bytes, clusters [{provider, passes}], nodes [{name, op, domain, outputs, provider, cluster,
 //   kernel,
@@ -54,13 +54,25 @@ Json NeutralJson(const Executable& exe) {
           {"operators", OperatorsJson(exe.graph())}};
 }
 
+// How many elements the value has: a number, a formula of symbolic extents, or null where its rank is not known.
+Json ElementsJson(const GraphValue* v) {
+  if (!v || !v->type().is_tensor() || !v->type().shape) return nullptr;
+  const Dim elements = Product(*v->type().shape);
+  if (elements.is_constant()) return elements.value();
+  return elements.ToString();
+}
+
 Json PartitionJson(const Executable& exe) {
   Json doc;
   doc["providers"] = Json::array();
-  for (const auto& p : exe.env().providers) doc["providers"].push_back(p->name());
+  for (const auto& p : exe.env().providers) {  // one of several parts is named once
+    if (doc["providers"].empty() || doc["providers"].back() != p->name()) doc["providers"].push_back(p->name());
+  }
   doc["nodes"] = Json::array();
   for (const Assignment& a : exe.partition().assignments) {
     Json node = NodeJson(*a.node);
+    node["elements"] = Json::array();
+    for (const GraphValue* v : a.node->outputs()) node["elements"].push_back(ElementsJson(v));
     node["provider"] = exe.env().providers[a.provider]->name();
     node["cluster"] = a.cluster;
     node["rejections"] = Json::array();

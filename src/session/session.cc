@@ -5,6 +5,7 @@
 #include "parallel/thread_pool.h"
 #include "parallel/topology.h"
 #include "provider/cpu/cpu_provider.h"
+#include "provider/cpu/sized/sized_provider.h"
 #include "provider/host.h"
 #include "provider/reference/reference_provider.h"
 #include "session/executable.h"
@@ -50,6 +51,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.limits = options.limits;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
+      providers.push_back(cpu::MakeSizedProvider());
     } else if (name == "reference") {
       providers.push_back(MakeReferenceProvider());
       reference = true;

@@ -107,6 +107,55 @@ TEST_P(StateBinding, TheCachesOfAttention) {
   EXPECT_THAT(Floats(values), ElementsAre(1, 1, 2, 2, 3, 3, 0, 0));
 }
 
+// With several heads and samples the rows of a cache lie apart in the buffer.
+TEST_P(StateBinding, TheCachesOfAttentionOverHeads) {
+  constexpr int64_t kBatch = 2, kHeads = 3, kRows = 2, kSize = 4, kCapacity = 12;
+  const Dims row = {kBatch, kHeads, kRows, kSize}, past = {kBatch, kHeads, Dim::Symbol("p"), kSize};
+  GraphMaker g;
+  std::vector<GraphValue*> in;
+  for (const char* name : {"q", "k", "v"}) in.push_back(g.In(name, DType::kF32, row));
+  in.push_back(nullptr);
+  for (const char* name : {"past_key", "past_value"}) in.push_back(g.In(name, DType::kF32, past));
+  std::unique_ptr<Graph> graph = g.Finish({});
+  graph->opset_imports[""] = 23;
+  Node* attention = graph->AddNode({.name = "attention",
+                                    .op_type = "Attention",
+                                    .inputs = in,
+                                    .outputs = {"y", "key", "value"},
+                                    .attributes = {{"is_causal", int64_t{1}}}});
+  for (int i = 0; i < 3; ++i) graph->AddOutput(attention->output(i));
+  const std::unique_ptr<Session> session = Make(std::move(graph));
+  ASSERT_NE(session, nullptr);
+  const Shape capacity{kBatch, kHeads, kCapacity, kSize};
+  Result<SessionState> state =
+      session->CreateState({{.input = "past_key", .output = "key", .axis = 2, .buffer = Zeros(capacity)},
+                            {.input = "past_value", .output = "value", .axis = 2, .buffer = Zeros(capacity)}});
+  ASSERT_TRUE(state.ok()) << state.status().message();
+  // Beside it the same steps with caches that are handed from run to run.
+  Value key = Zeros(Shape{kBatch, kHeads, 0, kSize}), value = key;
+  int drawn = 0;
+  for (int step = 0; step < kCapacity / kRows; ++step) {
+    std::vector<Value> inputs, outputs(3), handed(3);
+    for (int i = 0; i < 3; ++i) {
+      const Tensor t = Zeros(Shape{kBatch, kHeads, kRows, kSize});
+      for (float& x : t.values<float>()) x = static_cast<float>(++drawn * 37 % 19 - 9) * 0.1f;
+      inputs.emplace_back(t);
+    }
+    inputs.resize(5);
+    const Status status = session->RunWithState(*state, inputs, outputs);
+    ASSERT_TRUE(status.ok()) << status.message();
+    inputs[3] = key;
+    inputs[4] = value;
+    const Status stateless = session->Run(inputs, handed);
+    ASSERT_TRUE(stateless.ok()) << stateless.message();
+    EXPECT_EQ(Floats(outputs[0]), Floats(handed[0]));
+    key = handed[1];
+    value = handed[2];
+    EXPECT_EQ(Floats(state->bindings[0].value()), Floats(key));
+    EXPECT_EQ(Floats(state->bindings[1].value()), Floats(value));
+  }
+}
+
 // next = h + 1, y = -next.
 std::unique_ptr<Graph> Counter() {
   GraphMaker g;

@@ -1,5 +1,7 @@
 // quern inspect: a model as the file has it, and what each stage of compilation makes of it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 
@@ -90,14 +92,28 @@ void PrintNeutral(const Json& stage) {
   PrintOperators(stage["operators"]);
 }
 
+// The number of elements of the node's largest output, as far as extents are numbers.
+std::string MostElements(const Json& node) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < node["elements"].size(); ++i) {
+    const Json& e = node["elements"][i];
+    if (e.is_number_integer()) {
+      most = std::max(most, e.get<std::int64_t>());
+    } else if (node["outputs"][i] != "") {
+      return e.is_null() ? "not known" : "symbolic";
+    }
+  }
+  return std::to_string(most);
+}
+
 void PrintPartition(const Json& stage) {
-  Table table({"node", "operator", "provider", ">cluster", "not taken by"});
+  Table table({"node", "operator", ">elements", "provider", ">cluster", "not taken by"});
   for (const Json& n : stage["nodes"]) {
     std::string reasons;
     for (const Json& r : n["rejections"]) {
       reasons += (reasons.empty() ? "" : "; ") + Text(r, "provider") + ": " + Text(r, "reason");
     }
-    table.Add({NodeName(n), Operator(n), Text(n, "provider"), Text(n, "cluster"), reasons});
+    table.Add({NodeName(n), Operator(n), MostElements(n), Text(n, "provider"), Text(n, "cluster"), reasons});
   }
   table.Print("");
   std::string counts;

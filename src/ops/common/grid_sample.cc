@@ -1,7 +1,5 @@
 #include "ops/common/grid_sample.h"
 
-#include <algorithm>
-#include <cmath>
 #include <complex>
 #include <string>
 #include <vector>
@@ -9,110 +7,24 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elements.h"
 #include "ops/common/float_io.h"
-#include "ops/common/interpolation.h"
+#include "ops/common/grid_taps.h"
 #include "ops/common/saturate.h"
 
 namespace quern {
 namespace {
-
-enum class Mode : uint8_t { kNearest, kLinear, kCubic };
-enum class Padding : uint8_t { kZeros, kBorder, kReflection };
-
-struct GridAttributes {
-  Mode mode = Mode::kLinear;
-  Padding padding = Padding::kZeros;
-  bool align_corners = false;
-};
-
-Result<GridAttributes> ReadGridAttributes(const Node& node) {
-  GridAttributes a;
-  const std::string mode = node.GetString("mode", "linear"), padding = node.GetString("padding_mode", "zeros");
-  if (mode == "nearest") {
-    a.mode = Mode::kNearest;
-  } else if (mode == "cubic" || mode == "bicubic") {
-    a.mode = Mode::kCubic;
-  } else if (mode != "linear" && mode != "bilinear") {
-    return InvalidArgument(node.Describe() + ": mode '" + mode + "' is none of linear, nearest and cubic");
-  }
-  if (padding == "border") {
-    a.padding = Padding::kBorder;
-  } else if (padding == "reflection") {
-    a.padding = Padding::kReflection;
-  } else if (padding != "zeros") {
-    return InvalidArgument(node.Describe() + ": padding_mode '" + padding +
-                           "' is none of zeros, border and reflection");
-  }
-  a.align_corners = node.GetInt("align_corners", 0) != 0;
-  return a;
-}
-
-// One spatial dimension of the image: where positions are inside, from its first element's centre (or outer edge) to
-// the last one's.
-struct Axis {
-  int64_t extent;
-  double low, high;
-
-  Axis(int64_t n, bool align_corners)
-      : extent(n), low(align_corners ? 0 : -0.5), high(static_cast<double>(n) - (align_corners ? 1 : 0.5)) {}
-  bool IsOutside(double x) const { return x < low || x > high; }
-  double Clamped(double x) const { return std::clamp(x, 0.0, static_cast<double>(extent) - 1); }
-  // x mirrored at the borders until it is inside.
-  double Reflected(double x) const {
-    const double range = high - low;
-    if (!(range > 0)) return low;
-    const double t = std::fabs(std::fmod(x - low, 2 * range));
-    return low + (t > range ? 2 * range - t : t);
-  }
-};
-
-// Adds the element at the whole number x, or what the padding puts there.
-void AddTap(const GridAttributes& a, const Axis& axis, double x, double weight, AxisTaps& taps) {
-  if (a.padding == Padding::kZeros && !(x >= 0 && x < static_cast<double>(axis.extent))) return;
-  if (a.padding == Padding::kReflection && axis.IsOutside(x)) x = axis.Reflected(x);
-  taps.Add(static_cast<int64_t>(axis.Clamped(x)), weight);
-}
-
-// The taps for a grid value. The position is computed in the grid's type, as other runtimes do: which of two neighbours
-// is nearest may depend on it.
-template <typename G>
-AxisTaps TapsOf(const GridAttributes& a, const Axis& axis, G value) {
-  const G n = static_cast<G>(axis.extent);
-  const G position = a.align_corners ? (value + 1) / 2 * (n - 1) : ((value + 1) * n - 1) / 2;
-  double x = static_cast<double>(a.mode == Mode::kNearest ? std::nearbyint(position) : position);
-  if (a.padding == Padding::kReflection && axis.IsOutside(x)) x = axis.Reflected(x);
-  AxisTaps taps;
-  if (!std::isfinite(x)) {  // NaN, or without an end to reflect from
-    if (a.padding == Padding::kZeros) return taps;
-    x = a.padding == Padding::kBorder && !std::isnan(x) ? axis.Clamped(x) : 0;
-  }
-  const double floor = std::floor(x), t = x - floor;
-  switch (a.mode) {
-    case Mode::kNearest:
-      AddTap(a, axis, x, 1, taps);
-      break;
-    case Mode::kLinear:
-      AddTap(a, axis, floor, 1 - t, taps);
-      AddTap(a, axis, floor + 1, t, taps);
-      break;
-    case Mode::kCubic:
-      for (int i = -1; i <= 2; ++i) AddTap(a, axis, floor + i, CubicWeight(-0.75, t - i), taps);
-      break;
-  }
-  return taps;
-}
 
 // Calls f(offset of an input plane, its taps, output offset) for every output element.
 template <typename G, typename F>
 void ForEachPosition(const GridAttributes& a, const Shape& in, const FloatInput<G>& grid, F f) {
   const int rank = in.rank() - 2;
   const int64_t in_plane = in.num_elements(2, in.rank()), out_plane = grid.shape().num_elements(1, rank + 1);
-  std::vector<Axis> axes;
+  std::vector<GridAxis> axes;
   for (int d = 0; d < rank; ++d) axes.emplace_back(in[2 + d], a.align_corners);
   std::vector<AxisTaps> taps(static_cast<size_t>(rank));
   const G* position = grid.data();
   for (int64_t n = 0; n < in[0]; ++n) {
     for (int64_t o = 0; o < out_plane; ++o, position += rank) {
-      for (int d = 0; d < rank; ++d) taps[d] = TapsOf(a, axes[d], position[rank - 1 - d]);
+      for (int d = 0; d < rank; ++d) taps[d] = GridTaps(a, axes[d], position[rank - 1 - d]);
       for (int64_t plane = n * in[1]; plane < (n + 1) * in[1]; ++plane) {
         f(plane * in_plane, taps.data(), plane * out_plane + o);
       }
@@ -126,7 +38,7 @@ Status Sample(EvalContext& c, const GridAttributes& a, const Shape& shape) {
   QUERN_ASSIGN_OR_RETURN(const FloatInput<G> grid, ReadFloats<G>(c, 1));
   QUERN_ASSIGN_OR_RETURN(ElementOutput out, ElementOutput::Make(c, 0, x.dtype(), shape));
   if (out.num_elements() == 0) return out.Finish();
-  if (x.num_elements() == 0 && a.padding != Padding::kZeros) {
+  if (x.num_elements() == 0 && a.padding != GridPadding::kZeros) {
     return c.Error("input '" + c.node().input(0)->name() + "' has shape " + x.shape().ToString() +
                    "; there is nothing to read");
   }
@@ -140,7 +52,7 @@ Status Sample(EvalContext& c, const GridAttributes& a, const Shape& shape) {
     return OkStatus();
   };
   Status status;
-  if (a.mode == Mode::kNearest) {
+  if (a.mode == GridMode::kNearest) {
     status = DispatchElements(x.dtype(), [&]<typename T>() {
       ForEachPosition<G>(a, x.shape(), grid, [&](int64_t plane, const AxisTaps* taps, int64_t o) {
         int64_t offset = plane;
@@ -171,6 +83,28 @@ Status Sample(EvalContext& c, const GridAttributes& a, const Shape& shape) {
 }
 
 }  // namespace
+
+Result<GridAttributes> ReadGridAttributes(const Node& node) {
+  GridAttributes a;
+  const std::string mode = node.GetString("mode", "linear"), padding = node.GetString("padding_mode", "zeros");
+  if (mode == "nearest") {
+    a.mode = GridMode::kNearest;
+  } else if (mode == "cubic" || mode == "bicubic") {
+    a.mode = GridMode::kCubic;
+  } else if (mode != "linear" && mode != "bilinear") {
+    return InvalidArgument(node.Describe() + ": mode '" + mode + "' is none of linear, nearest and cubic");
+  }
+  if (padding == "border") {
+    a.padding = GridPadding::kBorder;
+  } else if (padding == "reflection") {
+    a.padding = GridPadding::kReflection;
+  } else if (padding != "zeros") {
+    return InvalidArgument(node.Describe() + ": padding_mode '" + padding +
+                           "' is none of zeros, border and reflection");
+  }
+  a.align_corners = node.GetInt("align_corners", 0) != 0;
+  return a;
+}
 
 Status InferGridSample(InferContext& c) {
   QUERN_RETURN_IF_ERROR(ReadGridAttributes(c.node()).status());

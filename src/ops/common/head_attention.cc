@@ -16,8 +16,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Turns scores into probabilities, in place; all 0 where every key is hidden.
 void Softmax(std::span<double> scores, const double* sink) {
   double largest = sink ? *sink : -kInfinity, sum = 0;
-  for (const double s : scores) largest = std::max(largest, s);
-  if (largest == -kInfinity) return std::fill(scores.begin(), scores.end(), 0.0);
+  bool seen = largest != -kInfinity;  // also a score that is no number
+  for (const double s : scores) {
+    largest = std::max(largest, s);
+    seen |= s != -kInfinity;
+  }
+  if (!seen) return std::fill(scores.begin(), scores.end(), 0.0);
   for (double& s : scores) sum += s = std::exp(s - largest);
   if (sink) sum += std::exp(*sink - largest);
   for (double& s : scores) s /= sum;

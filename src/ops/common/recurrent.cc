@@ -69,7 +69,15 @@ Status InferRecurrent(InferContext& c, int gates, bool has_cell) {
     }
     hidden = *size;
   }
-  const Dim input = x ? (*x)[2] : Dim::Unknown(), batch = x ? (*x)[batch_first ? 0 : 1] : Dim::Unknown();
+  const Dim input = x ? (*x)[2] : Dim::Unknown();
+  // The initial states have a row per entry of the batch: where they tell its number, the others follow.
+  Dim batch = x ? (*x)[batch_first ? 0 : 1] : Dim::Unknown();
+  for (const int i : {5, 6}) {
+    const std::optional<Dims> initial = c.input_shape(i);
+    if (!initial || initial->size() != 3) continue;
+    const Dim& rows = (*initial)[batch_first ? 0 : 1];
+    if (rows.is_constant() && !batch.is_constant()) batch = rows;
+  }
   const Dim steps = x ? (*x)[batch_first ? 1 : 0] : Dim::Unknown();
   QUERN_RETURN_IF_ERROR(CheckShape(c, 1, {directions, hidden * gates, input}));
   QUERN_RETURN_IF_ERROR(CheckShape(c, 2, {directions, hidden * gates, hidden}));

@@ -368,6 +368,29 @@ Status CheckTreeTargets(const Node& node, int64_t count) {
   return Fault(node, "n_targets is " + std::to_string(count) + ", it must be 1 to " + std::to_string(kMostTreeTargets));
 }
 
+Result<TreeTargets> TreeTargets::Read(const Node& node) {
+  TreeTargets targets;
+  targets.count = node.GetInt("n_targets", 0);
+  QUERN_RETURN_IF_ERROR(CheckTreeTargets(node, targets.count));
+  QUERN_ASSIGN_OR_RETURN(targets.transform, ReadPostTransform(node));
+  if (node.Is("TreeEnsemble", "ai.onnx.ml")) {
+    const int64_t aggregate = node.GetInt("aggregate_function", 1);
+    if (aggregate < 0 || aggregate > 3) {
+      return Fault(node, "aggregate_function is " + std::to_string(aggregate) + ", it must be 0 to 3");
+    }
+    targets.aggregate = static_cast<TreeAggregate>(aggregate);
+    return targets;
+  }
+  static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};  // in the order of TreeAggregate
+  const std::string name = node.GetString("aggregate_function", "SUM");
+  const auto* found = std::find(std::begin(kAggregates), std::end(kAggregates), name);
+  if (found == std::end(kAggregates)) {
+    return Fault(node, "aggregate_function is '" + name + "', one of AVERAGE, SUM, MIN and MAX is needed");
+  }
+  targets.aggregate = static_cast<TreeAggregate>(found - std::begin(kAggregates));
+  return targets;
+}
+
 template <typename T>
 Status WriteTreeTargets(EvalContext& c, const TreeEnsemble<T>& trees, const FeatureRows<T>& x,
                         const TreeTargets& targets, std::span<const T> base, DType dtype) {

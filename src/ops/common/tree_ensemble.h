@@ -54,6 +54,12 @@ class TreeEnsemble {
   // stand exactly on a bound of a decision do so here as in onnxruntime.
   void Score(std::span<const T> row, TreeAggregate aggregate, std::span<TreeScore<T>> scores) const;
 
+  // Where the trees begin; what their nodes, votes and members are.
+  std::span<const int64_t> roots() const { return roots_; }
+  std::span<const TreeNode<T>> nodes() const { return nodes_; }
+  std::span<const TreeVote<T>> votes() const { return votes_; }
+  std::span<const T> members() const { return members_; }
+
  private:
   const TreeNode<T>& Leaf(int64_t root, std::span<const T> row) const;
   bool Asks(const TreeNode<T>& node, T x) const;
@@ -79,6 +85,9 @@ struct TreeTargets {
   int64_t count = 1;
   TreeAggregate aggregate = TreeAggregate::kSum;
   PostTransform transform = PostTransform::kNone;
+
+  // Of a TreeEnsembleRegressor, or of a TreeEnsemble 5.
+  static Result<TreeTargets> Read(const Node& node);
 };
 // An error for no targets or too many.
 Status CheckTreeTargets(const Node& node, int64_t count);

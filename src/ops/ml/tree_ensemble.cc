@@ -1,5 +1,4 @@
 // ai.onnx.ml.TreeEnsemble: the leaves that many trees lead a row to, aggregated per target.
-#include <string>
 #include <vector>
 
 #include "ops/common/ml_rows.h"
@@ -9,22 +8,8 @@
 namespace quern {
 namespace {
 
-Result<TreeTargets> ReadTargets(const Node& node) {
-  TreeTargets targets;
-  targets.count = node.GetInt("n_targets", 0);
-  QUERN_RETURN_IF_ERROR(CheckTreeTargets(node, targets.count));
-  QUERN_ASSIGN_OR_RETURN(targets.transform, ReadPostTransform(node));
-  const int64_t aggregate = node.GetInt("aggregate_function", 1);
-  if (aggregate < 0 || aggregate > 3) {
-    return InvalidArgument(node.Describe() + ": aggregate_function is " + std::to_string(aggregate) +
-                           ", it must be 0 to 3");
-  }
-  targets.aggregate = static_cast<TreeAggregate>(aggregate);
-  return targets;
-}
-
 Status Infer(InferContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, ReadTargets(c.node()));
+  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, TreeTargets::Read(c.node()));
   QUERN_ASSIGN_OR_RETURN(const RowDims dims, RowDimsOf(c, 0));
   c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), Dims{dims.rows, Dim(targets.count)}));
   return OkStatus();
@@ -39,7 +24,7 @@ Status Run(EvalContext& c, const TreeTargets& targets) {
 }
 
 Status Evaluate(EvalContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, ReadTargets(c.node()));
+  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, TreeTargets::Read(c.node()));
   const bool doubles = c.input(0).dtype() == DType::kF64 ||
                        HoldsDoubles(c.node(), {"nodes_splits", "leaf_weights", "membership_values"});
   return doubles ? Run<double>(c, targets) : Run<float>(c, targets);

@@ -1,6 +1,4 @@
 // ai.onnx.ml.TreeEnsembleRegressor: the votes of many trees for each target, aggregated (deprecated from version 5).
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "ops/common/ml_rows.h"
@@ -10,24 +8,8 @@
 namespace quern {
 namespace {
 
-Result<TreeTargets> ReadTargets(const Node& node) {
-  TreeTargets targets;
-  targets.count = node.GetInt("n_targets", 0);
-  QUERN_RETURN_IF_ERROR(CheckTreeTargets(node, targets.count));
-  QUERN_ASSIGN_OR_RETURN(targets.transform, ReadPostTransform(node));
-  static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};  // in the order of TreeAggregate
-  const std::string name = node.GetString("aggregate_function", "SUM");
-  const auto* found = std::find(std::begin(kAggregates), std::end(kAggregates), name);
-  if (found == std::end(kAggregates)) {
-    return InvalidArgument(node.Describe() + ": aggregate_function is '" + name +
-                           "', one of AVERAGE, SUM, MIN and MAX is needed");
-  }
-  targets.aggregate = static_cast<TreeAggregate>(found - std::begin(kAggregates));
-  return targets;
-}
-
 Status Infer(InferContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, ReadTargets(c.node()));
+  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, TreeTargets::Read(c.node()));
   QUERN_ASSIGN_OR_RETURN(const RowDims dims, RowDimsOf(c, 0));
   c.SetOutputType(0, ValueType::Tensor(DType::kF32, Dims{dims.rows, Dim(targets.count)}));
   return OkStatus();
@@ -43,7 +25,7 @@ Status Regress(EvalContext& c, const TreeTargets& targets) {
 }
 
 Status Evaluate(EvalContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, ReadTargets(c.node()));
+  QUERN_ASSIGN_OR_RETURN(const TreeTargets targets, TreeTargets::Read(c.node()));
   const bool doubles =
       c.input(0).dtype() == DType::kF64 ||
       HoldsDoubles(c.node(), {"nodes_values_as_tensor", "target_weights_as_tensor", "base_values_as_tensor"});

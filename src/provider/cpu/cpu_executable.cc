@@ -1,82 +1,18 @@
 #include "provider/cpu/cpu_executable.h"
 
-#include <algorithm>
-#include <set>
-
 #include "provider/cpu/cpu_infer.h"
 #include "provider/cpu/passes/cpu_passes.h"
+#include "provider/cpu/plan_time.h"
 #include "provider/host.h"
 
 namespace quern::cpu {
-namespace {
-
-void AddUnknowns(const Dims& dims, std::set<std::string>& names) {
-  for (const Dim& d : dims) {
-    if (!d.has_unknown()) continue;
-    for (std::string& s : d.symbols()) {
-      if (s.starts_with('?')) names.insert(std::move(s));
-    }
-  }
-}
-
-bool HasUnknowns(const Dims& dims) {
-  return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.has_unknown(); });
-}
-
-// Unknown extents that a plan has in hand when it comes to the node: those in the types of its inputs, and those in
-// contents as far as they follow from types. A Concat with a size that only a run knows has a content with unknowns,
-// too.
-std::set<std::string> UnknownsAtHand(const Node& node) {
-  constexpr size_t kMostNodes = 256;  // what is further back is not taken for known
-  std::set<std::string> names;
-  std::vector<const Node*> nodes = {&node};
-  std::set<const Node*> seen = {&node};
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const GraphValue* v : nodes[i]->inputs()) {
-      if (!v) continue;
-      if (v->type().shape) AddUnknowns(*v->type().shape, names);
-      if (!v->data() || !HasUnknowns(*v->data())) continue;
-      if (!v->producer()) {  // an input of a cluster: its content comes with the plan
-        AddUnknowns(*v->data(), names);
-      } else if (nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
-        nodes.push_back(v->producer());
-      }
-    }
-  }
-  return names;
-}
-
-bool Covered(const Dims& dims, const std::set<std::string>& at_hand) {
-  std::set<std::string> names;
-  AddUnknowns(dims, names);
-  return std::includes(at_hand.begin(), at_hand.end(), names.begin(), names.end());
-}
-
-}  // namespace
-
-bool ShapesFollow(const Node& node) {
-  const std::set<std::string> at_hand = UnknownsAtHand(node);
-  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
-    return !v || (v->type().kind == ValueKind::kTensor && v->type().dtype != DType::kUndefined && v->type().shape &&
-                  Covered(*v->type().shape, at_hand));
-  });
-}
-
-bool IsPlanTimeNode(const Node& node) {
-  if (!node.subgraphs().empty()) return false;
-  const std::set<std::string> at_hand = UnknownsAtHand(node);
-  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
-    return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&
-                  (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) && Covered(*v->data(), at_hand));
-  });
-}
 
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& cluster, const CpuConfig& config,
                                                               Executor& executor, MemoryBudget* packed) {
   std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
   exe->graph_ = cluster.Clone();
   PassOptions options;
-  const CpuPassContext context{config};
+  const CpuPassContext context{config, &executor};
   options.context = &context;
   options.log = &ProcessLogger();
   options.limits = config.limits;

@@ -35,12 +35,6 @@ struct ValueEntry {
   std::vector<int> readers;  // nodes with a kernel, ascending
 };
 
-// True when every unknown extent in the outputs' types occurs in the inputs' types or contents, so that a plan knows
-// the outputs' shapes once it knows the inputs'.
-bool ShapesFollow(const Node& node);
-// True when the node's outputs are small integers that follow from shapes alone.
-bool IsPlanTimeNode(const Node& node);
-
 class CpuExecutable {
  public:
   // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node. Packed weights count against

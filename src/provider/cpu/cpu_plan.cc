@@ -59,6 +59,12 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
   std::vector<ValueType> types;
   std::vector<Value> known;
   for (const quern_tensor_view& v : inputs) {
+    // Kernels were compiled for the rank that the model promises, which a branch of an If may break.
+    const GraphValue& input = *executable_.graph().inputs()[types.size()];
+    if (input.type().has_rank() && input.type().rank() != v.rank) {
+      return InvalidArgument("value '" + input.name() + "' is of rank " + std::to_string(v.rank) + ", but of " +
+                             std::to_string(input.type().rank()) + " where it is used");
+    }
     types.push_back(ValueType::Tensor(static_cast<DType>(v.dtype), Dims(v.dims, v.dims + v.rank)));
     known.emplace_back();
     if (contents && v.data != nullptr) known.back() = TensorOf(v);

@@ -6,7 +6,10 @@
 #include <cstring>
 
 #include "graph/text.h"
+#include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
+#include "provider/cpu/plan_time.h"
+#include "provider/cpu/sized/sized_provider.h"
 
 namespace quern::cpu {
 namespace {
@@ -29,7 +32,7 @@ int32_t Fail(const Status& status) {
 const GraphValue* OperandOfRun(const Node& node, const CpuOp& op) {
   for (int i = 0; i < std::min(node.num_inputs(), 32); ++i) {
     const GraphValue* v = node.input(i);
-    if ((op.planned_inputs >> i & 1) && v && !v->is_constant() && !v->data()) return v;
+    if ((op.planned_inputs >> i & 1) && v && !IsKnownToPlan(*v)) return v;
   }
   return nullptr;
 }
@@ -46,7 +49,9 @@ std::string WhyNot(const Node& node, const CpuConfig& config) {
   }
   if (const GraphValue* v = OperandOfRun(node, *op)) return "input '" + v->name() + "' comes with the run";
   if (!ShapesFollow(node)) return "the output's size depends on data";
-  return op->reject ? op->reject(node, config) : std::string();
+  if (!op->reject) return {};
+  const std::string why = op->reject(node, config);
+  return !why.empty() && HasHalfInput(node) ? RejectWidened(node, config) : why;
 }
 
 int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* sink) {
@@ -55,7 +60,7 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
     const std::string why = WhyNot(*view->nodes[i].node, provider.config);
     if (why.empty()) {
       HostApi()->claim(sink, &i, 1, 0);
-    } else {
+    } else if (!FindSizedOp(*view->nodes[i].node)) {
       HostApi()->reject(sink, i, why.c_str());
     }
   }

@@ -110,6 +110,7 @@ struct Case {
   int outputs = 1;
   double relative = 4e-6, absolute = 1e-6;
   std::string domain = "";
+  int domain_opset = 1;
 
   Case& In(Tensor t, bool is_constant = false) {
     constant.resize(inputs.size());
@@ -152,7 +153,7 @@ struct Built {
 };
 inline void Build(const Case& c, bool chained, Built& b) {
   b.graph.opset_imports[""] = c.opset;
-  if (!c.domain.empty()) b.graph.opset_imports[c.domain] = 1;
+  if (!c.domain.empty()) b.graph.opset_imports[c.domain] = c.domain_opset;
   NodeSpec spec{.name = "n", .domain = c.domain, .op_type = c.op, .attributes = c.attributes};
   auto neg = [&](GraphValue* v, const std::string& name) {
     return b.graph.AddNode({.name = name, .op_type = "Neg", .inputs = {v}, .outputs = {name}})->output(0);

@@ -77,8 +77,7 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   EpilogueList list;
   const GraphValue *bias = node.input(kBiasInput), *scale = node.input(kScaleInput);
   EpilogueOp bias_op{.kind = EpilogueKind::kAddVectorN};
-  if (bias) {
-    if (!bias->is_constant()) return Internal("the bias '" + bias->name() + "' is not constant");
+  if (bias && bias->is_constant()) {
     QUERN_ASSIGN_OR_RETURN(list.bias, bias->constant()->tensor().Clone());
     bias_op.data = list.bias.raw_data();
   }
@@ -88,7 +87,7 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   if (name) {
     QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
   }
-  const bool stores = ProductType(node) != DType::kF32;
+  const bool stores = ProductType(node) != DType::kF32 && ProductType(node) != DType::kI32;
   EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
   if (integer_bias) list.ops.push_back(bias_op);
   if (scale) {
@@ -105,6 +104,7 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
     }
     list.ops.push_back({.kind = EpilogueKind::kMulVectorN, .data = list.scale.raw_data()});
   }
+  if (real_bias && !bias->is_constant()) list.bias_op = static_cast<int>(list.ops.size());
   if (real_bias) list.ops.push_back(bias_op);
   if (node.input(kResidualInput)) {
     list.residual_op = static_cast<int>(list.ops.size());

@@ -12,11 +12,13 @@
 
 namespace quern::cpu {
 
-// Compiled form: the bias is owned, the residual's place in the list is known; its pointer comes with each run.
+// Compiled form: a constant bias is owned; of the residual, and of a bias that comes with the run, the place in the
+// list is known and the pointer comes with each run.
 struct EpilogueList {
   std::vector<ukernel::EpilogueOp> ops;
   Tensor bias, scale;    // keep the memory of their ops
   int residual_op = -1;  // index of the kAddMatrix op whose data is input kResidualInput
+  int bias_op = -1;      // index of the kAddVectorN op whose data is input kBiasInput, if that is no constant
 };
 inline constexpr int kBiasInput = 2;
 inline constexpr int kResidualInput = 3;

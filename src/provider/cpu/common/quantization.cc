@@ -62,10 +62,6 @@ const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config
   return FindCpuOp("", "DequantizeLinear")->reject(*node, config).empty() ? node : nullptr;
 }
 
-bool IsConstantOrDequantized(const GraphValue* value, const CpuConfig& config) {
-  return value->is_constant() || DequantizedConstant(value, config);
-}
-
 DType ProductType(const Node& node) {
   return static_cast<DType>(node.GetInt("y_type", static_cast<int64_t>(DType::kF32)));
 }

@@ -26,16 +26,16 @@ bool DividesInFloat(const Node& node);
 // nothing for other nodes, scales of blocks and scales that are not finite and positive.
 std::optional<Quantization> QuantizationOf(const Node& node);
 
-// The DequantizeLinear of constants that makes `value`, if this provider computes it; else null. Passes fold it where a
-// kernel packs the result.
+// The DequantizeLinear of constants that makes `value`, if this provider computes it; else null.
 const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config);
-bool IsConstantOrDequantized(const GraphValue* value, const CpuConfig& config);
 
 // A Conv or MatMul of kCpuDomain whose input 0 holds integers multiplies what is stored:
 //   y = sum (x - x_zero_point)(w - w_zero_point[n]) [+ int32 bias[n]], times scale[n] [+ float32 bias[n]] ...
-// and the attributes "y_scale", "y_zero_point", "y_type" (a DType), where given, quantize the result of the epilogue.
+// and the attributes "y_scale", "y_zero_point", "y_type" (a DType), where given, quantize the result of the epilogue;
+// of type int32, y is the sums.
 inline constexpr int kScaleInput = 4;       // constant float32 [N]: scale of x times scale of w
 inline constexpr int kWeightZeroInput = 5;  // constant int32 [N]; omitted: 0
+inline constexpr int kInputZeroInput = 6;   // Conv only: one byte as x is, in the place of x_zero_point
 
 // Element type of the node's output.
 DType ProductType(const Node& node);

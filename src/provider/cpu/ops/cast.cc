@@ -4,14 +4,18 @@
 #include <type_traits>
 
 #include "ops/common/dispatch.h"
+#include "provider/cpu/common/convert_floats.h"
 #include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 namespace {
 
-using CastList = Types<float, int64_t, int32_t, bool, uint8_t, int8_t, double, Float16>;
-constexpr TypeSet kCastTypes = {DType::kF32, DType::kI64, DType::kI32, DType::kBool,
-                                DType::kU8,  DType::kI8,  DType::kF64, DType::kF16};
+using CastList = Types<float, int64_t, int32_t, bool, uint8_t, int8_t, double, Float16, BFloat16>;
+constexpr TypeSet kCastTypes = {DType::kF32, DType::kI64, DType::kI32, DType::kBool, DType::kU8,
+                                DType::kI8,  DType::kF64, DType::kF16, DType::kBF16};
+
+template <typename T>
+constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 template <typename To, typename X>
 To Truncate(X x) {
@@ -32,7 +36,7 @@ To Convert(From v) {
   using X = std::remove_cv_t<decltype(x)>;
   if constexpr (std::is_same_v<To, bool>) {
     return x != X{};
-  } else if constexpr (std::is_same_v<To, Float16>) {
+  } else if constexpr (kIsHalf<To>) {
     return To(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<X> && std::is_integral_v<To>) {
     return Truncate<To>(x);
@@ -45,7 +49,11 @@ template <typename From, typename To>
 void CastRange(const void* from, void* to, int64_t begin, int64_t end) {
   const From* x = static_cast<const From*>(from);
   To* y = static_cast<To*>(to);
-  for (int64_t i = begin; i < end; ++i) y[i] = Convert<To>(x[i]);
+  if constexpr ((kIsHalf<From> && std::is_same_v<To, float>) || (kIsHalf<To> && std::is_same_v<From, float>)) {
+    ConvertFloats(x + begin, y + begin, end - begin);
+  } else {
+    for (int64_t i = begin; i < end; ++i) y[i] = Convert<To>(x[i]);
+  }
 }
 
 class CastKernel final : public CpuKernel {
@@ -78,8 +86,9 @@ std::string RejectCast(const Node& node, const CpuConfig&) {
   const DType from = node.input(0)->type().dtype, to = Target(node);
   if (!kCastTypes.Has(to)) return std::string("to type ") + DTypeName(to);
   // Wide numbers need care to be rounded once.
-  if (to == DType::kF16 && from != to && from != DType::kF32 && DTypeBytes(from) > 2) {
-    return std::string("type ") + DTypeName(from) + " to f16";
+  const bool narrow = to == DType::kF16 || to == DType::kBF16;
+  if (narrow && from != to && from != DType::kF32 && DTypeBytes(from) > 2) {
+    return std::string("type ") + DTypeName(from) + " to " + DTypeName(to);
   }
   return RejectUnlessType(node.input(0), kCastTypes);
 }

@@ -1,9 +1,10 @@
 // Convolution, channels last: this provider's Conv(x [N, spatial..., C], w [O, C/g, kernel...], bias, residual), of
-// float32 or of integers (common/quantization.h).
+// float32 or of integers (common/quantization.h), over one to three spatial dimensions.
 #include "kernels/conv.h"
 
 #include "kernels/dwconv.h"
 #include "ops/common/window.h"
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
@@ -18,13 +19,17 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   const bool last = node.domain() == kCpuDomain;
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
-  if (!x.shape || x.rank() < 3 || x.rank() > 4) return "1-D and 2-D convolutions only";
-  if (!IsConstantOrDequantized(node.input(1), config)) return "the weights are not constant";
-  if (node.input(2) && !IsConstantOrDequantized(node.input(2), config)) return "the bias is not constant";
-  const Dim& channels = (*x.shape)[last ? x.rank() - 1 : 1];
-  if (!channels.is_constant()) return "the number of channels is not known";
+  if (!x.shape || x.rank() < 3 || x.rank() > 5) return std::to_string(x.rank()) + "-D operands";
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
   if (Product(*w.shape).is_constant(0)) return "the weights are empty";
+  if (!IsConstantOrFolded(node.input(1), config) && w.dtype != DType::kF32) {
+    return std::string("weights of a run of type ") + DTypeName(w.dtype);
+  }
+  if (const GraphValue* bias = node.input(kBiasInput); bias && !IsConstantOrFolded(bias, config)) {
+    const ValueType& b = bias->type();
+    if (b.dtype != DType::kF32) return std::string("a bias of a run of type ") + DTypeName(b.dtype);
+    if (!b.has_static_shape() || *b.shape != Dims{w.shape->front()}) return "the bias' shape does not fit";
+  }
   const Result<Window> window = ReadWindow(node, x.rank() - 2, Dims(w.shape->begin() + 2, w.shape->end()));
   if (!window.ok()) return window.status().message();
   const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
@@ -56,11 +61,13 @@ std::pair<int64_t, int64_t> Padding(const Window& w, int d, const Dim& extent) {
 }
 
 struct Geometry {
-  int64_t images, in_h, in_w, channels, out_h, out_w, out_channels;
+  int64_t images, in_d, in_h, in_w, channels, out_d, out_h, out_w, out_channels;
 };
 Geometry GeometryOf(const Shape& x, const Shape& y) {
-  const bool flat = x.rank() == 3;
-  return {x[0], flat ? 1 : x[1], x[x.rank() - 2], x.back(), flat ? 1 : y[1], y[y.rank() - 2], y.back()};
+  const int r = x.rank();
+  const auto depth = [r](const Shape& s) { return r < 5 ? 1 : s[1]; };
+  const auto height = [r](const Shape& s) { return r < 4 ? 1 : s[r - 3]; };
+  return {x[0], depth(x), height(x), x[r - 2], x.back(), depth(y), height(y), y[r - 2], y.back()};
 }
 
 class ConvKernel final : public CpuKernel {
@@ -78,9 +85,10 @@ class ConvKernel final : public CpuKernel {
     } else {
       d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
                       pixels ? pixels : 64);
-      d.packed_bytes = conv_.weights().packed_bytes();
+      d.packed_bytes = packs_in_run_ ? 0 : conv_.weights().packed_bytes();
       if (conv_.folded()) d.why += ", kernel rows folded into K";
     }
+    if (packs_in_run_) d.why += ", weights packed by each run";
     d.why += epilogue_text_;
     return d;
   }
@@ -90,6 +98,8 @@ class ConvKernel final : public CpuKernel {
   friend class ConvStep;
   CpuConfig config_;
   bool depthwise_ = false;
+  bool packs_in_run_ = false;
+  Shape weights_shape_;
   kernels::Conv conv_;
   kernels::DwConv dw_;
   EpilogueList epilogue_;
@@ -103,25 +113,28 @@ class ConvStep final : public CpuStep {
     const Geometry g = GeometryOf(context.inputs[0].shape, context.outputs[0].shape);
     const auto bytes = [](const TensorSpec& s) { return static_cast<ptrdiff_t>(DTypeBytes(s.dtype)); };
     args_.images = static_cast<size_t>(g.images);
+    args_.in_d = static_cast<size_t>(g.in_d);
     args_.in_h = static_cast<size_t>(g.in_h);
     args_.in_w = static_cast<size_t>(g.in_w);
     args_.in_pixel_stride = g.channels * bytes(context.inputs[0]);
     args_.in_row_stride = g.in_w * args_.in_pixel_stride;
-    args_.in_image_stride = g.in_h * args_.in_row_stride;
+    args_.in_image_stride = g.in_d * g.in_h * args_.in_row_stride;
     args_.dst_pixel_stride = g.out_channels * bytes(context.outputs[0]);
-    args_.dst_image_stride = g.out_h * g.out_w * args_.dst_pixel_stride;
+    const int64_t pixels = g.out_d * g.out_h * g.out_w;
+    args_.dst_image_stride = pixels * args_.dst_pixel_stride;
     args_.input_zero_point = kernel.zeros_.x;
+    if (context.inputs.size() > kInputZeroInput) zero_type_ = context.inputs[kInputZeroInput].dtype;
     args_.weight_zero_point = kernel.zeros_.w;
     args_.weight_zero_points = kernel.zeros_.w_vector();
     ops_ = kernel.epilogue_.ops;
     if (kernel.epilogue_.residual_op >= 0) {
       const ptrdiff_t pixel = g.out_channels * bytes(context.inputs[kResidualInput]);
       ops_[kernel.epilogue_.residual_op].row_stride = static_cast<size_t>(pixel);
-      args_.op_image_strides[kernel.epilogue_.residual_op] = g.out_h * g.out_w * pixel;
+      args_.op_image_strides[kernel.epilogue_.residual_op] = pixels * pixel;
     }
     args_.ops = ops_.data();
     args_.op_count = ops_.size();
-    pixels_ = static_cast<size_t>(g.out_h * g.out_w);
+    pixels_ = static_cast<size_t>(pixels);
     empty_ = context.outputs[0].shape.num_elements() == 0;
     if (empty_) return;
     if (kernel.depthwise_) {
@@ -141,9 +154,13 @@ class ConvStep final : public CpuStep {
     ukernel::EpilogueOp ops[ukernel::kMaxEpilogueOps];
     std::copy(ops_.begin(), ops_.end(), ops);
     if (kernel_.epilogue_.residual_op >= 0) ops[kernel_.epilogue_.residual_op].data = context.inputs[kResidualInput];
+    if (kernel_.epilogue_.bias_op >= 0) ops[kernel_.epilogue_.bias_op].data = context.inputs[kBiasInput];
     args.ops = ops;
+    if (kernel_.packs_in_run_) args.weights = context.inputs[1];
     args.input = context.inputs[0];
     args.dst = context.outputs[0];
+    if (zero_type_ == DType::kI8) args.input_zero_point = *static_cast<const int8_t*>(context.inputs[kInputZeroInput]);
+    if (zero_type_ == DType::kU8) args.input_zero_point = *static_cast<const uint8_t*>(context.inputs[kInputZeroInput]);
     const kernels::RunResources resources{.executor = context.executor,
                                           .cancel = context.cancel,
                                           .workspace = context.scratch,
@@ -157,10 +174,15 @@ class ConvStep final : public CpuStep {
   kernels::ConvPlan plan_;
   std::vector<ukernel::EpilogueOp> ops_;
   size_t scratch_ = 0, pixels_ = 0;
+  DType zero_type_ = DType::kUndefined;  // of the input's zero point, where it comes with the run
   bool empty_ = false;
 };
 
 Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) const {
+  if (!(context.inputs[1].shape == weights_shape_) ||
+      (epilogue_.bias_op >= 0 && !(context.inputs[kBiasInput].shape == Shape{weights_shape_[0]}))) {
+    return InvalidArgument("weights or bias of another shape than the model promises");
+  }
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
 }
 
@@ -170,29 +192,45 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
-  QUERN_ASSIGN_OR_RETURN(const Tensor weights, node.input(1)->constant()->tensor().Contiguous());
   const ValueType& x = node.input(0)->type();
-  const Shape& w = weights.shape();
+  Tensor weights;  // undefined where they come with the run
+  kernel->packs_in_run_ = !node.input(1)->is_constant();
+  if (!kernel->packs_in_run_) {
+    QUERN_ASSIGN_OR_RETURN(weights, node.input(1)->constant()->tensor().Contiguous());
+  }
+  const DType weights_type = node.input(1)->type().dtype;
+  for (const Dim& d : *node.input(1)->type().shape) kernel->weights_shape_.push_back(d.value());
+  const Shape& w = kernel->weights_shape_;
   Dims kernel_dims(w.begin() + 2, w.end());
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, x.rank() - 2, kernel_dims));
-  const bool flat = window.rank() == 1;
-  const int dw = flat ? 0 : 1;  // the window's width dimension
-  auto pads = [&](int d) { return Padding(window, d, (*x.shape)[1 + d]); };
+  // The window's width, height and depth; -1: there is none.
+  const int dw = window.rank() - 1, dh = window.rank() - 2, dd = window.rank() - 3;
+  const auto pads = [&](int d) {
+    return d < 0 ? std::pair<int64_t, int64_t>(0, 0) : Padding(window, d, (*x.shape)[1 + d]);
+  };
+  const auto extent = [](const auto& list, int d) { return d < 0 ? size_t{1} : static_cast<size_t>(list[d]); };
   const auto [left, right] = pads(dw);
-  const auto [top, bottom] = flat ? std::pair<int64_t, int64_t>(0, 0) : pads(0);
+  const auto [top, bottom] = pads(dh);
+  const auto [front, back] = pads(dd);
 
   kernels::ConvProblem p;
   p.lhs = ukernel::FormatOf(x.dtype);
-  p.rhs = ukernel::FormatOf(weights.dtype());
-  p.in_channels = static_cast<size_t>(x.shape->back().value());
+  p.rhs = ukernel::FormatOf(weights_type);
+  p.in_channels = static_cast<size_t>(w[1] * node.GetInt("group", 1));
   p.out_channels = static_cast<size_t>(w[0]);
   p.groups = static_cast<size_t>(node.GetInt("group", 1));
-  p.kernel_h = flat ? 1 : static_cast<size_t>(w[2]);
-  p.kernel_w = static_cast<size_t>(w.back());
-  p.stride_h = flat ? 1 : static_cast<size_t>(window.strides[0]);
-  p.stride_w = static_cast<size_t>(window.strides[dw]);
-  p.dilation_h = flat ? 1 : static_cast<size_t>(window.dilations[0]);
-  p.dilation_w = static_cast<size_t>(window.dilations[dw]);
+  const Shape taps(w.span().subspan(2));
+  p.kernel_d = extent(taps, dd);
+  p.kernel_h = extent(taps, dh);
+  p.kernel_w = extent(taps, dw);
+  p.stride_d = extent(window.strides, dd);
+  p.stride_h = extent(window.strides, dh);
+  p.stride_w = extent(window.strides, dw);
+  p.dilation_d = extent(window.dilations, dd);
+  p.dilation_h = extent(window.dilations, dh);
+  p.dilation_w = extent(window.dilations, dw);
+  p.pad_front = static_cast<size_t>(front);
+  p.pad_back = static_cast<size_t>(back);
   p.pad_top = static_cast<size_t>(top);
   p.pad_bottom = static_cast<size_t>(bottom);
   p.pad_left = static_cast<size_t>(left);
@@ -203,15 +241,16 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
   p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
 
-  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights.dtype()));
+  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));
   kernels::ConvWeights source;
-  source.data = weights.raw_data();
+  source.data = kernel->packs_in_run_ ? nullptr : weights.raw_data();
   source.w_stride = element;
   source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
-  source.i_stride = static_cast<ptrdiff_t>(p.kernel_h * p.kernel_w) * element;
+  source.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * source.h_stride;
+  source.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * source.d_stride;
   source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
 
-  kernel->depthwise_ = x.dtype == DType::kF32 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
+  kernel->depthwise_ = x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
   if (kernel->depthwise_) {
     kernels::DwConvProblem d;
     d.channels = p.in_channels;
@@ -234,6 +273,10 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
 Status InferChannelsLast(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(0), w = c.input_shape(1);
   if (!x || !w) return c.Error("the operands' shapes must be known");
+  const Dim channels = (*w)[1] * c.node().GetInt("group", 1);
+  if (x->back().is_constant() && channels.is_constant() && !(x->back() == channels)) {
+    return c.Error("the input has " + x->back().ToString() + " channels but the weight expects " + channels.ToString());
+  }
   const int spatial = static_cast<int>(x->size()) - 2;
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), spatial, Dims(w->begin() + 2, w->end())));
   QUERN_ASSIGN_OR_RETURN(const Dims out, WindowOutput(c.node(), window, Dims(x->begin() + 1, x->end() - 1)));

@@ -8,7 +8,7 @@ namespace {
 std::string Reject(const Node& node, const CpuConfig&) {
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
-  if (!x.shape || x.rank() < 3 || x.rank() > 4) return "1-D and 2-D convolutions only";
+  if (!x.shape || x.rank() < 3 || x.rank() > 5) return std::to_string(x.rank()) + "-D operands";
   for (int i = 1; i < node.num_inputs(); ++i) {
     if (node.input(i) && !node.input(i)->is_constant()) return "the weights are not constant";
   }
@@ -17,9 +17,9 @@ std::string Reject(const Node& node, const CpuConfig&) {
   if (!(*x.shape)[1].is_constant() || !node.output(0)->type().has_rank()) return "the number of channels is not known";
   const Result<TransposedWindow> window = ReadTransposedWindow(node);
   if (!window.ok()) return window.status().message();
-  if (x.rank() == 4 && window->strides[0] != window->strides[1] &&
-      !(AllConstant(*x.shape) && node.output(0)->type().has_static_shape())) {
-    return "strides that differ need known extents";
+  const bool woven = x.rank() == 5 || (x.rank() == 4 && window->strides[0] != window->strides[1]);
+  if (woven && window->phases() > 1 && !(AllConstant(*x.shape) && node.output(0)->type().has_static_shape())) {
+    return x.rank() == 5 ? "strides in three dimensions need known extents" : "strides that differ need known extents";
   }
   return {};
 }

@@ -25,6 +25,8 @@ const FusedActivation* FindFusedActivation(const Node& node) {
 
 namespace {
 
+constexpr char kMicrosoft[] = "com.microsoft";
+
 // What the parts need of each operand: float32 of known rank.
 std::string RejectOperands(const Node& node, const CpuConfig&) {
   for (const GraphValue* v : node.inputs()) {
@@ -52,8 +54,53 @@ std::string RejectSkipNorm(const Node& node, const CpuConfig& config) {
   return {};
 }
 
-constexpr char kMicrosoft[] = "com.microsoft";
+// What is said of MatMulIntegerToFloat on bytes of the shape of input 0 and the inputs listed, -1 for those omitted.
+std::string RejectProduct(const Node& node, DType a_type, std::initializer_list<int> others, const CpuConfig& config) {
+  Graph probe;
+  probe.opset_imports[kMicrosoft] = 1;
+  NodeSpec spec{.name = node.name(), .domain = kMicrosoft, .op_type = "MatMulIntegerToFloat", .outputs = {"y"}};
+  spec.inputs.push_back(probe.AddInput("a", ValueType::Tensor(a_type, node.input(0)->type().shape)));
+  for (const int i : others) {
+    const GraphValue* v = i < 0 ? nullptr : node.input(i);
+    spec.inputs.push_back(v ? probe.AddInput("input" + std::to_string(i), v->type()) : nullptr);
+  }
+  return FindCpuOp(kMicrosoft, "MatMulIntegerToFloat")->reject(*probe.AddNode(std::move(spec)), config);
+}
+
+std::string RejectDynamicProduct(const Node& node, const CpuConfig& config) {
+  if (node.input(0)->type().dtype != DType::kF32) return std::string("type ") + DTypeName(node.input(0)->type().dtype);
+  return RejectProduct(node, DType::kU8, {1, -1, 2, -1, 3, 4}, config);
+}
+
+// Attention is split into the product that makes queries, keys and values, and attention on them.
+std::string RejectAttentionForms(const Node& node) {
+  if (node.GetInt("do_rotary", 0) != 0) return "rotary embedding";
+  if (node.GetInt("past_present_share_buffer", 0) != 0) return "a cache that is a shared buffer";
+  if (!node.input(1)->type().has_static_shape()) return "weights of unknown shape";
+  return {};
+}
+
+std::string RejectAttention(const Node& node, const CpuConfig& config) {
+  for (const int i : {0, 1, 2, 4, 5}) {
+    const GraphValue* v = node.input(i);
+    if (v && v->type().dtype != DType::kF32) return std::string("type ") + DTypeName(v->type().dtype);
+  }
+  if (std::string why = RejectAttentionForms(node); !why.empty()) return why;
+  return FindCpuOp("", "MatMul")->reject(node, config);
+}
+
+std::string RejectQAttention(const Node& node, const CpuConfig& config) {
+  if (const GraphValue* past = node.input(8); past && past->type().dtype != DType::kF32) {
+    return std::string("type ") + DTypeName(past->type().dtype);
+  }
+  if (std::string why = RejectAttentionForms(node); !why.empty()) return why;
+  return RejectProduct(node, node.input(0)->type().dtype, {1, 3, 4, 6, 7, 2}, config);
+}
+
 constexpr CpuOp kOps[] = {
+    {kMicrosoft, "Attention", RejectAttention, nullptr},
+    {kMicrosoft, "QAttention", RejectQAttention, nullptr},
+    {kMicrosoft, "DynamicQuantizeMatMul", RejectDynamicProduct, nullptr},
     {kMicrosoft, "FusedConv", RejectFusedConv, nullptr},
     {kMicrosoft, "FastGelu", RejectOperands, nullptr},
     {kMicrosoft, "BiasGelu", RejectOperands, nullptr},

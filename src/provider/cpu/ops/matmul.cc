@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/matrix_operand.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
 
@@ -18,33 +20,6 @@ using ukernel::EpilogueOp;
 using ukernel::Format;
 
 constexpr ptrdiff_t kF32 = sizeof(float);
-
-// Operands of one product in matrix form: the last two dimensions and the batch dimensions before them.
-struct Operand {
-  int64_t rows, cols;                // extents of the last two dimensions
-  ptrdiff_t row_stride, col_stride;  // bytes
-  Shape batch, batch_strides;        // strides in bytes
-};
-
-Operand MatrixOf(const TensorSpec& s, bool vector_is_column) {
-  Operand o{};
-  const int r = s.shape.rank();
-  const auto element = static_cast<ptrdiff_t>(DTypeBytes(s.dtype));
-  if (r == 1) {
-    const ptrdiff_t step = s.strides[0] * element;
-    o = vector_is_column ? Operand{s.shape[0], 1, step, element, {}, {}} : Operand{1, s.shape[0], 0, step, {}, {}};
-    return o;
-  }
-  o.rows = s.shape[r - 2];
-  o.cols = s.shape[r - 1];
-  o.row_stride = s.strides[r - 2] * element;
-  o.col_stride = s.strides[r - 1] * element;
-  for (int i = 0; i < r - 2; ++i) {
-    o.batch.push_back(s.shape[i]);
-    o.batch_strides.push_back(s.strides[i] * element);
-  }
-  return o;
-}
 
 // Everything that is fixed when the node is compiled.
 struct Compiled {
@@ -111,52 +86,14 @@ class ProductStep final : public CpuStep {
   bool empty_ = false;
 };
 
-// Batch dimensions of both sides, right-aligned, outermost first; the output is contiguous. Dimensions that walk all
-// operands as one become one. `dst`: elements of one product, each of `dst_element` bytes. Empty when more are left
-// than the driver takes.
-std::optional<std::vector<kernels::BatchDim>> BatchDims(const Operand& lhs, const Operand& rhs, ptrdiff_t dst,
-                                                        ptrdiff_t dst_element, int matrix_op) {
-  const int rank = std::max(lhs.batch.rank(), rhs.batch.rank());
-  std::vector<kernels::BatchDim> dims(static_cast<size_t>(rank));
-  for (int i = 1; i <= rank; ++i) {
-    kernels::BatchDim& d = dims[static_cast<size_t>(rank - i)];
-    const int la = lhs.batch.rank() - i, lb = rhs.batch.rank() - i;
-    const int64_t ca = la < 0 ? 1 : lhs.batch[la], cb = lb < 0 ? 1 : rhs.batch[lb];
-    d.count = static_cast<size_t>(ca == 1 ? cb : ca);
-    d.lhs = ca == 1 ? 0 : lhs.batch_strides[la];
-    d.rhs = cb == 1 ? 0 : rhs.batch_strides[lb];
-    d.dst = dst * dst_element;
-    if (matrix_op >= 0) d.ops[matrix_op] = dst * kF32;
-    dst *= static_cast<ptrdiff_t>(d.count);
-  }
-  std::vector<kernels::BatchDim> merged;
-  for (const kernels::BatchDim& d : dims) {
-    if (d.count == 1) continue;
-    const ptrdiff_t c = static_cast<ptrdiff_t>(d.count);
-    kernels::BatchDim* outer = merged.empty() ? nullptr : &merged.back();
-    if (outer && outer->lhs == d.lhs * c && outer->rhs == d.rhs * c && outer->dst == d.dst * c) {
-      const size_t count = outer->count * d.count;
-      *outer = d;
-      outer->count = count;
-    } else {
-      merged.push_back(d);
-    }
-  }
-  if (merged.size() > kernels::kMaxBatchDims) return std::nullopt;
-  return merged;
-}
-
 Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, const BindContext& context) {
   std::unique_ptr<ProductStep> step(new ProductStep(compiled));
   const TensorSpec &a = context.inputs[0], &b = context.inputs[1], &y = context.outputs[0];
   step->empty_ = y.shape.num_elements() == 0;
   if (step->empty_) return std::unique_ptr<CpuStep>(std::move(step));
   MatMulArgs& args = step->args_;
-  Operand lhs = MatrixOf(a, false), rhs{};
-  if (compiled.trans_a) {
-    std::swap(lhs.rows, lhs.cols);
-    std::swap(lhs.row_stride, lhs.col_stride);
-  }
+  MatrixOperand lhs = MatrixOf(a, false), rhs{};
+  if (compiled.trans_a) lhs.Transpose();
   args.m = static_cast<size_t>(lhs.rows);
   args.lhs_row_stride = lhs.row_stride;
   args.lhs_k_stride = lhs.col_stride == static_cast<ptrdiff_t>(DTypeBytes(a.dtype)) ? 0 : lhs.col_stride;
@@ -164,10 +101,7 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
     args.packed_rhs = &compiled.packed;
   } else {
     rhs = MatrixOf(b, true);
-    if (compiled.trans_b) {
-      std::swap(rhs.rows, rhs.cols);
-      std::swap(rhs.row_stride, rhs.col_stride);
-    }
+    if (compiled.trans_b) rhs.Transpose();
     args.rhs.format = Format::kF32;
     args.rhs.k_stride = rhs.row_stride;
     args.rhs.n_stride = rhs.col_stride;
@@ -254,7 +188,7 @@ std::string RejectGemm(const Node& node, const CpuConfig& config) {
   const Dims& y = *node.output(0)->type().shape;
   const Dims& d = *c->type().shape;
   const bool row = Product(d) == y.back() && !d.empty() && d.back() == y.back();
-  if (row && IsConstantOrDequantized(c, config)) return {};
+  if (row && IsConstantOrFolded(c, config)) return {};
   if (d == y && node.GetFloat("beta", 1) == 1) return {};
   return "C that is neither a constant row nor a full matrix with beta 1";
 }
@@ -319,6 +253,7 @@ Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const Compile
   Compiled c = Start(context);
   if (node.domain() == kCpuDomain) {
     QUERN_ASSIGN_OR_RETURN(c.epilogue, MakeEpilogue(node));
+    if (c.epilogue.bias_op >= 0) return Internal("the bias of a product is not constant");
     c.matrix_op = c.epilogue.residual_op;
     c.matrix_input = kResidualInput;
     c.what = EpilogueText(node);

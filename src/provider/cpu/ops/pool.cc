@@ -1,8 +1,10 @@
-// Pools, channels last: this provider's MaxPool, AveragePool, GlobalMaxPool and GlobalAveragePool over
-// [N, spatial..., C] with one or two spatial dimensions.
+// Pools, channels last: this provider's MaxPool, AveragePool, LpPool and their global forms over [N, spatial..., C]
+// with one to three spatial dimensions.
+#include <cmath>
 #include <limits>
 
 #include "ops/common/pool.h"
+#include "provider/cpu/common/indexed_max_pool.h"
 #include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
@@ -12,17 +14,27 @@ using ukernel::FoldKind;
 
 std::string RejectRank(const Node& node) {
   const int rank = node.input(0)->type().rank();
-  return rank == 3 || rank == 4 ? std::string() : std::to_string(rank) + "-D pooling";
+  return rank >= 3 && rank <= 5 ? std::string() : std::to_string(rank) + "-D pooling";
 }
 
 std::string RejectMaxPool(const Node& node, const CpuConfig&) {
-  if (node.output(1)) return "the indices output";
   if (std::string why = RejectRank(node); !why.empty()) return why;
-  return RejectUnlessType(node.input(0), {DType::kF32, DType::kU8, DType::kI8});
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64, DType::kU8, DType::kI8});
 }
-std::string RejectFloatPool(const Node& node, const CpuConfig&) {
+std::string RejectMaxPoolLast(const Node& node, const CpuConfig& config) {
+  return node.output(1) ? "the indices output" : RejectMaxPool(node, config);
+}
+std::string RejectAveragePool(const Node& node, const CpuConfig&) {
+  if (std::string why = RejectRank(node); !why.empty()) return why;
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64});
+}
+std::string RejectGlobalPool(const Node& node, const CpuConfig&) {
   if (std::string why = RejectRank(node); !why.empty()) return why;
   return RejectUnlessType(node.input(0), {DType::kF32});
+}
+std::string RejectLpPool(const Node& node, const CpuConfig& config) {
+  if (node.GetInt("p", 2) < 1) return "p below 1";
+  return RejectGlobalPool(node, config);
 }
 
 // [N, spatial..., C] as [N, C, spatial...].
@@ -32,12 +44,47 @@ Shape ChannelsFirst(const Shape& s) {
   return r;
 }
 
-// A pool over actual extents; dimension 0 of the window is always 1.
+// What a window becomes: its largest element, its mean, or the root of the sum of its elements' powers.
+struct Fold {
+  FoldKind kind = FoldKind::kMax;
+  bool average = false;
+  int64_t p = 0;  // 0: no norm
+
+  static Fold Of(const Node& node) {
+    const std::string_view op = node.op_type();
+    if (op == "LpPool" || op == "GlobalLpPool") {
+      const int64_t p = node.GetInt("p", 2);
+      return {p == 1 ? FoldKind::kSumAbs : FoldKind::kSumSquares, false, p};
+    }
+    if (op == "MaxPool" || op == "GlobalMaxPool") return {};
+    return {FoldKind::kSum, true, 0};
+  }
+  // Folds `args.rows` rows, whose kind is this.
+  void Run(const ukernel::VectorKernel& row, ukernel::FoldRowsArgs args) const {
+    args.kind = kind;
+    if (p > 2) return SumPowers(args);
+    row.fold_rows(args);
+    if (p == 2) row.unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
+  }
+
+ private:
+  void SumPowers(const ukernel::FoldRowsArgs& a) const {
+    const float power = static_cast<float>(p);
+    std::fill_n(a.y, a.n, 0.0f);
+    for (size_t r = 0; r < a.rows; ++r) {
+      const float* from = a.x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
+      for (size_t c = 0; c < a.n; ++c) a.y[c] += std::pow(std::fabs(from[c]), power);
+    }
+    for (size_t c = 0; c < a.n; ++c) a.y[c] = std::pow(a.y[c], 1 / power);
+  }
+};
+
+// A pool over actual extents.
 struct Pool {
   Window3 w{};
   int64_t images = 0, channels = 0;
   bool include_pad = false;
-  bool average = false;
+  Fold fold;
 
   int64_t image_in() const { return w.in_size() * channels; }
   int64_t image_out() const { return w.out_size() * channels; }
@@ -49,74 +96,88 @@ struct Pool {
   }
 };
 
-// Offsets (elements) of taps [rows) x [cols) from the first of them.
-void TapOffsets(const Pool& p, int64_t rows, int64_t cols, ptrdiff_t* offsets) {
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < cols; ++c) {
-      *offsets++ = (r * p.w.dilation[1] * p.w.in[2] + c * p.w.dilation[2]) * p.channels;
+// Offsets (elements) of taps [deep) x [high) x [wide) from the first of them.
+void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff_t* offsets) {
+  for (int64_t i = 0; i < deep; ++i) {
+    for (int64_t j = 0; j < high; ++j) {
+      const int64_t row = i * p.w.dilation[0] * p.w.in[1] + j * p.w.dilation[1];
+      for (int64_t k = 0; k < wide; ++k) *offsets++ = (row * p.w.in[2] + k * p.w.dilation[2]) * p.channels;
     }
   }
 }
 
-// Largest elements of integers, or of anything without a micro-kernel.
+// Folds of what has no micro-kernel: integers and doubles. `divisor` of averages.
 template <typename T>
-void MaxRows(int64_t rows, int64_t n, const T* x, const ptrdiff_t* offsets, T* y) {
-  for (int64_t c = 0; c < n; ++c) y[c] = std::numeric_limits<T>::lowest();
+void FoldRows(bool average, double divisor, int64_t rows, int64_t n, const T* x, const ptrdiff_t* offsets, T* y) {
+  const T lowest =
+      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  std::fill_n(y, n, average ? T{0} : lowest);
   for (int64_t r = 0; r < rows; ++r) {
     const T* from = x + offsets[r];
-    for (int64_t c = 0; c < n; ++c) y[c] = from[c] > y[c] ? from[c] : y[c];
+    if (average) {
+      for (int64_t c = 0; c < n; ++c) y[c] = static_cast<T>(y[c] + from[c]);
+    } else {
+      for (int64_t c = 0; c < n; ++c) y[c] = from[c] > y[c] || from[c] != from[c] ? from[c] : y[c];
+    }
   }
+  if (!average) return;
+  for (int64_t c = 0; c < n; ++c) y[c] = divisor == 0 ? T{0} : static_cast<T>(y[c] / divisor);
 }
 
 template <typename T>
 Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::VectorKernel* row, int concurrency) {
-  const int64_t taps = pool.w.kernel_size();
-  std::vector<ptrdiff_t> whole(static_cast<size_t>(taps));
-  TapOffsets(pool, pool.w.kernel[1], pool.w.kernel[2], whole.data());
+  // A window may be larger than the input, of which the rest is padding.
+  int64_t taps = 1;
+  bool fits = true;
+  for (int d = 0; d < 3; ++d) {
+    taps *= std::min(pool.w.kernel[d], pool.w.in[d]);
+    fits = fits && pool.w.kernel[d] <= pool.w.in[d];
+  }
+  std::vector<ptrdiff_t> whole(static_cast<size_t>(fits ? taps : 0));
+  if (fits) TapOffsets(pool, pool.w.kernel[0], pool.w.kernel[1], pool.w.kernel[2], whole.data());
   // Windows that reach over the border have a list of their own: one per slot in the scratch.
-  const size_t scratch = static_cast<size_t>(concurrency) * whole.size() * sizeof(ptrdiff_t);
-  auto run = [pool, row, taps, concurrency, whole = std::move(whole)](const StepContext& c) {
+  const size_t scratch = static_cast<size_t>(concurrency) * static_cast<size_t>(taps) * sizeof(ptrdiff_t);
+  auto run = [pool, row, taps, fits, concurrency, whole = std::move(whole)](const StepContext& c) {
     const Window3& w = pool.w;
+    const int64_t lines = w.out[0] * w.out[1];
     const auto rows = [&](int slot, int64_t begin, int64_t end) {
       ptrdiff_t* const partial = static_cast<ptrdiff_t*>(c.scratch) + static_cast<int64_t>(slot) * taps;
       for (int64_t item = begin; item < end; ++item) {
-        const int64_t image = item / w.out[1], o1 = item % w.out[1];
+        const int64_t image = item / lines, o0 = item % lines / w.out[1], o1 = item % w.out[1];
         const T* x = static_cast<const T*>(c.inputs[0]) + image * pool.image_in();
-        T* y = static_cast<T*>(c.outputs[0]) + image * pool.image_out() + o1 * w.out[2] * pool.channels;
-        const KernelRange a = ValidKernel(w, 1, o1);
+        T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2] * pool.channels;
+        const KernelRange a = ValidKernel(w, 0, o0), b = ValidKernel(w, 1, o1);
+        const int64_t deep = a.last - a.first, high = b.last - b.first;
         for (int64_t o2 = 0; o2 < w.out[2]; ++o2, y += pool.channels) {
-          const KernelRange b = ValidKernel(w, 2, o2);
-          const int64_t high = a.last - a.first, wide = b.last - b.first;
+          const KernelRange e = ValidKernel(w, 2, o2);
+          const int64_t wide = e.last - e.first, count = deep * high * wide;
           const ptrdiff_t* offsets = whole.data();
-          if (high * wide != taps) {
-            TapOffsets(pool, high, wide, partial);
+          if (!fits || count != taps) {
+            TapOffsets(pool, deep, high, wide, partial);
             offsets = partial;
           }
-          const T* first = x + (high * wide == 0 ? 0 : (a.input_at_first * w.in[2] + b.input_at_first) * pool.channels);
+          const int64_t first_row = a.input_at_first * w.in[1] + b.input_at_first;
+          const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.channels);
+          const int64_t divisor =
+              pool.include_pad ? pool.TapsInPadded(0, o0) * pool.TapsInPadded(1, o1) * pool.TapsInPadded(2, o2) : count;
           if constexpr (std::is_same_v<T, float>) {
-            float scale = 1;
-            if (pool.average) {
-              const int64_t divisor =
-                  pool.include_pad ? pool.TapsInPadded(1, o1) * pool.TapsInPadded(2, o2) : high * wide;
-              scale = divisor == 0 ? 0.0f : 1.0f / static_cast<float>(divisor);
-            }
-            row->fold_rows({.kind = pool.average ? FoldKind::kSum : FoldKind::kMax,
-                            .rows = static_cast<size_t>(high * wide),
-                            .n = static_cast<size_t>(pool.channels),
-                            .x = first,
-                            .offsets = offsets,
-                            .scale = scale,
-                            .y = y});
+            const float scale = divisor == 0 ? 0.0f : 1.0f / static_cast<float>(divisor);
+            pool.fold.Run(*row, {.rows = static_cast<size_t>(count),
+                                 .n = static_cast<size_t>(pool.channels),
+                                 .x = first,
+                                 .offsets = offsets,
+                                 .scale = pool.fold.average ? scale : 1.0f,
+                                 .y = y});
           } else {
             static_cast<void>(row);  // float32's
-            MaxRows(high * wide, pool.channels, first, offsets, y);
+            FoldRows(pool.fold.average, static_cast<double>(divisor), count, pool.channels, first, offsets, y);
           }
         }
       }
     };
     const int64_t row_work = w.out[2] * pool.channels * std::min<int64_t>(taps, 64);
     const int64_t grain = std::max<int64_t>(1, 2 * kCheapGrain / std::max<int64_t>(1, row_work));
-    return c.executor->ParallelFor(pool.images * w.out[1], grain, rows, c.cancel, concurrency);
+    return c.executor->ParallelFor(pool.images * lines, grain, rows, c.cancel, concurrency);
   };
   return MakeStep(std::move(run), scratch);
 }
@@ -133,19 +194,22 @@ class PoolKernel final : public CpuKernel {
     QUERN_ASSIGN_OR_RETURN(p.w, MakeWindow3(node_, window, ChannelsFirst(in), ChannelsFirst(out)));
     p.images = in[0];
     p.channels = in.back();
-    p.average = node_.op_type() == "AveragePool";
+    p.fold = Fold::Of(node_);
     p.include_pad = node_.GetInt("count_include_pad", 0) != 0;
     switch (context.inputs[0].dtype) {
       case DType::kU8:
         return BindPool<uint8_t>(p, row_, context.concurrency);
       case DType::kI8:
         return BindPool<int8_t>(p, row_, context.concurrency);
+      case DType::kF64:
+        return BindPool<double>(p, row_, context.concurrency);
       default:
         return BindPool<float>(p, row_, context.concurrency);
     }
   }
   KernelDescription Describe() const override {
-    if (node_.input(0)->type().dtype != DType::kF32) return Described(node_.op_type() + " (bytes)", "plain loop");
+    const DType t = node_.input(0)->type().dtype;
+    if (t != DType::kF32) return Described(node_.op_type() + " (" + DTypeName(t) + ")", "plain loop");
     return Described(*row_, node_.op_type() + ", each window as a fold of pixels");
   }
 
@@ -156,8 +220,7 @@ class PoolKernel final : public CpuKernel {
 
 class GlobalPoolKernel final : public CpuKernel {
  public:
-  GlobalPoolKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)), kind_(node.op_type() == "GlobalMaxPool" ? FoldKind::kMax : FoldKind::kSum) {}
+  GlobalPoolKernel(const Node& node, const CpuConfig& config) : row_(VectorRowFor(config)), fold_(Fold::Of(node)) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& in = context.inputs[0].shape;
@@ -166,15 +229,14 @@ class GlobalPoolKernel final : public CpuKernel {
     if (pixels == 0) return InvalidArgument("the input has no elements to pool");
     constexpr int64_t kBlock = 64;  // channels of one task: what a fold holds in registers
     const int64_t blocks = (channels + kBlock - 1) / kBlock;
-    return MakeStep([=, images = in[0], row = row_, kind = kind_](const StepContext& c) {
+    return MakeStep([=, images = in[0], row = row_, fold = fold_](const StepContext& c) {
       return ForItems(c, images * blocks, pixels * kBlock, 2 * kCheapGrain, [&](int64_t item) {
         const int64_t image = item / blocks, first = item % blocks * kBlock;
-        row->fold_rows({.kind = kind,
-                        .rows = static_cast<size_t>(pixels),
+        fold.Run(*row, {.rows = static_cast<size_t>(pixels),
                         .n = static_cast<size_t>(std::min(kBlock, channels - first)),
                         .x = static_cast<const float*>(c.inputs[0]) + image * pixels * channels + first,
                         .row_stride = channels,
-                        .scale = kind == FoldKind::kSum ? 1.0f / static_cast<float>(pixels) : 1.0f,
+                        .scale = fold.average ? 1.0f / static_cast<float>(pixels) : 1.0f,
                         .y = static_cast<float*>(c.outputs[0]) + image * channels + first});
       });
     });
@@ -183,7 +245,7 @@ class GlobalPoolKernel final : public CpuKernel {
 
  private:
   const ukernel::VectorKernel* row_;
-  FoldKind kind_;
+  Fold fold_;
 };
 
 template <typename Kernel>
@@ -211,16 +273,20 @@ Status InferGlobalPoolLast(InferContext& c) {
   return OkStatus();
 }
 
-// The standard operators become this provider's by cpu_convert_windows.
+// The standard operators become this provider's by cpu_convert_windows, but for a MaxPool with indices.
 constexpr CpuOp kOps[] = {
-    {"", "MaxPool", RejectMaxPool, nullptr},
-    {"", "AveragePool", RejectFloatPool, nullptr},
-    {"", "GlobalMaxPool", RejectFloatPool, nullptr},
-    {"", "GlobalAveragePool", RejectFloatPool, nullptr},
-    {kCpuDomain, "MaxPool", RejectMaxPool, Compile<PoolKernel>, 0, InferPoolLast},
-    {kCpuDomain, "AveragePool", RejectFloatPool, Compile<PoolKernel>, 0, InferPoolLast},
-    {kCpuDomain, "GlobalMaxPool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
-    {kCpuDomain, "GlobalAveragePool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {"", "MaxPool", RejectMaxPool, CompileIndexedMaxPool},
+    {"", "AveragePool", RejectAveragePool, nullptr},
+    {"", "LpPool", RejectLpPool, nullptr},
+    {"", "GlobalMaxPool", RejectGlobalPool, nullptr},
+    {"", "GlobalAveragePool", RejectGlobalPool, nullptr},
+    {"", "GlobalLpPool", RejectLpPool, nullptr},
+    {kCpuDomain, "MaxPool", RejectMaxPoolLast, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "AveragePool", RejectAveragePool, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "LpPool", RejectLpPool, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "GlobalMaxPool", RejectGlobalPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {kCpuDomain, "GlobalAveragePool", RejectGlobalPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {kCpuDomain, "GlobalLpPool", RejectLpPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
 };
 
 }  // namespace

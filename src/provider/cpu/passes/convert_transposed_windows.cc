@@ -1,7 +1,9 @@
 // A transposed convolution becomes a convolution whose channels are the phases of its output:
 //   y = ConvTranspose(x, w, b)  ->  y = Slice(DepthToSpace(Conv(x, w', b'), stride, "CRD"))
-// with Reshape and Transpose where the strides differ or there is one spatial dimension, and without what would do
-// nothing. TransposedWindow has the formula.
+// with Reshape and Transpose where the strides differ or there are not two spatial dimensions, and without what would
+// do nothing. TransposedWindow has the formula.
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include "provider/cpu/common/transposed_window.h"
@@ -17,20 +19,25 @@ Result<Tensor> PhaseWeights(const TransposedWindow& t, const Tensor& w) {
   Shape shape{t.groups * out * phases, in};
   for (int64_t n : t.taps) shape.push_back(n);
   QUERN_ASSIGN_OR_RETURN(Tensor made, Tensor::Allocate(DType::kF32, shape));
-  const int64_t taps_h = rank == 2 ? t.taps[0] : 1, taps_w = t.taps[rank - 1];
-  const int64_t stride_h = rank == 2 ? t.strides[0] : 1, stride_w = t.strides[rank - 1];
-  const int64_t kernel_h = rank == 2 ? t.kernel[0] : 1, kernel_w = t.kernel[rank - 1];
+  // Extents of three dimensions, those that are missing 1.
+  const auto volume = [rank](const std::vector<int64_t>& list) {
+    std::array<int64_t, 3> v = {1, 1, 1};
+    std::copy(list.begin(), list.end(), v.end() - rank);
+    return v;
+  };
+  const auto taps = volume(t.taps), stride = volume(t.strides), kernel = volume(t.kernel);
   float* to = made.data<float>();
   for (int64_t o = 0; o < t.groups * out; ++o) {
     for (int64_t phase = 0; phase < phases; ++phase) {
       for (int64_t i = 0; i < in; ++i) {
-        const float* from = w.data<float>() + ((o / out * in + i) * out + o % out) * kernel_h * kernel_w;
-        for (int64_t y = 0; y < taps_h; ++y) {
-          const int64_t row = stride_h * (taps_h - 1 - y) + phase / stride_w;
-          for (int64_t x = 0; x < taps_w; ++x) {
-            const int64_t column = stride_w * (taps_w - 1 - x) + phase % stride_w;
-            *to++ = row < kernel_h && column < kernel_w ? from[row * kernel_w + column] : 0.0f;
-          }
+        const int64_t plane = (o / out * in + i) * out + o % out;
+        const float* from = w.data<float>() + plane * kernel[0] * kernel[1] * kernel[2];
+        for (int64_t tap = 0; tap < taps[0] * taps[1] * taps[2]; ++tap) {
+          const int64_t z = stride[0] * (taps[0] - 1 - tap / (taps[1] * taps[2])) + phase / (stride[1] * stride[2]);
+          const int64_t y = stride[1] * (taps[1] - 1 - tap / taps[2] % taps[1]) + phase / stride[2] % stride[1];
+          const int64_t x = stride[2] * (taps[2] - 1 - tap % taps[2]) + phase % stride[2];
+          const bool inside = z < kernel[0] && y < kernel[1] && x < kernel[2];
+          *to++ = inside ? from[(z * kernel[1] + y) * kernel[2] + x] : 0.0f;
         }
       }
     }

@@ -1,6 +1,6 @@
 // Convolutions and pools become channels-last operators of this provider between two transposes:
 //   y = Conv(x, w, b)   ->   y = Transpose(quern.cpu.Conv(Transpose(x), w, b))
-// and MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool likewise; the other layout passes move and cancel the
+// and MaxPool, AveragePool, LpPool and their global forms likewise; the other layout passes move and cancel the
 // transposes. Weights keep their ONNX order (they are packed at load).
 #include "provider/cpu/passes/edit.h"
 
@@ -8,8 +8,8 @@ namespace quern::cpu {
 namespace {
 
 bool IsWindow(const Node& node) {
-  return node.Is("Conv") || node.Is("MaxPool") || node.Is("AveragePool") || node.Is("GlobalAveragePool") ||
-         node.Is("GlobalMaxPool");
+  return node.Is("Conv") || node.Is("MaxPool") || node.Is("AveragePool") || node.Is("LpPool") ||
+         node.Is("GlobalAveragePool") || node.Is("GlobalMaxPool") || node.Is("GlobalLpPool");
 }
 
 Result<int> Run(Graph& graph, const void* pass_context) {

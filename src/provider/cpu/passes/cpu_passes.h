@@ -11,6 +11,7 @@ namespace quern::cpu {
 // What Pass::run gets as its context here.
 struct CpuPassContext {
   const CpuConfig& config;
+  Executor* executor;  // for what is computed at load
 };
 
 std::span<const Pass* const> CpuPasses();

@@ -1,11 +1,10 @@
 // Weights that no kernel takes as they are stored become float32 once, at load:
 //   y = Conv(x, DequantizeLinear(const W, const s, const z))  ->  y = Conv(x, const W_real)
 // for readers that pack constants (Conv, MatMul, Gemm), and for small results whoever reads them. Others stay as they
-// are in memory and are dequantized by each run.
+// are in memory and are dequantized by each run. Fills (ConstantOfShape) likewise.
 #include <algorithm>
 
-#include "ops/evaluate.h"
-#include "provider/cpu/common/quantization.h"
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/passes/edit.h"
 
 namespace quern::cpu {
@@ -29,11 +28,9 @@ Result<int> Run(Graph& graph, const void* pass_context) {
   int changes = 0;
   for (Node* node : graph.nodes()) {
     GraphValue* result = node->output(0);
-    if (!result || !DequantizedConstant(result, context.config) || !IsWorthIt(result)) continue;
-    std::vector<Value> inputs;
-    for (const GraphValue* v : node->inputs()) inputs.push_back(v ? *v->constant() : Value());
-    QUERN_ASSIGN_OR_RETURN(const std::vector<Value> outputs, EvaluateNode(*node, inputs));
-    graph.TurnIntoConstant(result, outputs[0]);
+    if (!result || !ConstantExpression(result, context.config) || !IsWorthIt(result)) continue;
+    QUERN_ASSIGN_OR_RETURN(Tensor content, ComputeConstant(*node, {&context.config, context.executor}));
+    graph.TurnIntoConstant(result, std::move(content));
     ++changes;
   }
   return changes;

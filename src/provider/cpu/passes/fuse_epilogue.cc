@@ -4,6 +4,7 @@
 // when nothing else reads the values in between.
 #include <limits>
 
+#include "provider/cpu/common/quantization.h"
 #include "provider/cpu/passes/edit.h"
 
 namespace quern::cpu {
@@ -50,7 +51,8 @@ std::optional<Activation> ActivationOf(const Node& node) {
 }
 
 bool IsFusable(const Node* node) {
-  return node && node->domain() == kCpuDomain && (node->op_type() == "Conv" || node->op_type() == "MatMul");
+  return node && node->domain() == kCpuDomain && (node->op_type() == "Conv" || node->op_type() == "MatMul") &&
+         ProductType(*node) == DType::kF32;
 }
 bool HasActivation(const Node& node) { return node.FindAttribute<std::string>("activation") != nullptr; }
 

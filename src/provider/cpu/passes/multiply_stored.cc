@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "graph/matcher.h"
-#include "ops/evaluate.h"
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/passes/edit.h"
 
@@ -90,7 +90,7 @@ bool IsProductScale(float scale, float product) { return std::fabs(scale - produ
 
 // The bias as [n]: int32 where it counts products, else float32; undefined where there is none. Nothing when it is of
 // another form or comes with the run.
-std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const CpuConfig& config) {
+std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const CompileContext& context) {
   if (!bias) return Tensor();
   if (!bias->type().has_static_shape() || bias->type().rank() > 2 || bias->type().rank() == 0 ||
       !bias->type().shape->back().is_constant(p.n) || quern::Product(*bias->type().shape).value() != p.n) {
@@ -104,7 +104,7 @@ std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const Cp
   if (const Tensor* constant = ConstantTensor(bias)) {
     return constant->dtype() == DType::kF32 ? row(*constant) : std::nullopt;
   }
-  const Node* node = DequantizedConstant(bias, config);
+  const Node* node = DequantizedConstant(bias, *context.config);
   if (!node) return std::nullopt;
   const Tensor* stored = ConstantTensor(node->input(0));
   const std::optional<Quantization> q = QuantizationOf(*node);
@@ -116,10 +116,8 @@ std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const Cp
     }
     if (counts) return row(*stored);
   }
-  std::vector<Value> inputs;
-  for (const GraphValue* v : node->inputs()) inputs.push_back(v ? *v->constant() : Value());
-  const Result<std::vector<Value>> real = EvaluateNode(*node, inputs);
-  return real.ok() ? row((*real)[0].tensor()) : std::nullopt;
+  const Result<Tensor> real = ComputeConstant(*node, context);
+  return real.ok() ? row(*real) : std::nullopt;
 }
 
 // Whether the node's attributes are those of a plain product or of a convolution that the driver takes.
@@ -134,14 +132,14 @@ bool IsPlain(const Node& node, const CpuConfig& config) {
          (!node.input(2) || node.GetFloat("beta", 1) == 1);
 }
 
-bool Rewrite(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
+bool Rewrite(Graph& graph, Node* node, const Match& m, const CompileContext& context) {
   if (!node->input(0)->type().shape || node->input(0)->type().rank() == 0 || !node->output(0)->type().shape ||
       !node->input(1)->type().shape) {
     return false;
   }
   const std::optional<Integers> p = Read(*node, m);
-  if (!p || !IsPlain(*node, config)) return false;
-  const std::optional<Tensor> bias = BiasOf(node->input(2), *p, config);
+  if (!p || !IsPlain(*node, *context.config)) return false;
+  const std::optional<Tensor> bias = BiasOf(node->input(2), *p, context);
   if (!bias) return false;
   const bool counted = bias->defined() && bias->dtype() == DType::kI32;
   if (!SumsFit(*p, m.value("x")->type().dtype, counted ? bias->data<int32_t>() : nullptr)) return false;
@@ -175,7 +173,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
   for (Node* node : graph.nodes()) {
     for (const Pattern& pattern : kPatterns) {
       if (const std::optional<Match> m = pattern.MatchNode(node)) {
-        changes += Rewrite(graph, node, *m, context.config);
+        changes += Rewrite(graph, node, *m, {&context.config, context.executor});
         break;
       }
     }

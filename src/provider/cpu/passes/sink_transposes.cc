@@ -21,7 +21,9 @@ bool IsElementwise(const Node& node) {
       "LeakyRelu", "Less",     "Log",        "Max",   "Mean",  "Min",     "Mish",        "Mul",       "Neg",
       "Not",       "Pow",      "Reciprocal", "Relu",  "Round", "Selu",    "Sigmoid",     "Sign",      "Sin",
       "Softplus",  "Softsign", "Sqrt",       "Sub",   "Sum",   "Tanh",    "Where"};
-  return node.domain().empty() && kOps.contains(node.op_type());
+  static const std::set<std::string_view> kOnBytes = {"QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid"};
+  return node.domain().empty() ? kOps.contains(node.op_type())
+                               : node.domain() == "com.microsoft" && kOnBytes.contains(node.op_type());
 }
 
 bool IsSingleElement(const GraphValue* v) {
@@ -193,6 +195,24 @@ std::optional<Rewrite> RewriteFor(Graph& graph, const Node& node, const Permutat
       if (node.Is("Clip") && i > 0) break;
       if (node.input(i)) r.data_inputs.push_back(i);
     }
+    if (node.Is("QLinearAdd", "com.microsoft") || node.Is("QLinearMul", "com.microsoft")) {
+      r.data_inputs = {0, 3};
+    } else if (!node.domain().empty()) {
+      r.data_inputs = {0};
+    }
+    return r;
+  }
+  if (node.Is("QLinearConcat", "com.microsoft")) {
+    Rewrite r{{}, {}, {}, node.attributes(), p};
+    for (int i = 2; i < node.num_inputs(); i += 3) r.data_inputs.push_back(i);
+    r.attributes.insert_or_assign("axis", p[Normalized(node.GetInt("axis", 0), rank)]);
+    return r;
+  }
+  // Pools that can take channels last as they are.
+  if ((node.Is("QLinearAveragePool", "com.microsoft") || node.Is("QLinearGlobalAveragePool", "com.microsoft")) &&
+      node.GetInt("channels_last", 0) == 0 && p == ToChannelsFirst(rank)) {
+    Rewrite r{{0}, {}, {}, node.attributes(), p};
+    r.attributes.insert_or_assign("channels_last", int64_t{1});
     return r;
   }
   if (node.Is("Concat")) {
@@ -288,7 +308,7 @@ Result<bool> Sink(Graph& graph, Node* node) {
   }
   for (auto& [i, value] : r->new_inputs) inputs[i] = value;
   NodeSpec spec{.name = node->name(),
-                .domain = {},
+                .domain = node->domain(),
                 .op_type = node->op_type(),
                 .opset = node->opset(),
                 .inputs = std::move(inputs),

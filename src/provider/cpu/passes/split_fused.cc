@@ -4,6 +4,11 @@
 //   QuickGelu(x)                           ->  Mul(x, Sigmoid(Mul(x, alpha)))
 //   SkipLayerNormalization(x, s, g, b, c)  ->  LayerNormalization(Add(Add(x, s), c), g, b)
 //   SkipSimplifiedLayerNormalization       ->  RMSNormalization likewise
+//   Attention(x, w, b, mask, past, bias)   ->  quern.cpu.Attention(Add(MatMul(x, w), b), mask, past, bias)
+//   QAttention                             ->  likewise, of MatMulIntegerToFloat
+//   DynamicQuantizeMatMul(a, b, s, z, c)   ->  MatMulIntegerToFloat of DynamicQuantizeLinear(a) and b
+#include <array>
+
 #include "provider/cpu/common/fused_operators.h"
 #include "provider/cpu/passes/edit.h"
 
@@ -74,6 +79,81 @@ class Splitter {
     return Add(op, opset, std::move(inputs), {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-12f)}});
   }
 
+  // A product of com.microsoft with its bias; `operands` are its inputs.
+  GraphValue* ProductToFloat(std::vector<GraphValue*> operands, ValueType type) {
+    while (!operands.back()) operands.pop_back();
+    Node* made = graph_.AddNode({.name = node_->name(),
+                                 .domain = "com.microsoft",
+                                 .op_type = "MatMulIntegerToFloat",
+                                 .opset = 1,
+                                 .inputs = std::move(operands),
+                                 .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part")}},
+                                node_);
+    made->output(0)->set_type(std::move(type));
+    return made->output(0);
+  }
+  GraphValue* DynamicQuantizeMatMul() {
+    const std::string stem = node_->output(0)->name();
+    Node* quantized =
+        graph_.AddNode({.name = node_->name(),
+                        .op_type = "DynamicQuantizeLinear",
+                        .opset = 11,
+                        .inputs = {node_->input(0)},
+                        .outputs = {graph_.UniqueName(stem + "_stored"), graph_.UniqueName(stem + "_scale"),
+                                    graph_.UniqueName(stem + "_zero")}},
+                       node_);
+    quantized->output(0)->set_type(ValueType::Tensor(DType::kU8, node_->input(0)->type().shape));
+    quantized->output(1)->set_type(ValueType::Tensor(DType::kF32, Dims{}));
+    quantized->output(2)->set_type(ValueType::Tensor(DType::kU8, Dims{}));
+    return ProductToFloat({quantized->output(0), node_->input(1), quantized->output(1), node_->input(2),
+                           quantized->output(2), node_->input(3), node_->input(4)},
+                          node_->output(0)->type());
+  }
+  // Queries, keys and values side by side.
+  ValueType ProjectedType() const {
+    Dims projected = *node_->input(0)->type().shape;
+    projected.back() = node_->input(1)->type().shape->back();
+    return ValueType::Tensor(DType::kF32, std::move(projected));
+  }
+  GraphValue* Attention() {
+    GraphValue* qkv = Add("MatMul", 13, {node_->input(0), node_->input(1)});
+    qkv->set_type(ProjectedType());
+    qkv = Sum(qkv, node_->input(2));
+    qkv->set_type(ProjectedType());
+    return AttentionOn(qkv, {node_->input(3), node_->input(4), node_->input(5)});
+  }
+  GraphValue* QAttention() {
+    const Node& n = *node_;
+    GraphValue* qkv = ProductToFloat(
+        {n.input(0), n.input(1), n.input(3), n.input(4), n.input(6), n.input(7), n.input(2)}, ProjectedType());
+    return AttentionOn(qkv, {n.input(5), n.input(8), nullptr});
+  }
+  // `others`: mask, past, biases of the scores.
+  GraphValue* AttentionOn(GraphValue* qkv, const std::array<GraphValue*, 3>& others) {
+    const int64_t columns = qkv->type().shape->back().value();
+    Attributes attributes = node_->attributes();
+    if (node_->GetInts("qkv_hidden_sizes").empty()) {
+      attributes["qkv_hidden_sizes"] = std::vector<int64_t>(3, columns / 3);
+    }
+    const bool caches = node_->output(1) != nullptr;
+    Node* made =
+        graph_.AddNode({.name = node_->name(),
+                        .domain = kCpuDomain,
+                        .op_type = "Attention",
+                        .opset = 1,
+                        .inputs = {qkv, others[0], others[1], others[2]},
+                        .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part"),
+                                    caches ? graph_.UniqueName(node_->output(1)->name() + "_part") : std::string()},
+                        .attributes = std::move(attributes)},
+                       node_);
+    made->output(0)->set_type(node_->output(0)->type());
+    if (caches) {
+      made->output(1)->set_type(node_->output(1)->type());
+      graph_.ReplaceAllUses(node_->output(1), made->output(1));
+    }
+    return made->output(0);
+  }
+
   GraphValue* Split() {
     const std::string& op = node_->op_type();
     if (op == "FusedConv") return Conv();
@@ -82,6 +162,9 @@ class Splitter {
     if (op == "QuickGelu") return QuickGelu();
     if (op == "SkipLayerNormalization") return SkipNorm("LayerNormalization", 17, 2);
     if (op == "SkipSimplifiedLayerNormalization") return SkipNorm("RMSNormalization", 23, 1);
+    if (op == "Attention") return Attention();
+    if (op == "QAttention") return QAttention();
+    if (op == "DynamicQuantizeMatMul") return DynamicQuantizeMatMul();
     return nullptr;
   }
 

@@ -1,0 +1,282 @@
+#include "provider/cpu/common/attend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+using kernels::MatMulArgs;
+using ukernel::BinaryKind;
+using ukernel::FoldKind;
+using ukernel::VectorKernel;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr ptrdiff_t kF32 = sizeof(float);
+// Scores of one block: they are written and read while they are in the second-level cache.
+constexpr int64_t kBlockScores = 1 << 17;
+// Fewer queries would not pay for packing the keys once per block; more are split when threads would be idle.
+constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
+// Numbers of keys for which products are prepared, when queries see fewer keys than there are.
+constexpr int64_t kReaches = 8;
+
+size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// x[i] + a[i], where a[i] = -infinity stands above any score.
+void AddFloats(int64_t n, const float* a, float* x) {
+  for (int64_t i = 0; i < n; ++i) x[i] = a[i] == -kInfinity ? -kInfinity : x[i] + a[i];
+}
+
+// The sums less the largest of them, which is subtracted before rounding: a bias that hides all keys but by a finite
+// number leaves the differences of their scores. Returns what was subtracted; -infinity where every key is hidden.
+double AddLarge(int64_t n, const float* a, const float* b, float* x) {
+  const auto sum = [&](int64_t i) {
+    const double bias = static_cast<double>(a[i]) + (b ? static_cast<double>(b[i]) : 0.0);
+    return bias == -static_cast<double>(kInfinity) ? bias : x[i] + bias;
+  };
+  double largest = -static_cast<double>(kInfinity);
+  for (int64_t i = 0; i < n; ++i) {
+    if (const double next = sum(i); !(next <= largest)) largest = next;
+  }
+  if (largest == -static_cast<double>(kInfinity)) return largest;
+  for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(sum(i) - largest);
+  return largest;
+}
+
+}  // namespace
+
+int64_t Attend::KeysFor(int64_t last_query) const {
+  if (last_query + 1 >= sizes_.queries) return sizes_.keys;
+  return std::min(sizes_.keys, sizes_.reach + last_query + 1);
+}
+
+MatMulArgs Attend::ScoresArgs(int64_t rows) const {
+  MatMulArgs args;
+  args.m = static_cast<size_t>(rows);
+  args.lhs_row_stride = (by_group_ ? sizes_.q.head : sizes_.q.row) * kF32;
+  args.rhs.format = ukernel::Format::kF32;
+  args.rhs.k_stride = sizes_.k.element * kF32;
+  args.rhs.n_stride = sizes_.k.row * kF32;
+  args.dst_row_stride = score_pitch_ * kF32;
+  args.ops = &scale_;
+  args.op_count = 1;
+  return args;
+}
+
+MatMulArgs Attend::ValuesArgs(int64_t rows) const {
+  MatMulArgs args;
+  args.m = static_cast<size_t>(rows);
+  args.lhs_row_stride = score_pitch_ * kF32;
+  args.rhs.format = ukernel::Format::kF32;
+  args.rhs.k_stride = sizes_.v.row * kF32;
+  args.rhs.n_stride = kF32;
+  args.dst_row_stride = (by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
+  return args;
+}
+
+Result<Attend::Products> Attend::MakeProducts(int64_t keys, const CpuConfig& config) const {
+  const kernels::SelectOptions options = SelectOptionsFor(config);
+  Products made;
+  made.keys = keys;
+  kernels::GemmProblem problem;
+  problem.precision = PrecisionFor(config);
+  problem.expected_m = static_cast<size_t>(block_);
+  problem.rhs_constant = false;
+  const auto create = [&](int64_t n, int64_t k, bool contiguous) -> Result<kernels::MatMul> {
+    problem.n = static_cast<size_t>(n);
+    problem.k = static_cast<size_t>(k);
+    problem.rhs_contiguous = contiguous;
+    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
+    return kernels::MatMul::Create(problem, options, layout);
+  };
+  QUERN_ASSIGN_OR_RETURN(made.scores, create(keys, sizes_.size, false));
+  QUERN_ASSIGN_OR_RETURN(made.values, create(sizes_.value_size, keys, true));
+  const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
+  for (size_t i = 0; i < 2; ++i) {
+    made.scores_plan[i] = made.scores.Plan(ScoresArgs(rows[i]), 1);
+    made.values_plan[i] = made.values.Plan(ValuesArgs(rows[i]), 1);
+  }
+  return made;
+}
+
+Result<Attend> Attend::Create(const AttendSizes& sizes, const CpuConfig& config, int concurrency) {
+  Attend a;
+  a.sizes_ = sizes;
+  a.row_ = VectorRowFor(config);
+  a.scale_ = {.kind = ukernel::EpilogueKind::kMulScalar, .a = sizes.scale};
+  const int64_t group = sizes.kv_heads == 0 ? 1 : sizes.heads / sizes.kv_heads;
+  a.by_group_ = sizes.queries == 1 && group > 1;
+  a.rows_ = a.by_group_ ? group : sizes.queries;
+  a.matrices_ = sizes.batch * (a.by_group_ ? sizes.kv_heads : sizes.heads);
+  if (a.matrices_ == 0 || a.rows_ == 0 || sizes.value_size == 0 || sizes.keys == 0) return a;
+  const int64_t largest = std::clamp(kBlockScores / sizes.keys, kLeastBlock, kLargestBlock);
+  a.block_ = std::min(a.rows_, largest);
+  const auto blocks = [&] { return (a.rows_ + a.block_ - 1) / a.block_; };
+  while (a.block_ >= 2 * kLeastBlock && a.matrices_ * blocks() < concurrency) a.block_ = (a.block_ + 1) / 2;
+  // One more for the sink.
+  a.score_pitch_ = (sizes.keys + 1 + 15) / 16 * 16;
+  if (sizes.size > 0) {
+    const int64_t step = a.by_group_ ? 1 : std::max<int64_t>(1, (blocks() + kReaches - 1) / kReaches);
+    for (int64_t b = std::min(step, blocks());; b = std::min(b + step, blocks())) {
+      const int64_t keys = a.by_group_ ? sizes.keys : a.KeysFor(std::min(b * a.block_, a.rows_) - 1);
+      if (keys > 0 && (a.products_.empty() || a.products_.back().keys < keys)) {
+        QUERN_ASSIGN_OR_RETURN(Products made, a.MakeProducts(keys, config));
+        a.products_.push_back(std::move(made));
+      }
+      if (b == blocks()) break;
+    }
+  }
+  for (const Products& p : a.products_) {
+    for (size_t i = 0; i < 2; ++i) {
+      a.workspace_bytes_ =
+          std::max({a.workspace_bytes_, p.scores_plan[i].workspace_bytes, p.values_plan[i].workspace_bytes});
+    }
+  }
+  a.room_offset_ = Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * sizeof(float));
+  a.workspace_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
+  a.slot_bytes_ = a.workspace_offset_ + Aligned(a.workspace_bytes_);
+  a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), a.matrices_ * blocks()));
+  return a;
+}
+
+// Scores to probabilities, in place; keys outside of those that are seen get none.
+void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, float sink) const {
+  const int64_t first = std::clamp<int64_t>(row.first, 0, keys), end = std::clamp(row.end, first, keys);
+  const int64_t count = end - first;
+  float* x = scores + first;
+  const size_t n = static_cast<size_t>(count);
+  if (sizes_.softcap > 0 && count > 0) {
+    const float inverse = 1.0f / sizes_.softcap;
+    row_->binary({.kind = BinaryKind::kMul, .n = n, .x = x, .z = &inverse, .y = x, .x_step = 1, .z_step = 0});
+    row_->unary({.kind = ukernel::UnaryKind::kTanh, .n = n, .x = x, .y = x});
+    row_->binary({.kind = BinaryKind::kMul, .n = n, .x = x, .z = &sizes_.softcap, .y = x, .x_step = 1, .z_step = 0});
+  }
+  bool seen = count > 0;
+  double shift = 0;
+  if (seen && row.add[0]) {
+    float largest = 0;
+    for (const float* a : row.add) {
+      if (a) largest += row_->fold({.kind = FoldKind::kMax, .n = n, .x = a + first});
+    }
+    // Beyond, float32 would round the scores away.
+    if (std::fabs(largest) > 64) {
+      shift = AddLarge(count, row.add[0] + first, row.add[1] ? row.add[1] + first : nullptr, x);
+      seen = !(shift == -static_cast<double>(kInfinity));
+    } else {
+      for (const float* a : row.add) {
+        if (a) AddFloats(count, a + first, x);
+      }
+      seen = !(row_->fold({.kind = FoldKind::kMax, .n = n, .x = x}) == -kInfinity);
+    }
+  }
+  std::fill(scores, x, 0.0f);
+  if (!seen) return std::fill(x, scores + keys, 0.0f);
+  const bool sinks = !(sink == -kInfinity);
+  if (sinks) x[count] = static_cast<float>(sink - shift);
+  row_->softmax({.count = n + (sinks ? 1 : 0), .stride = 1, .width = 1, .x = x, .y = x, .log = false});
+  std::fill(scores + end, scores + keys, 0.0f);
+}
+
+// A product gives no number where a hidden value is none; only those that are seen count.
+void Attend::RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const {
+  const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = static_cast<size_t>(sizes_.value_size), .x = y});
+  if (sum < kInfinity) return;
+  std::fill_n(y, sizes_.value_size, 0.0f);
+  for (int64_t j = 0; j < keys; ++j) {
+    if (probabilities[j] == 0) continue;
+    for (int64_t p = 0; p < sizes_.value_size; ++p) y[p] += probabilities[j] * v[j * sizes_.v.row + p];
+  }
+}
+
+Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                        const CancelToken* cancel) const {
+  const AttendSizes& s = sizes_;
+  const int64_t blocks = (rows_ + block_ - 1) / block_, group = s.heads / s.kv_heads;
+  const int64_t matrix = item / blocks, begin = item % blocks * block_, rows = std::min(block_, rows_ - begin);
+  const int64_t per_sample = by_group_ ? s.kv_heads : s.heads, b = matrix / per_sample;
+  const int64_t head = matrix % per_sample * (by_group_ ? group : 1);  // the first
+  const int64_t needed = by_group_ ? s.keys : KeysFor(begin + rows - 1);
+  const auto row_head = [&](int64_t r) { return by_group_ ? head + begin + r : head; };
+  const auto row_query = [&](int64_t r) { return by_group_ ? 0 : begin + r; };
+
+  const float* k = operands.k + s.k.At(b, head / group, 0);
+  const float* v = operands.v + s.v.At(b, head / group, 0);
+  const float* q = operands.q + s.q.At(b, row_head(0), row_query(0));
+  float* y = operands.y + s.y.At(b, row_head(0), row_query(0));
+  const int64_t y_pitch = by_group_ ? s.y.head : s.y.row;
+  float* scores = reinterpret_cast<float*>(scratch);
+  float* room = reinterpret_cast<float*>(scratch + room_offset_);
+
+  const auto product =
+      std::find_if(products_.begin(), products_.end(), [&](const Products& p) { return p.keys >= needed; });
+  const bool computes = needed > 0 && product != products_.end();
+  const int64_t keys = computes ? product->keys : std::max<int64_t>(needed, 0);
+  const size_t plan = rows == block_ ? 0 : 1;
+  InlineExecutor inline_executor;
+  const kernels::RunResources resources{.executor = &inline_executor,
+                                        .cancel = cancel,
+                                        .workspace = scratch + workspace_offset_,
+                                        .workspace_bytes = workspace_bytes_};
+  if (computes) {
+    MatMulArgs args = ScoresArgs(rows);
+    args.lhs = q;
+    args.rhs.data = k;
+    args.dst = scores;
+    QUERN_RETURN_IF_ERROR(product->scores.Run(product->scores_plan[plan], args, resources));
+  } else {  // heads without elements
+    std::fill_n(scores, rows * score_pitch_, 0.0f);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t h = row_head(r);
+    Normalize(scores + r * score_pitch_, keys, rules.RowOf(b, h, row_query(r), room), rules.Sink(h));
+  }
+  if (computes) {
+    MatMulArgs args = ValuesArgs(rows);
+    args.lhs = scores;
+    args.rhs.data = v;
+    args.dst = y;
+    QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
+    for (int64_t r = 0; r < rows; ++r) RepairRow(scores + r * score_pitch_, keys, v, y + r * y_pitch);
+    return OkStatus();
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    float* out = y + r * y_pitch;
+    std::fill_n(out, s.value_size, kInfinity);
+    RepairRow(scores + r * score_pitch_, keys, v, out);
+  }
+  return OkStatus();
+}
+
+Status Attend::Run(const StepContext& context, const AttendOperands& operands, const ScoreRules& rules,
+                   std::byte* scratch) const {
+  const AttendSizes& s = sizes_;
+  if (matrices_ == 0 || rows_ == 0 || s.value_size == 0) return OkStatus();
+  if (s.keys == 0) {
+    for (int64_t b = 0; b < s.batch; ++b) {
+      for (int64_t h = 0; h < s.heads; ++h) {
+        for (int64_t i = 0; i < s.queries; ++i) std::fill_n(operands.y + s.y.At(b, h, i), s.value_size, 0.0f);
+      }
+    }
+    return OkStatus();
+  }
+  std::atomic<bool> failed{false};
+  auto task = [&](int slot, int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      std::byte* own = scratch + static_cast<size_t>(slot) * slot_bytes_;
+      if (!RunBlock(item, operands, rules, own, context.cancel).ok()) failed = true;
+    }
+  };
+  const int64_t blocks = (rows_ + block_ - 1) / block_;
+  // Products of less than about 20 us together are one task.
+  const int64_t work = block_ * s.keys * (s.size + s.value_size + 8) / 16;
+  const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(1, work));
+  QUERN_RETURN_IF_ERROR(context.executor->ParallelFor(matrices_ * blocks, grain, task, context.cancel, slots_));
+  // Sizes were checked while planning, so that only a cancelled product is not done.
+  return failed ? Cancelled("the run was cancelled") : OkStatus();
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,94 @@
+// Scaled dot-product attention of float32 heads: scores, masks, softmax and the weighted sum of values, block by block
+// of queries, so that scores never lie in memory as a whole.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "kernels/matmul.h"
+#include "provider/cpu/cpu_op.h"
+#include "ukernel/vector.h"
+
+namespace quern::cpu {
+
+// Element p of row s of head h of sample b is at b * batch + h * head + s * row + p * element, in floats.
+struct HeadStrides {
+  int64_t batch = 0, head = 0, row = 0, element = 1;
+  int64_t At(int64_t b, int64_t h, int64_t s) const { return b * batch + h * head + s * row; }
+};
+
+struct AttendSizes {
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max() / 2;
+
+  int64_t batch = 0, heads = 0, kv_heads = 1;  // kv_heads divides heads
+  int64_t queries = 0, keys = 0;
+  int64_t size = 0, value_size = 0;  // of a head
+  HeadStrides q, k, v, y;            // elements of q, v and y are neighbours
+  float scale = 1;
+  float softcap = 0;  // scores become softcap * tanh(score / softcap) when it is positive
+  int64_t reach =
+      kAll;  // query i, but for the last, sees none of the keys from reach + i + 1 on: they are not computed
+};
+
+// What is added to a row of scores, and which of them count.
+class ScoreRules {
+ public:
+  struct Row {
+    int64_t first = 0, end = 0;                // keys that are seen
+    const float* add[2] = {nullptr, nullptr};  // by key, or null; -infinity hides a key whatever its score is
+  };
+  // Query i of head h of sample b; `room` holds as many floats as there are keys.
+  virtual Row RowOf(int64_t b, int64_t h, int64_t i, float* room) const = 0;
+  // A score of head h that takes part in the softmax but has no value; -infinity: none.
+  virtual float Sink(int64_t) const { return -std::numeric_limits<float>::infinity(); }
+
+ protected:
+  ~ScoreRules() = default;
+};
+
+struct AttendOperands {
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  float* y = nullptr;  // no operand; a query that sees no key gives zeros
+};
+
+// The products and blocks for one set of sizes.
+class Attend {
+ public:
+  static Result<Attend> Create(const AttendSizes& sizes, const CpuConfig& config, int concurrency);
+  size_t scratch_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
+  Status Run(const StepContext& context, const AttendOperands& operands, const ScoreRules& rules,
+             std::byte* scratch) const;
+
+ private:
+  // Products of a block of queries with the first `keys` keys and their values; for whole blocks and the last one.
+  struct Products {
+    int64_t keys = 0;
+    kernels::MatMul scores, values;
+    std::array<kernels::MatMulPlan, 2> scores_plan, values_plan;
+  };
+  Attend() = default;
+  Result<Products> MakeProducts(int64_t keys, const CpuConfig& config) const;
+  kernels::MatMulArgs ScoresArgs(int64_t rows) const;
+  kernels::MatMulArgs ValuesArgs(int64_t rows) const;
+  int64_t KeysFor(int64_t last_query) const;
+  Status RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                  const CancelToken* cancel) const;
+  void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, float sink) const;
+  void RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const;
+
+  AttendSizes sizes_;
+  const ukernel::VectorKernel* row_ = nullptr;
+  // One query of all heads that share a head of keys is a block of its own.
+  bool by_group_ = false;
+  int64_t rows_ = 0;         // of the blocks' matrices: queries, or the heads of a group
+  int64_t block_ = 0;        // rows of one block
+  int64_t matrices_ = 0;     // each with keys of its own
+  int64_t score_pitch_ = 0;  // floats
+  std::vector<Products> products_;
+  ukernel::EpilogueOp scale_{};
+  size_t room_offset_ = 0, workspace_offset_ = 0, workspace_bytes_ = 0, slot_bytes_ = 0;
+  int slots_ = 1;
+};
+
+}  // namespace quern::cpu

@@ -1,0 +1,135 @@
+// GridSample of float32 over one to three spatial dimensions: the taps of a block of positions are worked out once,
+// then every channel reads them.
+#include "ops/common/grid_taps.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr int64_t kBlock = 64;  // positions of one task
+
+// What a block of positions reads of a plane: position i sums taps [first[i], first[i + 1]).
+struct BlockTaps {
+  int64_t* offsets;
+  float* weights;
+  int32_t* first;
+
+  static size_t Bytes(int64_t most) {
+    const size_t bytes = static_cast<size_t>(kBlock * most) * (sizeof(int64_t) + sizeof(float)) +
+                         static_cast<size_t>(kBlock + 1) * sizeof(int32_t);
+    return (bytes + 63) / 64 * 64;
+  }
+  static BlockTaps At(void* scratch, int64_t most) {
+    BlockTaps t{};
+    t.offsets = static_cast<int64_t*>(scratch);
+    t.weights = reinterpret_cast<float*>(t.offsets + kBlock * most);
+    t.first = reinterpret_cast<int32_t*>(t.weights + kBlock * most);
+    return t;
+  }
+};
+
+class GridSampleKernel final : public CpuKernel {
+ public:
+  explicit GridSampleKernel(GridAttributes attributes) : attributes_(attributes) {}
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape &in = context.inputs[0].shape, &grid = context.inputs[1].shape;
+    const int rank = in.rank() - 2;
+    if (grid.rank() != in.rank() || grid[0] != in[0] || grid.back() != rank) {
+      return InvalidArgument("a grid of shape " + grid.ToString() + " does not fit an input of shape " + in.ToString());
+    }
+    if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
+    if (in.num_elements() == 0 && attributes_.padding != GridPadding::kZeros) {
+      return InvalidArgument("the input has shape " + in.ToString() + "; there is nothing to read");
+    }
+    std::vector<GridAxis> axes;
+    int64_t most = 1;
+    for (int d = 0; d < rank; ++d) {
+      axes.emplace_back(in[2 + d], attributes_.align_corners);
+      most *= attributes_.mode == GridMode::kNearest ? 1 : attributes_.mode == GridMode::kLinear ? 2 : 4;
+    }
+    const int64_t positions = grid.num_elements(1, rank + 1), blocks = (positions + kBlock - 1) / kBlock;
+    const int64_t channels = in[1], in_plane = in.num_elements(2, in.rank());
+    const size_t slot_bytes = BlockTaps::Bytes(most);
+    const Shape strides(in.ContiguousStrides().span().subspan(2));
+    const int concurrency = context.concurrency;
+    auto run = [=, axes = std::move(axes), attributes = attributes_](const StepContext& c) {
+      const auto task = [&](int slot, int64_t begin, int64_t end) {
+        const BlockTaps taps =
+            BlockTaps::At(static_cast<char*>(c.scratch) + static_cast<size_t>(slot) * slot_bytes, most);
+        for (int64_t item = begin; item < end; ++item) {
+          const int64_t image = item / blocks, o = item % blocks * kBlock, count = std::min(kBlock, positions - o);
+          const float* at = static_cast<const float*>(c.inputs[1]) + (image * positions + o) * rank;
+          FindTaps(attributes, axes, strides, at, count, taps);
+          const float* x = static_cast<const float*>(c.inputs[0]) + image * channels * in_plane;
+          float* y = static_cast<float*>(c.outputs[0]) + image * channels * positions + o;
+          for (int64_t channel = 0; channel < channels; ++channel, x += in_plane, y += positions) {
+            for (int64_t i = 0; i < count; ++i) {
+              float sum = 0;
+              for (int32_t t = taps.first[i]; t < taps.first[i + 1]; ++t) sum += taps.weights[t] * x[taps.offsets[t]];
+              y[i] = sum;
+            }
+          }
+        }
+      };
+      const int64_t work = kBlock * most * (channels + 8);
+      const int64_t grain = std::max<int64_t>(1, kCheapGrain / work);
+      return c.executor->ParallelFor(in[0] * blocks, grain, task, c.cancel, concurrency);
+    };
+    return MakeStep(std::move(run), slot_bytes * static_cast<size_t>(concurrency));
+  }
+  KernelDescription Describe() const override {
+    return Described("grid_sample (f32)", "taps of a block of positions, then all channels");
+  }
+
+ private:
+  static void FindTaps(const GridAttributes& attributes, const std::vector<GridAxis>& axes, const Shape& strides,
+                       const float* at, int64_t count, const BlockTaps& taps) {
+    const int rank = strides.rank();
+    int32_t n = 0;
+    for (int64_t i = 0; i < count; ++i, at += rank) {
+      taps.first[i] = n;
+      const int32_t from = n;
+      taps.offsets[n] = 0;
+      taps.weights[n++] = 1;
+      for (int d = 0; d < rank; ++d) {
+        // Each tap so far is seen at every place along this dimension.
+        const AxisTaps axis = GridTaps(attributes, axes[static_cast<size_t>(d)], at[rank - 1 - d]);
+        const int32_t before = n - from;
+        for (int k = axis.count - 1; k >= 0; --k) {
+          for (int32_t t = 0; t < before; ++t) {
+            taps.offsets[from + k * before + t] = taps.offsets[from + t] + axis.index[k] * strides[d];
+            taps.weights[from + k * before + t] = taps.weights[from + t] * static_cast<float>(axis.weight[k]);
+          }
+        }
+        n = from + axis.count * before;
+        if (n == from) break;  // outside
+      }
+    }
+    taps.first[count] = n;
+  }
+
+  GridAttributes attributes_;
+};
+
+std::string Reject(const Node& node, const CpuConfig&) {
+  const Result<GridAttributes> attributes = ReadGridAttributes(node);
+  if (!attributes.ok()) return attributes.status().message();
+  const int rank = node.input(0)->type().rank() - 2;
+  if (rank < 1 || rank > 3) return std::to_string(rank) + " spatial dimensions";
+  if (std::string why = RejectUnlessType(node.input(0), {DType::kF32}); !why.empty()) return why;
+  return RejectUnlessType(node.input(1), {DType::kF32});
+}
+
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+  QUERN_ASSIGN_OR_RETURN(const GridAttributes attributes, ReadGridAttributes(node));
+  return std::unique_ptr<CpuKernel>(new GridSampleKernel(attributes));
+}
+
+constexpr CpuOp kOps[] = {{"", "GridSample", Reject, Compile}};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsGridSample = kOps;
+
+}  // namespace quern::cpu

@@ -1,0 +1,158 @@
+// GroupNormalization and LpNormalization of float32.
+#include <cmath>
+
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+using ukernel::FoldKind;
+using ukernel::VectorKernel;
+
+class GroupNormKernel final : public CpuKernel {
+ public:
+  GroupNormKernel(const Node& node, const CpuConfig& config)
+      : row_(VectorRowFor(config)),
+        groups_(node.GetInt("num_groups", 1)),
+        per_channel_(node.opset() >= 21),
+        epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
+  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int64_t channels = shape[1], wanted = per_channel_ ? channels : groups_;
+    if (channels % groups_ != 0) {
+      return InvalidArgument("'num_groups' = " + std::to_string(groups_) + " does not divide the " +
+                             std::to_string(channels) + " channels");
+    }
+    for (size_t i : {1, 2}) {
+      if (!(context.inputs[i].shape == Shape{wanted})) {
+        return InvalidArgument("a scale or bias of shape " + context.inputs[i].shape.ToString() + ", [" +
+                               std::to_string(wanted) + "] is needed");
+      }
+    }
+    if (shape.num_elements() == 0) return NothingToDo();
+    const int64_t part = channels / groups_, plane = shape.num_elements(2, shape.rank()), n = part * plane;
+    return MakeStep([=, row = row_, groups = groups_, per_channel = per_channel_, epsilon = epsilon_,
+                     images = shape[0]](const StepContext& c) {
+      return ForItems(c, images * groups, n * 3, kCheapGrain, [&](int64_t item) {
+        const float* x = static_cast<const float*>(c.inputs[0]) + item * n;
+        float* y = static_cast<float*>(c.outputs[0]) + item * n;
+        const auto count = static_cast<size_t>(n);
+        const float mean = row->fold({.kind = FoldKind::kSum, .n = count, .x = x}) / static_cast<float>(n);
+        const float squares = row->fold({.kind = FoldKind::kSumSquares, .n = count, .x = x, .shift = mean});
+        const float inverse = 1.0f / std::sqrt(squares / static_cast<float>(n) + epsilon);
+        for (int64_t k = 0; k < part; ++k, x += plane, y += plane) {
+          const int64_t at = per_channel ? item % groups * part + k : item % groups;
+          const float factor = static_cast<const float*>(c.inputs[1])[at] * inverse;
+          const float bias = static_cast<const float*>(c.inputs[2])[at];
+          for (int64_t i = 0; i < plane; ++i) y[i] = (x[i] - mean) * factor + bias;
+        }
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described(*row_, "each group while it is in cache"); }
+
+ private:
+  const VectorKernel* row_;
+  int64_t groups_;
+  bool per_channel_;
+  float epsilon_;
+};
+
+std::string RejectGroupNorm(const Node& node, const CpuConfig&) {
+  if (node.input(0)->type().rank() < 2) return "an input without channels";
+  if (node.GetInt("num_groups", 0) < 1) return "no groups";
+  for (const GraphValue* v : node.inputs()) {
+    if (std::string why = RejectUnlessType(v, {DType::kF32}); !why.empty()) return why;
+  }
+  return {};
+}
+
+// The norm of a line whose squares leave the range of float32: of huge elements, or of tiny ones.
+float WideNorm(int64_t count, int64_t stride, const float* x) {
+  double sum = 0;
+  for (int64_t k = 0; k < count; ++k) sum += static_cast<double>(x[k * stride]) * static_cast<double>(x[k * stride]);
+  return static_cast<float>(std::sqrt(sum));
+}
+
+// x over the norm of its line; lines of neighbouring columns go together.
+class LpNormKernel final : public CpuKernel {
+ public:
+  LpNormKernel(const Node& node, const CpuConfig& config)
+      : row_(VectorRowFor(config)), axis_(node.GetInt("axis", -1)), euclidean_(node.GetInt("p", 2) == 2) {}
+  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int axis = static_cast<int>(axis_ < 0 ? axis_ + shape.rank() : axis_);
+    if (axis < 0 || axis >= shape.rank()) {
+      return InvalidArgument("axis " + std::to_string(axis_) + " is not one of shape " + shape.ToString());
+    }
+    if (shape.num_elements() == 0) return NothingToDo();
+    const int64_t outer = shape.num_elements(0, axis), count = shape[axis];
+    const int64_t inner = shape.num_elements(axis + 1, shape.rank());
+    constexpr int64_t kColumns = 256;  // of one task
+    const int64_t blocks = (inner + kColumns - 1) / kColumns;
+    return MakeStep([=, row = row_, euclidean = euclidean_](const StepContext& c) {
+      const FoldKind kind = euclidean ? FoldKind::kSumSquares : FoldKind::kSumAbs;
+      return ForItems(c, outer * blocks, count * std::min(kColumns, inner), kCheapGrain, [&](int64_t item) {
+        const int64_t first = item % blocks * kColumns, n = std::min(kColumns, inner - first);
+        const int64_t at = item / blocks * count * inner + first;
+        const float* x = static_cast<const float*>(c.inputs[0]) + at;
+        float* y = static_cast<float*>(c.outputs[0]) + at;
+        float norms[kColumns];
+        if (inner == 1) {
+          norms[0] = row->fold({.kind = kind, .n = static_cast<size_t>(count), .x = x});
+        } else {
+          row->fold_rows({.kind = kind,
+                          .rows = static_cast<size_t>(count),
+                          .n = static_cast<size_t>(n),
+                          .x = x,
+                          .row_stride = inner,
+                          .y = norms});
+        }
+        constexpr float kTiny = 1e-30f;  // squares below lose digits
+        for (int64_t i = 0; euclidean && i < n; ++i) {
+          const bool fits = norms[i] > kTiny && std::isfinite(norms[i]);
+          norms[i] = fits ? std::sqrt(norms[i]) : WideNorm(count, inner, x + i);
+        }
+        if (inner == 1) {
+          const float norm = norms[0];
+          for (int64_t k = 0; k < count; ++k) y[k] = norm == 0 ? 0.0f : x[k] / norm;
+          return;
+        }
+        for (int64_t k = 0; k < count; ++k, x += inner, y += inner) {
+          for (int64_t i = 0; i < n; ++i) y[i] = norms[i] == 0 ? 0.0f : x[i] / norms[i];
+        }
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described(*row_, "LpNormalization, folds of lines or rows"); }
+
+ private:
+  const VectorKernel* row_;
+  int64_t axis_;
+  bool euclidean_;
+};
+
+std::string RejectLpNorm(const Node& node, const CpuConfig&) {
+  if (const int64_t p = node.GetInt("p", 2); p != 1 && p != 2) return "p of " + std::to_string(p);
+  return RejectUnlessType(node.input(0), {DType::kF32});
+}
+
+template <typename Kernel>
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new Kernel(node, *context.config));
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "GroupNormalization", RejectGroupNorm, Compile<GroupNormKernel>},
+    {"", "LpNormalization", RejectLpNorm, Compile<LpNormKernel>},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsGroupNormalization = kOps;
+
+}  // namespace quern::cpu

@@ -1,0 +1,188 @@
+// Operators of com.microsoft on bytes that are quantized as a whole, by tables of the numbers behind them: QLinearAdd,
+// QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax. Results are rounded once.
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+#include "provider/cpu/common/byte_tables.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+const void* InputAt(const StepContext& c, size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; }
+
+// Output scale and zero point at inputs `scale` and the next.
+ByteQuantization QuantizationAt(const StepContext& c, size_t scale, DType type) {
+  return ByteQuantization::Read(c.inputs[scale], InputAt(c, scale + 1), type);
+}
+
+template <typename F>
+class BinaryKernel final : public CpuKernel {
+ public:
+  explicit BinaryKernel(const Node&) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const BroadcastWalk<2> walk(context.outputs[0].shape, {context.inputs[0].shape, context.inputs[3].shape});
+    if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
+    return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
+      const RealTable a = RealsOf(QuantizationAt(c, 1, type)), b = RealsOf(QuantizationAt(c, 4, type));
+      const ByteQuantization to = QuantizationAt(c, 6, type);
+      const auto *x = static_cast<const uint8_t*>(c.inputs[0]), *z = static_cast<const uint8_t*>(c.inputs[3]);
+      auto* y = static_cast<uint8_t*>(c.outputs[0]);
+      const int64_t x_step = walk.step(0), z_step = walk.step(1);
+      return walk.Run(c, kCostlyGrain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) {
+          y[at + i] = to.Store(F()(a[x[from[0] + i * x_step]], b[z[from[1] + i * z_step]]));
+        }
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described("tables of bytes", "two numbers, rounded once"); }
+};
+
+// y[i] = table[x[i]]
+Status MapRange(const StepContext& c, const ByteTable& table, const uint8_t* x, uint8_t* y, int64_t n) {
+  return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
+  });
+}
+
+class UnaryKernel final : public CpuKernel {
+ public:
+  explicit UnaryKernel(const Node& node)
+      : sigmoid_(node.op_type() == "QLinearSigmoid"), alpha_(node.GetFloat("alpha", 0.01f)) {}
+  Placement Place(const BindContext&) const override {
+    Placement p;
+    p.in_place_inputs = {0};
+    return p;
+  }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const int64_t n = context.outputs[0].shape.num_elements();
+    return MakeStep([=, type = context.outputs[0].dtype, sigmoid = sigmoid_, alpha = alpha_](const StepContext& c) {
+      const ByteTable table = MapBytes(QuantizationAt(c, 1, type), QuantizationAt(c, 3, type), [&](double x) {
+        return sigmoid ? 1.0 / (1.0 + std::exp(-x)) : x < 0 ? alpha * x : x;
+      });
+      return MapRange(c, table, static_cast<const uint8_t*>(c.inputs[0]), static_cast<uint8_t*>(c.outputs[0]), n);
+    });
+  }
+  KernelDescription Describe() const override { return Described("table of bytes", "256 results, made by each run"); }
+
+ private:
+  bool sigmoid_;
+  double alpha_;
+};
+
+class ConcatKernel final : public CpuKernel {
+ public:
+  explicit ConcatKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.outputs[0].shape;
+    const int axis = static_cast<int>(axis_ < 0 ? axis_ + shape.rank() : axis_);
+    const int64_t outer = shape.num_elements(0, axis), row = shape.num_elements(axis, shape.rank());
+    if (shape.num_elements() == 0) return NothingToDo();
+    std::vector<int64_t> counts;
+    for (size_t i = 2; i < context.inputs.size(); i += 3) {
+      counts.push_back(context.inputs[i].shape.num_elements(axis, shape.rank()));
+    }
+    return MakeStep([=, counts = std::move(counts), type = context.outputs[0].dtype](const StepContext& c) {
+      const ByteQuantization to = QuantizationAt(c, 0, type);
+      int64_t at = 0;
+      for (size_t part = 0; part < counts.size(); ++part) {
+        const size_t input = 2 + 3 * part;
+        const int64_t count = counts[part];
+        const ByteTable table = MapBytes(QuantizationAt(c, input + 1, type), to, [](double x) { return x; });
+        const auto* x = static_cast<const uint8_t*>(c.inputs[input]);
+        auto* y = static_cast<uint8_t*>(c.outputs[0]) + at;
+        QUERN_RETURN_IF_ERROR(ForItems(c, outer, count, kCheapGrain, [&](int64_t o) {
+          for (int64_t i = 0; i < count; ++i) y[o * row + i] = table[x[o * count + i]];
+        }));
+        at += count;
+      }
+      return OkStatus();
+    });
+  }
+  KernelDescription Describe() const override { return Described("table of bytes", "inputs side by side"); }
+
+ private:
+  int64_t axis_;
+};
+
+class SoftmaxKernel final : public CpuKernel {
+ public:
+  explicit SoftmaxKernel(const Node& node) : axis_(node.GetInt("axis", -1)), one_axis_(node.GetInt("opset", 0) >= 13) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.outputs[0].shape;
+    if (shape.num_elements() == 0) return NothingToDo();
+    const int rank = shape.rank(), axis = static_cast<int>(axis_ < 0 ? axis_ + rank : axis_);
+    const int end = one_axis_ ? std::min(axis + 1, rank) : rank;
+    const int64_t count = rank == 0 ? 1 : shape.num_elements(axis, end);
+    const int64_t inner = rank == 0 ? 1 : shape.num_elements(end, rank);
+    const int64_t lines = shape.num_elements() / count;
+    return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
+      const ByteQuantization from = QuantizationAt(c, 1, type), to = QuantizationAt(c, 3, type);
+      const RealTable reals = RealsOf(from);
+      return ForItems(c, lines, count * 8, kCostlyGrain, [&](int64_t line) {
+        const int64_t first = line / inner * count * inner + line % inner;
+        const auto* x = static_cast<const uint8_t*>(c.inputs[0]) + first;
+        auto* y = static_cast<uint8_t*>(c.outputs[0]) + first;
+        double largest = reals[x[0]], sum = 0;
+        for (int64_t i = 1; i < count; ++i) largest = std::max(largest, reals[x[i * inner]]);
+        // Of each byte that occurs, how large its share is.
+        std::array<double, 256> shares;
+        std::array<bool, 256> known{};
+        for (int64_t i = 0; i < count; ++i) {
+          const uint8_t byte = x[i * inner];
+          if (!known[byte]) shares[byte] = std::exp(reals[byte] - largest);
+          known[byte] = true;
+          sum += shares[byte];
+        }
+        for (int64_t i = 0; i < count; ++i) y[i * inner] = to.Store(shares[x[i * inner]] / sum);
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described("table of bytes", "an exponential for each byte"); }
+
+ private:
+  int64_t axis_;
+  bool one_axis_;
+};
+
+// Scales and zero points are one number each.
+template <int... kNumbers>
+std::string RejectUnlessNumbers(const Node& node, const CpuConfig&) {
+  for (const int i : {kNumbers...}) {
+    if (node.input(i) && !Product(*node.input(i)->type().shape).is_constant(1)) return "scales of several elements";
+  }
+  return {};
+}
+
+std::string RejectConcat(const Node& node, const CpuConfig&) {
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const bool data = i >= 2 && i % 3 == 2;
+    if (!data && !Product(*node.input(i)->type().shape).is_constant(1)) return "scales of several elements";
+  }
+  return {};
+}
+
+template <typename Kernel>
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+  return std::unique_ptr<CpuKernel>(new Kernel(node));
+}
+
+constexpr char kMicrosoft[] = "com.microsoft";
+constexpr auto kRejectUnary = RejectUnlessNumbers<1, 2, 3, 4>;
+constexpr auto kRejectBinary = RejectUnlessNumbers<1, 2, 4, 5, 6, 7>;
+constexpr CpuOp kOps[] = {
+    {kMicrosoft, "QLinearAdd", kRejectBinary, Compile<BinaryKernel<std::plus<double>>>},
+    {kMicrosoft, "QLinearMul", kRejectBinary, Compile<BinaryKernel<std::multiplies<double>>>},
+    {kMicrosoft, "QLinearSigmoid", kRejectUnary, Compile<UnaryKernel>},
+    {kMicrosoft, "QLinearLeakyRelu", kRejectUnary, Compile<UnaryKernel>},
+    {kMicrosoft, "QLinearConcat", RejectConcat, Compile<ConcatKernel>},
+    {kMicrosoft, "QLinearSoftmax", kRejectUnary, Compile<SoftmaxKernel>},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsQLinear = kOps;
+
+}  // namespace quern::cpu

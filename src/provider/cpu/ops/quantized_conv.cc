@@ -1,0 +1,93 @@
+// Convolutions of 8-bit integers, QLinearConv and ConvInteger: claimed here, computed as this provider's Conv
+// (cpu_convert_quantized_convs).
+#include "provider/cpu/common/quantized_conv.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "provider/cpu/cpu_op.h"
+
+namespace quern::cpu {
+namespace {
+
+const Tensor* ConstantOf(const GraphValue* v) {
+  return v && v->is_constant() && v->constant()->is_tensor() ? &v->constant()->tensor() : nullptr;
+}
+
+// What is said of a float32 convolution of these shapes.
+std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue& w, const CpuConfig& config) {
+  Graph probe;
+  probe.opset_imports[""] = 11;
+  GraphValue* input = probe.AddInput("x", ValueType::Tensor(DType::kF32, x.type().shape));
+  GraphValue* weights = probe.AddConstant("w", *w.constant());
+  weights->set_type(w.type());
+  const Node* conv = probe.AddNode({.name = node.name(),
+                                    .op_type = "Conv",
+                                    .inputs = {input, weights},
+                                    .outputs = {"y"},
+                                    .attributes = node.attributes()});
+  return FindCpuOp("", "Conv")->reject(*conv, config);
+}
+
+std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
+  for (int i = 1; i < node.num_inputs(); ++i) {
+    if (node.input(i) && !ConstantOf(node.input(i))) return "input '" + node.input(i)->name() + "' comes with the run";
+  }
+  const GraphValue &x = *node.input(0), &w = *node.input(kQLinearWeight);
+  if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
+  const int64_t channels = w.type().shape->front().value();
+  for (const int i : {1, 2, 6, 7}) {
+    if (ConstantOf(node.input(i))->num_elements() != 1) return "scales of several elements";
+  }
+  for (const int i : {4, 5}) {
+    const int64_t count = ConstantOf(node.input(i))->num_elements();
+    if (count != 1 && count != channels) return "scales that are not those of the channels";
+  }
+  if (LargestSum(*ConstantOf(&w), ConstantOf(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
+    return "sums that may leave 32 bits";
+  }
+  return {};
+}
+
+// The input's zero point may come with the run, as that of DynamicQuantizeLinear does.
+std::string RejectConvInteger(const Node& node, const CpuConfig& config) {
+  const GraphValue &x = *node.input(kIntegerX), &w = *node.input(kIntegerWeight);
+  if (!ConstantOf(&w)) return "the weights are not constant";
+  if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
+  if (const GraphValue* zero = node.input(kIntegerXZero)) {
+    if (!Product(*zero->type().shape).is_constant(1)) return "zero points of several elements";
+  }
+  if (const GraphValue* zero = node.input(kIntegerWeightZero)) {
+    const Tensor* t = ConstantOf(zero);
+    if (!t) return "zero points of weights that come with the run";
+    if (t->num_elements() != 1 && t->num_elements() != w.type().shape->front().value()) {
+      return "zero points that are not those of the channels";
+    }
+  }
+  if (LargestSum(*ConstantOf(&w), nullptr) > std::numeric_limits<int32_t>::max()) return "sums that may leave 32 bits";
+  return {};
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "QLinearConv", RejectQLinearConv, nullptr},
+    {"", "ConvInteger", RejectConvInteger, nullptr},
+};
+
+}  // namespace
+
+int64_t LargestSum(const Tensor& weights, const Tensor* bias) {
+  constexpr int64_t kProduct = 255 * 255, kMany = int64_t{1} << 31;
+  const int64_t taps = std::min(weights.shape().num_elements(1, weights.rank()), kMany);
+  int64_t largest = 0;
+  if (bias) {
+    const Result<Tensor> dense = bias->Contiguous();
+    if (!dense.ok()) return std::numeric_limits<int64_t>::max();
+    for (const int32_t v : dense->values<int32_t>()) largest = std::max(largest, std::abs(int64_t{v}));
+  }
+  return taps * kProduct + largest;
+}
+
+extern const std::span<const CpuOp> kCpuOpsQuantizedConv = kOps;
+
+}  // namespace quern::cpu

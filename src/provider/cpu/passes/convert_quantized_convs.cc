@@ -1,0 +1,164 @@
+// Convolutions of integers become this provider's:
+//   y = QLinearConv(x, sx, zx, W, sw, zw, sy, zy, b)
+//     ->  y = quern.cpu.Conv(x, W, b, -, sx * sw / sy, zw) {x_zero_point = zx, y_zero_point = zy, y_type}
+// and depthwise ones, whose float32 kernel is faster than products of one channel, where float32 counts them exactly:
+//     ->  y = QuantizeLinear(Mul(Conv(DequantizeLinear(x, 1, zx), W - zw, b), sx * sw / sy), 1, zy)
+// Results are those of ONNX's formula: rint(sum * (sx * sw / sy)) + zy.
+//   y = ConvInteger(x, W, zx, zw)  ->  y = quern.cpu.Conv(x, W, -, -, -, zw, zx) {y_type = int32}
+#include <algorithm>
+
+#include "provider/cpu/common/quantization.h"
+#include "provider/cpu/common/quantized_conv.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+// Integers up to here are exact in float32.
+constexpr int64_t kExact = int64_t{1} << 24;
+
+int32_t ByteAt(const Tensor& t, int64_t i) {
+  return t.dtype() == DType::kI8 ? t.data<int8_t>()[i] : t.data<uint8_t>()[i];
+}
+
+class Converter {
+ public:
+  Converter(Graph& graph, Node* node) : graph_(graph), node_(node) {}
+
+  Status ConvertInteger() {
+    const GraphValue& w = *node_->input(kIntegerWeight);
+    channels_ = w.type().shape->front().value();
+    std::vector<GraphValue*> inputs(7, nullptr);
+    inputs[0] = node_->input(kIntegerX);
+    inputs[1] = node_->input(kIntegerWeight);
+    if (const GraphValue* zero = node_->input(kIntegerWeightZero)) {
+      QUERN_ASSIGN_OR_RETURN(const Tensor given, ConstantTensor(zero)->Contiguous());
+      for (int64_t c = 0; c < channels_; ++c) zeros_.push_back(ByteAt(given, given.num_elements() == 1 ? 0 : c));
+      inputs[kWeightZeroInput] = Constant("_zeros", Tensor::FromValues<int32_t>(Shape{channels_}, zeros_));
+    }
+    inputs[kInputZeroInput] = node_->input(kIntegerXZero);
+    ReplaceByProduct(std::move(inputs));
+    return OkStatus();
+  }
+
+  Status ConvertQLinear() {
+    for (int i = 1; i < node_->num_inputs(); ++i) {
+      if (!node_->input(i)) continue;
+      QUERN_ASSIGN_OR_RETURN(constants_[i], ConstantTensor(node_->input(i))->Contiguous());
+    }
+    const Tensor& w = constants_[kQLinearWeight];
+    channels_ = w.dim(0);
+    const float x_scale = constants_[kQLinearXScale].data<float>()[0];
+    const float y_scale = constants_[kQLinearYScale].data<float>()[0];
+    const auto each = [&](int input, int64_t c) { return constants_[input].num_elements() == 1 ? 0 : c; };
+    for (int64_t c = 0; c < channels_; ++c) {
+      const float w_scale = constants_[kQLinearWeightScale].data<float>()[each(kQLinearWeightScale, c)];
+      factors_.push_back(x_scale * w_scale / y_scale);
+      zeros_.push_back(ByteAt(constants_[kQLinearWeightZero], each(kQLinearWeightZero, c)));
+    }
+    const int64_t groups = node_->GetInt("group", 1);
+    const bool depthwise = groups > 1 && w.dim(1) == 1 && node_->input(0)->type().rank() < 5;
+    if (depthwise && LargestSum(w, node_->input(kQLinearBias) ? &constants_[kQLinearBias] : nullptr) < kExact)
+      return ConvertDepthwise();
+    ConvertProducts();
+    return OkStatus();
+  }
+
+ private:
+  GraphValue* Constant(const char* what, Tensor t) {
+    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + what), Value(t));
+    const Shape& s = t.shape();
+    v->set_type(ValueType::Tensor(t.dtype(), Dims(s.begin(), s.end())));
+    return v;
+  }
+  GraphValue* Add(const char* op, int opset, std::vector<GraphValue*> inputs, DType type) {
+    Node* made = graph_.AddNode({.name = node_->name(),
+                                 .op_type = op,
+                                 .opset = opset,
+                                 .inputs = std::move(inputs),
+                                 .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part")}},
+                                node_);
+    made->output(0)->set_type(ValueType::Tensor(type, node_->output(0)->type().shape));
+    return made->output(0);
+  }
+  void ReplaceBy(GraphValue* y) {
+    graph_.ReplaceAllUses(node_->output(0), y);
+    RemoveIfDead(graph_, node_);
+  }
+
+  // This provider's Conv on integers; of its type the result tells.
+  Node* ReplaceByProduct(std::vector<GraphValue*> inputs) {
+    const DType type = node_->output(0)->type().dtype;
+    Node* conv = Add("Conv", 11, {inputs[0], inputs[1]}, type)->producer();
+    for (const auto& [name, value] : node_->attributes()) conv->SetAttribute(name, value);
+    ReplaceBy(conv->output(0));
+    Node* product = ReplaceChannelsLast(graph_, conv, std::move(inputs), type);
+    product->SetAttribute("y_type", static_cast<int64_t>(type));
+    return product;
+  }
+
+  void ConvertProducts() {
+    std::vector<GraphValue*> inputs = {node_->input(0), node_->input(kQLinearWeight), node_->input(kQLinearBias),
+                                       nullptr,
+                                       Constant("_factors", Tensor::FromValues<float>(Shape{channels_}, factors_))};
+    if (std::any_of(zeros_.begin(), zeros_.end(), [](int32_t z) { return z != 0; })) {
+      inputs.push_back(Constant("_zeros", Tensor::FromValues<int32_t>(Shape{channels_}, zeros_)));
+    }
+    Node* product = ReplaceByProduct(std::move(inputs));
+    product->SetAttribute("x_zero_point", int64_t{ByteAt(constants_[kQLinearXZero], 0)});
+    product->SetAttribute("y_scale", 1.0f);
+    product->SetAttribute("y_zero_point", int64_t{ByteAt(constants_[kQLinearYZero], 0)});
+  }
+
+  Status ConvertDepthwise() {
+    const Tensor& w = constants_[kQLinearWeight];
+    QUERN_ASSIGN_OR_RETURN(Tensor weights, Tensor::Allocate(DType::kF32, w.shape()));
+    const int64_t taps = w.shape().num_elements(1, w.rank());
+    for (int64_t i = 0; i < w.num_elements(); ++i) {
+      weights.data<float>()[i] = static_cast<float>(ByteAt(w, i) - zeros_[static_cast<size_t>(i / taps)]);
+    }
+    GraphValue* one = Constant("_one", Tensor::Scalar(1.0f));
+    GraphValue* x = Add("DequantizeLinear", 13, {node_->input(0), one, node_->input(kQLinearXZero)}, DType::kF32);
+    x->set_type(ValueType::Tensor(DType::kF32, node_->input(0)->type().shape));
+    std::vector<GraphValue*> inputs = {x, Constant("_weights", std::move(weights))};
+    if (node_->input(kQLinearBias)) {
+      std::vector<float> bias;
+      for (const int32_t b : constants_[kQLinearBias].values<int32_t>()) bias.push_back(static_cast<float>(b));
+      inputs.push_back(Constant("_bias", Tensor::FromValues<float>(Shape{channels_}, bias)));
+    }
+    GraphValue* sums = Add("Conv", 11, std::move(inputs), DType::kF32);
+    for (const auto& [name, value] : node_->attributes()) sums->producer()->SetAttribute(name, value);
+    Shape by_channel{channels_};
+    for (int d = 2; d < w.rank(); ++d) by_channel.push_back(1);
+    GraphValue* factors = Constant("_factors", Tensor::FromValues<float>(by_channel, factors_));
+    GraphValue* scaled = Add("Mul", 14, {sums, factors}, DType::kF32);
+    ReplaceBy(Add("QuantizeLinear", 13, {scaled, one, node_->input(kQLinearYZero)}, node_->output(0)->type().dtype));
+    return OkStatus();
+  }
+
+  Graph& graph_;
+  Node* node_;
+  Tensor constants_[9];
+  int64_t channels_ = 0;
+  std::vector<float> factors_;  // of each channel
+  std::vector<int32_t> zeros_;  // of its weights
+};
+
+Result<int> Run(Graph& graph, const void*) {
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    const bool integer = node->Is("ConvInteger");
+    if (!integer && !node->Is("QLinearConv")) continue;
+    Converter converter(graph, node);
+    QUERN_RETURN_IF_ERROR(integer ? converter.ConvertInteger() : converter.ConvertQLinear());
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kConvertQuantizedConvs = {"cpu_convert_quantized_convs", "convolutions of integers to fusable form",
+                                            Run};
+
+}  // namespace quern::cpu

@@ -1,0 +1,108 @@
+// What exporters write around MatMulInteger moves into its epilogue:
+//   y = Mul(Cast(MatMulInteger(a, w, za, zw)), Mul(sa, sw))  ->  y = MatMulIntegerToFloat(a, w, sa, sw, za, zw)
+//   Add(y, c), c a constant of each column                    ->  its bias
+// where sa is one number and sw a constant, one or one for each column. The same bits: factors are multiplied first.
+#include "graph/matcher.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr char kToFloat[] = "MatMulIntegerToFloat";
+constexpr char kMicrosoft[] = "com.microsoft";
+
+bool IsFloat(const GraphValue& v) { return v.type().dtype == DType::kF32 && v.type().shape; }
+bool IsOneNumber(const GraphValue& v) { return IsFloat(v) && Product(*v.type().shape).is_constant(1); }
+bool CastsToFloat(const Node& node) { return node.output(0)->type().dtype == DType::kF32; }
+
+// A constant that has one number for each of `columns` columns, or the same for all if `one` may do.
+bool IsRow(const GraphValue& v, const Dim& columns, int rank, bool one) {
+  if (!v.is_constant() || !IsFloat(v) || v.type().rank() > rank) return false;
+  const Dims& shape = *v.type().shape;
+  const Dim count = Product(shape);
+  return (one && count.is_constant(1)) || (!shape.empty() && count == columns && shape.back() == columns);
+}
+
+bool Rewrite(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
+  const Node& product = *m.node("product");
+  GraphValue* y = node->output(0);
+  if (!y->type().shape || !product.output(0)->type().shape || *y->type().shape != *product.output(0)->type().shape) {
+    return false;
+  }
+  const int rank = y->type().rank();
+  if (rank < 1 || m.value("sa")->type().rank() > rank) return false;
+  if (!IsRow(*m.value("sw"), y->type().shape->back(), rank, true)) return false;
+  Node* made = graph.AddNode(
+      {.name = node->name(),
+       .domain = kMicrosoft,
+       .op_type = kToFloat,
+       .opset = 1,
+       .inputs = {product.input(0), product.input(1), m.value("sa"), m.value("sw"), product.input(2), product.input(3)},
+       .outputs = {graph.UniqueName(y->name() + "_fused")}},
+      node);
+  made->output(0)->set_type(y->type());
+  if (!FindCpuOp(kMicrosoft, kToFloat)->reject(*made, config).empty()) {
+    graph.Remove(made);
+    return false;
+  }
+  graph.ReplaceAllUses(y, made->output(0));
+  RemoveIfDead(graph, node);
+  return true;
+}
+
+bool AddBias(Graph& graph, Node* node) {
+  for (int i = 0; i < 2; ++i) {
+    Node* product = node->input(i)->producer();
+    GraphValue* bias = node->input(1 - i);
+    if (!product || !product->Is(kToFloat, kMicrosoft) || product->input(6) || !OnlyUsedBy(product->output(0), node)) {
+      continue;
+    }
+    const GraphValue* y = product->output(0);
+    if (!y->type().shape || y->type().rank() < 1) continue;
+    if (!IsRow(*bias, y->type().shape->back(), y->type().rank(), false)) continue;
+    std::vector<GraphValue*> inputs = product->inputs();
+    inputs.resize(6, nullptr);
+    inputs.push_back(bias);
+    Node* made = graph.AddNode({.name = product->name(),
+                                .domain = kMicrosoft,
+                                .op_type = kToFloat,
+                                .opset = 1,
+                                .inputs = std::move(inputs),
+                                .outputs = {graph.UniqueName(y->name() + "_biased")}},
+                               node);
+    made->output(0)->set_type(y->type());
+    graph.ReplaceAllUses(node->output(0), made->output(0));
+    RemoveIfDead(graph, node);
+    return true;
+  }
+  return false;
+}
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  static const Pattern kPattern =
+      Pattern::Op(
+          "Mul",
+          {Pattern::Op(
+               "Cast",
+               {Pattern::Op("MatMulInteger", {Pattern::Any(), Pattern::Any()}).As("product").MoreInputs().SingleUse()})
+               .Where(CastsToFloat)
+               .SingleUse(),
+           Pattern::Op("Mul", {Pattern::Any("sa").WhereValue(IsOneNumber), Pattern::Constant("sw")}).Commutative()})
+          .Commutative();
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    if (const std::optional<Match> m = kPattern.MatchNode(node)) {
+      changes += Rewrite(graph, node, *m, context.config);
+    } else if (node->Is("Add")) {
+      changes += AddBias(graph, node);
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kFuseDynamicProducts = {"cpu_fuse_dynamic_products", "scales and bias of integer products", Run};
+
+}  // namespace quern::cpu

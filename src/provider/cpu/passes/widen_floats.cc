@@ -1,0 +1,118 @@
+// Operators of 16-bit floats whose kernels are those of float32:
+//   y = Softmax(x)  ->  y = Cast(Softmax(Cast(x, f32)), f16)
+// Constants are widened once. Between two such operators the rounding stays, as each result has its type's precision;
+// where the reader only chooses among elements (Relu, MaxPool), rounding moves behind it, so that it meets its
+// producer:
+//   Relu(Cast(Cast(c, f16), f32))  ->  Cast(Cast(Relu(c), f16), f32)
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "provider/cpu/common/widened.h"
+#include "provider/cpu/passes/edit.h"
+
+namespace quern::cpu {
+namespace {
+
+// f(round(x)) = round(f(x)) for operand 0; the others are 16-bit floats themselves. Not so indices, as rounding makes
+// elements equal.
+bool CommutesWithRounding(const Node& node) {
+  static const std::set<std::string_view> kOps = {"Relu", "Clip", "MaxPool", "GlobalMaxPool", "Neg", "Abs"};
+  return node.domain().empty() && !node.output(1) && kOps.contains(node.op_type());
+}
+
+class Widener {
+ public:
+  explicit Widener(Graph& graph) : graph_(graph) {}
+
+  void Widen(Node* node) {
+    NodeSpec spec{.name = node->name(),
+                  .domain = node->domain(),
+                  .op_type = node->op_type(),
+                  .opset = node->opset(),
+                  .attributes = node->attributes()};
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      spec.inputs.push_back(Float32(node->input(i), node, i == 0 && CommutesWithRounding(*node)));
+    }
+    for (const GraphValue* v : node->outputs()) {
+      spec.outputs.push_back(v ? graph_.UniqueName(v->name() + "_f32") : "");
+    }
+    Node* made = graph_.AddNode(std::move(spec), node);
+    for (int i = 0; i < node->num_outputs(); ++i) {
+      GraphValue *old = node->output(i), *v = made->output(i);
+      if (!old) continue;
+      v->set_type(old->type());
+      v->set_data(old->data());
+      if (IsHalf(old->type().dtype)) {
+        v->set_type(Typed(*old, DType::kF32));
+        GraphValue* rounded = Cast(v, old->type().dtype, node);
+        unrounded_[rounded] = v;
+        v = rounded;
+      }
+      graph_.ReplaceAllUses(old, v);
+    }
+    graph_.Remove(node);
+  }
+  // Roundings that no one reads any more.
+  void Finish() {
+    for (const auto& [rounded, from] : unrounded_) {
+      if (rounded->uses().empty()) graph_.Remove(rounded->producer());
+    }
+  }
+
+ private:
+  static ValueType Typed(const GraphValue& like, DType dtype) {
+    ValueType t = like.type();
+    t.dtype = dtype;
+    return t;
+  }
+  GraphValue* Cast(GraphValue* v, DType to, Node* before) {
+    Node* cast = graph_.AddNode({.op_type = "Cast",
+                                 .opset = 13,
+                                 .inputs = {v},
+                                 .outputs = {graph_.UniqueName(v->name() + "_" + DTypeName(to))},
+                                 .attributes = {{"to", static_cast<int64_t>(to)}}},
+                                before);
+    cast->output(0)->set_type(Typed(*v, to));
+    return cast->output(0);
+  }
+  GraphValue* Float32(GraphValue* v, Node* before, bool may_be_unrounded) {
+    if (!v || !IsHalf(v->type().dtype)) return v;
+    if (const auto found = unrounded_.find(v); may_be_unrounded && found != unrounded_.end()) return found->second;
+    GraphValue*& wide = wide_[v];
+    if (wide) return wide;
+    if (v->is_constant()) {
+      wide = graph_.AddConstant(graph_.UniqueName(v->name() + "_f32"), WidenConstant(v->constant()->tensor()));
+      wide->set_type(Typed(*v, DType::kF32));
+    } else {
+      wide = Cast(v, DType::kF32, before);
+    }
+    return wide;
+  }
+
+  Graph& graph_;
+  std::map<const GraphValue*, GraphValue*> wide_;  // nodes are seen in order: a Cast stands before all later readers
+  std::map<GraphValue*, GraphValue*> unrounded_;
+};
+
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const auto& context = *static_cast<const CpuPassContext*>(pass_context);
+  Widener widener(graph);
+  int changes = 0;
+  for (Node* node : graph.nodes()) {
+    if (!HasHalfInput(*node)) continue;
+    const CpuOp* op = FindCpuOp(node->domain(), node->op_type());
+    if (!op || !op->reject || op->reject(*node, context.config).empty()) continue;
+    if (!RejectWidened(*node, context.config).empty()) continue;
+    widener.Widen(node);
+    ++changes;
+  }
+  widener.Finish();
+  return changes;
+}
+
+}  // namespace
+
+extern const Pass kWidenFloats = {"cpu_widen_floats", "operators of 16-bit floats to those of float32", Run};
+
+}  // namespace quern::cpu

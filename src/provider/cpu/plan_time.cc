@@ -1,0 +1,185 @@
+#include "provider/cpu/plan_time.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace quern::cpu {
+namespace {
+
+constexpr size_t kMostNodes = 256;  // what is further back is not taken for known
+// As inference, which computes contents for a plan, has it, or less.
+constexpr int64_t kMostConstantElements = 4096;
+constexpr int64_t kMostElements = 16;
+
+void AddUnknowns(const Dims& dims, std::set<std::string>& names) {
+  for (const Dim& d : dims) {
+    if (!d.has_unknown()) continue;
+    for (std::string& s : d.symbols()) {
+      if (s.starts_with('?')) names.insert(std::move(s));
+    }
+  }
+}
+
+bool HasUnknowns(const Dims& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.has_unknown(); });
+}
+
+// Unknown extents that a plan has in hand when it comes to the node: those in the types of its inputs, and those in
+// contents as far as they follow from types. A Concat with a size that only a run knows has a content with unknowns,
+// too.
+std::set<std::string> UnknownsAtHand(const Node& node) {
+  std::set<std::string> names;
+  std::vector<const Node*> nodes = {&node};
+  std::set<const Node*> seen = {&node};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const GraphValue* v : nodes[i]->inputs()) {
+      if (!v) continue;
+      if (v->type().shape) AddUnknowns(*v->type().shape, names);
+      if (!v->data() || !HasUnknowns(*v->data())) continue;
+      if (!v->producer()) {  // an input of a cluster: its content comes with the plan
+        AddUnknowns(*v->data(), names);
+      } else if (nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
+        nodes.push_back(v->producer());
+      }
+    }
+  }
+  return names;
+}
+
+bool Covered(const Dims& dims, const std::set<std::string>& at_hand) {
+  std::set<std::string> names;
+  AddUnknowns(dims, names);
+  return std::includes(at_hand.begin(), at_hand.end(), names.begin(), names.end());
+}
+
+bool IsSmall(const Value& constant) {
+  return constant.is_tensor() && constant.tensor().num_elements() <= kMostConstantElements;
+}
+
+// Whether a plan can compute the value's elements: a few, made of shapes and constants by any operators.
+bool IsMadeOfShapes(const GraphValue& value) {
+  std::vector<const GraphValue*> values = {&value};
+  std::set<const GraphValue*> seen = {&value};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const GraphValue& v = *values[i];
+    if (const Value* constant = v.constant()) {
+      if (!IsSmall(*constant)) return false;
+      continue;
+    }
+    if (v.data() && (!HasUnknowns(*v.data()) || (v.producer() && IsPlanTimeNode(*v.producer())))) continue;
+    const Node* producer = v.producer();
+    const OpDefinition* op = producer ? FindOp(producer->domain(), producer->op_type()) : nullptr;
+    if (!op || !op->deterministic || !producer->captures().empty() || !producer->subgraphs().empty()) return false;
+    if (!v.type().has_static_shape() || v.type().dtype == DType::kString) return false;
+    const Dim elements = Product(*v.type().shape);
+    if (!elements.is_constant() || elements.value() > kMostElements) return false;
+    for (const GraphValue* input : producer->inputs()) {
+      if (input && seen.insert(input).second) values.push_back(input);
+    }
+    if (values.size() > kMostNodes) return false;
+  }
+  return true;
+}
+
+// Inference of one node with a name for each extent and content that is at hand, to see whether the outputs' shapes are
+// made of those. A Reshape to an unknown extent gives another unknown one, because a content may be -1 where an extent
+// may not; and a formula that grows too long becomes an unknown. A plan has numbers for them all.
+class NamedInference final : public InferContext {
+ public:
+  NamedInference(const Node& node, const std::set<std::string>& at_hand) : node_(node), at_hand_(at_hand) {
+    for (const GraphValue* v : node.inputs()) {
+      types_.push_back(v ? v->type() : ValueType());
+      contents_.push_back(v ? ContentOf(*v) : std::nullopt);
+      if (types_.back().shape) types_.back().shape = Named(*types_.back().shape);
+    }
+    outputs_.resize(node.outputs().size());
+  }
+
+  // True when the types of all outputs are made of the names.
+  bool Covers() {
+    const Result<const OpVersion*> version = FindOpVersion(node_);
+    if (!version.ok() || !node_.subgraphs().empty() || !(*version)->infer(*this).ok()) return false;
+    for (int i = 0; i < node_.num_outputs(); ++i) {
+      const ValueType& type = outputs_[static_cast<size_t>(i)];
+      if (!node_.output(i)) continue;
+      if (!type.is_tensor() || type.dtype == DType::kUndefined || !type.shape || HasUnknowns(*type.shape)) return false;
+    }
+    return true;
+  }
+
+  const Node& node() const override { return node_; }
+  const ValueType& input_type(int i) const override { return types_[static_cast<size_t>(i)]; }
+  const Value* input_constant(int i) const override { return node_.input(i) ? node_.input(i)->constant() : nullptr; }
+  std::optional<Dims> input_data(int i) const override { return contents_[static_cast<size_t>(i)]; }
+  void SetOutputType(int i, ValueType type) override { outputs_[static_cast<size_t>(i)] = std::move(type); }
+  void SetOutputData(int, Dims) override {}
+  Result<std::vector<ValueType>> InferSubgraph(std::string_view, std::vector<ValueType>) override {
+    return Unsupported("subgraphs");
+  }
+
+ private:
+  Dim NewName() { return Dim::Symbol("extent " + std::to_string(names_++)); }
+
+  Dims Named(Dims dims) {
+    for (Dim& d : dims) {
+      if (d.is_constant() || !Covered({d}, at_hand_)) continue;
+      const auto [at, fresh] = named_.try_emplace(d.ToString());
+      if (fresh) at->second = NewName();
+      d = at->second;
+    }
+    return dims;
+  }
+
+  std::optional<Dims> ContentOf(const GraphValue& v) {
+    if (v.data()) return Named(*v.data());
+    if (const Value* constant = v.constant()) {
+      if (!IsSmall(*constant) || constant->tensor().rank() > 1) return std::nullopt;
+      const Result<std::vector<int64_t>> elements = ToInt64s(constant->tensor());
+      return elements.ok() ? std::optional<Dims>({elements->begin(), elements->end()}) : std::nullopt;
+    }
+    if (!IsKnownToPlan(v)) return std::nullopt;
+    Dims content;
+    for (int64_t i = Product(*v.type().shape).value(); i > 0; --i) content.push_back(NewName());
+    return content;
+  }
+
+  const Node& node_;
+  const std::set<std::string>& at_hand_;
+  std::vector<ValueType> types_, outputs_;
+  std::vector<std::optional<Dims>> contents_;
+  std::map<std::string, Dim> named_;
+  int names_ = 0;
+};
+
+}  // namespace
+
+bool IsKnownToPlan(const GraphValue& value) {
+  if (value.is_constant() || value.data()) return true;
+  const ValueType& type = value.type();
+  return type.is_tensor() && IsIntegerType(type.dtype) && type.shape && type.rank() <= 1 && IsMadeOfShapes(value);
+}
+
+bool ShapesFollow(const Node& node) {
+  const std::set<std::string> at_hand = UnknownsAtHand(node);
+  const bool covered = std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
+    return !v || (v->type().kind == ValueKind::kTensor && v->type().dtype != DType::kUndefined && v->type().shape &&
+                  Covered(*v->type().shape, at_hand));
+  });
+  return covered || NamedInference(node, at_hand).Covers();
+}
+
+bool IsPlanTimeNode(const Node& node) {
+  if (!node.subgraphs().empty()) return false;
+  const std::set<std::string> at_hand = UnknownsAtHand(node);
+  return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
+    return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&
+                  (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) && Covered(*v->data(), at_hand));
+  });
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,133 @@
+// Operators whose outputs' sizes come from data, on random cases against the reference.
+#include <gtest/gtest.h>
+
+#include "provider/cpu/random_cases.h"
+#include "provider/cpu/sized/sized_provider.h"
+
+namespace quern::cpu {
+namespace {
+
+class TestRun final : public SizedRun {
+ public:
+  using SizedRun::SizedRun;
+  Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) override {
+    outputs.resize(static_cast<size_t>(index) + 1);
+    QUERN_ASSIGN_OR_RETURN(outputs[static_cast<size_t>(index)], Tensor::Allocate(dtype, shape));
+    return outputs[static_cast<size_t>(index)];
+  }
+  std::vector<Tensor> outputs;
+};
+
+Status RunSized(const Case& c, std::vector<Tensor>& outputs, Built& b) {
+  Build(c, false, b);
+  const SizedOp* op = FindSizedOp(*b.node);
+  if (!op) return Internal("no such operator");
+  if (const std::string why = op->reject(*b.node); !why.empty()) return Unsupported(why);
+  std::vector<Tensor> inputs;
+  for (const Value& v : c.inputs) inputs.push_back(v.has_value() ? v.tensor() : Tensor());
+  HostileExecutor executor(5, 3);
+  TestRun run(*b.node, inputs, &executor, nullptr);
+  const Status status = op->run(run);
+  outputs = run.outputs;
+  return status;
+}
+
+void CheckSized(const Case& c) {
+  SCOPED_TRACE(c.ToString());
+  Built b;
+  std::vector<Tensor> outputs;
+  const Status status = RunSized(c, outputs, b);
+  ASSERT_TRUE(status.ok()) << status.message();
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  ASSERT_EQ(outputs.size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame(outputs[0], (*expected)[0].tensor(), c));
+}
+
+TEST_F(CpuOps, NonZero) {
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const DType t = Pick({DType::kF32, DType::kI64, DType::kI32, DType::kBool, DType::kU8, DType::kI8});
+    Tensor x = DrawTensor(t, DrawShapeOrLarge(0, 6), 2, true);
+    const size_t bytes = DTypeBytes(t);
+    for (int64_t k = 0; k < x.num_elements(); ++k) {
+      if (Draw(0, 2)) std::memset(static_cast<char*>(x.raw_data()) + static_cast<size_t>(k) * bytes, 0, bytes);
+      if (t == DType::kF32 && Draw(0, 9) == 0) x.data<float>()[k] = -0.0f;
+    }
+    Case c{.op = "NonZero", .opset = 13};
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c.In(x)));
+  }
+  Case half{.op = "NonZero", .opset = 13};
+  Tensor x = Tensor::Allocate(DType::kF16, Shape{4}).value();
+  const std::vector<uint16_t> bits = {0, 0x8000, 1, 0x7e00};
+  for (int k = 0; k < 4; ++k) x.data<Float16>()[k].bits = bits[static_cast<size_t>(k)];
+  ASSERT_NO_FATAL_FAILURE(CheckSized(half.In(x)));
+}
+
+TEST_F(CpuOps, Compress) {
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 5);
+    Case c{.op = "Compress", .opset = 11};
+    c.In(DrawTensor(AnyWidth(), shape));
+    int64_t extent = shape.num_elements();
+    if (Draw(0, 3)) {
+      const int64_t axis = Draw(0, shape.rank() - 1);
+      extent = shape[static_cast<int>(axis)];
+      c.Attr("axis", Draw(0, 1) ? axis : axis - shape.rank());
+    }
+    c.In(DrawTensor(DType::kBool, Shape{Draw(0, extent)}));
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c));
+  }
+}
+
+TEST_F(CpuOps, CompressOfMoreThanThereIsIsAnError) {
+  Case c{.op = "Compress", .opset = 11};
+  constexpr bool kPast[] = {false, false, false, true};
+  c.In(DrawTensor(DType::kF32, Shape{2, 3})).In(Tensor::FromValues<bool>(Shape{4}, kPast));
+  Built b;
+  std::vector<Tensor> outputs;
+  EXPECT_NE(RunSized(c.Attr("axis", int64_t{1}), outputs, b).message().find("only 3 entries"), std::string::npos);
+}
+
+TEST_F(CpuOps, NonMaxSuppression) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const int64_t images = Draw(0, 2), classes = Draw(1, 4), count = Pick<int64_t>({0, 1, 7, 40, 300});
+    Case c{.op = "NonMaxSuppression", .opset = 11};
+    Tensor boxes = DrawTensor(DType::kF32, Shape{images, count, 4}, 0.2f),
+           scores = DrawTensor(DType::kF32, Shape{images, classes, count});
+    const bool center = Draw(0, 1) != 0;
+    for (int64_t k = 0; k < images * count; ++k) {
+      float* v = boxes.data<float>() + 4 * k;
+      if (Draw(0, 9)) {  // else corners in any order and sizes below zero
+        v[2] = center ? std::fabs(v[2]) : v[0] + std::fabs(v[2]);
+        v[3] = center ? std::fabs(v[3]) : v[1] + std::fabs(v[3]);
+      }
+      if (Draw(0, 5) == 0 && k > 0) std::memcpy(v, v - 4, 16);  // the same box again
+    }
+    for (int64_t k = 0; k < scores.num_elements(); ++k) {
+      float& s = scores.data<float>()[k];
+      if (Draw(0, 3) == 0) s = 0.5f;  // equal scores
+      if (i % 3 == 0 && Draw(0, 9) == 0) s = NAN;
+    }
+    c.In(boxes).In(scores).Attr("center_point_box", int64_t{center});
+    if (Draw(0, 5)) {
+      c.In(Draw(0, 1) ? Ints({Draw(0, 60)}) : Tensor::Scalar(Draw(1, 400)));
+      if (Draw(0, 1)) {
+        c.In(Tensor::Scalar(Pick({0.0f, 0.3f, 0.5f, 1.0f})));
+        if (Draw(0, 1)) c.In(Tensor::Scalar(Pick({-1.0f, 0.0f, 0.5f})));
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c));
+  }
+}
+
+TEST_F(CpuOps, SuppressionByABadThresholdIsAnError) {
+  Case c{.op = "NonMaxSuppression", .opset = 11};
+  c.In(DrawTensor(DType::kF32, Shape{1, 3, 4})).In(DrawTensor(DType::kF32, Shape{1, 1, 3})).In(Ints({2}));
+  c.In(Tensor::Scalar(1.5f));
+  Built b;
+  std::vector<Tensor> outputs;
+  EXPECT_NE(RunSized(c, outputs, b).message().find("must be in [0, 1]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -1,0 +1,54 @@
+// Operators whose outputs' sizes only their data tells. A plan of the CPU provider knows all shapes, so these are taken
+// by a provider of their own (sized_provider.h), which allocates outputs while it runs.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "parallel/cancel.h"
+#include "parallel/executor.h"
+#include "tensor/tensor.h"
+
+namespace quern::cpu {
+
+// One run of a node. Inputs are contiguous; an omitted one is not defined.
+class SizedRun {
+ public:
+  SizedRun(const Node& node, std::span<const Tensor> inputs, Executor* executor, const CancelToken* cancel)
+      : node(node), inputs(inputs), executor(executor), cancel(cancel) {}
+  virtual ~SizedRun() = default;
+  // Memory for output `index`, contiguous and uninitialised.
+  virtual Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) = 0;
+
+  const Node& node;
+  const std::span<const Tensor> inputs;
+  Executor* const executor;
+  const CancelToken* const cancel;
+};
+
+struct SizedOp {
+  const char* op_type;                      // of ai.onnx
+  std::string (*reject)(const Node& node);  // empty when the node is computed here, else the reason
+  Status (*run)(SizedRun& run);
+};
+
+// f(i) for each of n items, in pieces of at least `grain`.
+template <typename F>
+Status ForEachItem(const SizedRun& run, int64_t n, int64_t grain, F f) {
+  const auto some = [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i);
+  };
+  if (n <= grain) {
+    some(0, 0, n);
+    return OkStatus();
+  }
+  return run.executor->ParallelFor(n, grain, some, run.cancel);
+}
+
+extern const SizedOp kSizedCompress;
+extern const SizedOp kSizedNonMaxSuppression;
+extern const SizedOp kSizedNonZero;
+
+}  // namespace quern::cpu

@@ -1,0 +1,158 @@
+#include "provider/cpu/sized/sized_provider.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/text.h"
+#include "tensor/memory_budget.h"
+
+namespace quern::cpu {
+namespace {
+
+struct SizedExecutable {
+  std::shared_ptr<const Graph> graph;
+};
+
+int32_t Fail(const Status& status) {
+  if (!status.ok()) HostApi()->set_error(status.message().c_str());
+  return static_cast<int32_t>(status.code());
+}
+
+std::string WhyNot(const Node& node, const SizedOp& op) {
+  for (const GraphValue* v : node.inputs()) {
+    if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined)) {
+      return "input '" + v->name() + "' is a " + TypeToString(v->type()) + ", its type must be known";
+    }
+  }
+  return op.reject(node);
+}
+
+int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
+  for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
+    const Node& node = *view->nodes[i].node;
+    const SizedOp* op = FindSizedOp(node);
+    if (!op) continue;  // the other part of the provider says why not
+    const std::string why = WhyNot(node, *op);
+    if (why.empty()) {
+      HostApi()->claim(sink, &i, 1, 0);
+    } else {
+      HostApi()->reject(sink, i, why.c_str());
+    }
+  }
+  return 0;
+}
+
+// A node of a cluster. What leaves the cluster lies where the host wants it.
+class ClusterRun final : public SizedRun {
+ public:
+  ClusterRun(const Node& node, std::span<const Tensor> inputs, const quern_run_args& args)
+      : SizedRun(node, inputs, args.executor->executor, args.executor->cancel),
+        args_(args),
+        outputs_(static_cast<size_t>(node.num_outputs())) {}
+
+  Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) override {
+    const GraphValue* v = node.output(index);
+    const std::vector<GraphValue*>& leaving = node.graph()->outputs();
+    Tensor& made = outputs_[static_cast<size_t>(index)];
+    for (size_t i = 0; v && i < leaving.size(); ++i) {
+      if (leaving[i] != v) continue;
+      quern_tensor_view view{};
+      QUERN_RETURN_IF_ERROR(args_.context->AllocateOutput(static_cast<int>(i), dtype, shape, &view));
+      made = TensorOf(view);
+      return made;
+    }
+    QUERN_ASSIGN_OR_RETURN(made, AllocateCharged(args_.context->memory(), dtype, shape));
+    return made;
+  }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+
+ private:
+  const quern_run_args& args_;
+  std::vector<Tensor> outputs_;
+};
+
+Status RunNodes(const Graph& graph, const quern_run_args& args) {
+  std::unordered_map<const GraphValue*, Tensor> values;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = TensorOf(args.inputs[i]);
+  for (const Node* n = graph.first_node(); n; n = n->next()) {
+    std::vector<Tensor> inputs;
+    for (const GraphValue* v : n->inputs()) {
+      inputs.push_back(!v ? Tensor() : v->is_constant() ? v->constant()->tensor() : values[v]);
+      if (v && v->is_constant()) {
+        QUERN_ASSIGN_OR_RETURN(inputs.back(), inputs.back().Contiguous());
+      }
+    }
+    ClusterRun run(*n, inputs, args);
+    if (Status status = FindSizedOp(*n)->run(run); !status.ok()) return status.WithContext(n->Describe());
+    for (int i = 0; i < n->num_outputs(); ++i) {
+      if (n->output(i)) values[n->output(i)] = run.outputs()[static_cast<size_t>(i)];
+    }
+    if (args.context->cancelled()) return Cancelled("the run was cancelled");
+  }
+  return OkStatus();
+}
+
+const char* Describe(void*, void* executable, void* plan) {
+  using Json = nlohmann::ordered_json;
+  const Graph& graph = *static_cast<const SizedExecutable*>(executable)->graph;
+  Json doc;
+  doc["text"] = PrintGraph(graph, {});
+  doc["nodes"] = Json::array();
+  for (const Node* n = graph.first_node(); n; n = n->next()) {
+    Json outputs = Json::array();
+    for (const GraphValue* v : n->outputs()) outputs.push_back(v ? v->name() : "");
+    doc["nodes"].push_back({{"name", n->name()},
+                            {"op", n->op_type()},
+                            {"domain", n->domain()},
+                            {"outputs", outputs},
+                            {"kernel", n->op_type()},
+                            {"why", "its output's size depends on data: allocated by the run"}});
+  }
+  if (plan) {
+    doc["workspace_bytes"] = 0;
+    doc["steps"] = Json::array();
+    for (const Json& n : doc["nodes"]) {
+      doc["steps"].push_back({{"node", n["name"]}, {"op", n["op"]}, {"kernel", n["kernel"]}});
+    }
+  }
+  return strdup(doc.dump().c_str());
+}
+
+}  // namespace
+
+const SizedOp* FindSizedOp(const Node& node) {
+  for (const SizedOp* op : {&kSizedCompress, &kSizedNonMaxSuppression, &kSizedNonZero}) {
+    if (node.Is(op->op_type)) return op;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Provider> MakeSizedProvider() {
+  quern_provider p{};
+  p.struct_size = sizeof p;
+  p.abi_version = QUERN_PROVIDER_ABI_VERSION;
+  p.name = "cpu";
+  p.version = "1";
+  p.claim = ClaimNodes;
+  p.compile = [](void*, const quern_graph_view* cluster, const char*, void** executable) {
+    *executable = new SizedExecutable{cluster->owner};
+    return int32_t{0};
+  };
+  p.destroy_executable = [](void*, void* e) { delete static_cast<SizedExecutable*>(e); };
+  p.plan = [](void*, void* executable, const quern_plan_args*, quern_plan_sink*, void** plan) {
+    *plan = executable;  // nothing is known before the run
+    return int32_t{0};
+  };
+  p.destroy_plan = [](void*, void*) {};
+  p.run = [](void*, void* plan, const quern_run_args* args, void**) {
+    return Fail(RunNodes(*static_cast<const SizedExecutable*>(plan)->graph, *args));
+  };
+  p.describe = Describe;
+  p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };
+  return Provider::Create(p).value();
+}
+
+}  // namespace quern::cpu

@@ -23,6 +23,7 @@ SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2
 SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobilenet_v2_128_0.5"]
 BENCH_MODELS = ["mobilenet_v2"]
 SUITES = ["onnx-node", "pytorch-converted", "pytorch-operator", "simple"]
+FORMAT_COVERAGE = 80  # percent of lines that the fuzz targets reach
 SEEDED_MODELS = 3  # of tests/conformance/test_seeded_models.py
 LIGHT_MODELS = ["light_shufflenet", "light_squeezenet"]
 REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSearch"}
@@ -472,17 +473,40 @@ class Tests(Runner):
         with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
             for name, status, log in pool.map(lambda t: self.fuzz(t, seconds), targets):
                 self.report.add(f"{name}, {seconds} s", int(status == 0), int(status != 0), log=log)
+        self.format_coverage(targets)
+
+    def format_coverage(self, targets):
+        """The targets' inputs together reach most lines of src/format/."""
+        folder = BUILD / "fuzz-coverage"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        profile = folder / "all.profdata"
+        for target in targets:
+            env = {"LLVM_PROFILE_FILE": str(folder / f"{target.name}.profraw")}
+            self.run(f"fuzz-coverage-{target.name}", [target, "-runs=0", *self.fuzz_inputs(target)], env=env)
+        raw = sorted(folder.glob("*.profraw"))
+        if not self.check("merge profiles", ["llvm-profdata-19", "merge", "-o", profile, *raw]):
+            return
+        others = [word for t in targets[1:] for word in ("-object", t)]
+        command = ["llvm-cov-19", "export", "-summary-only", f"-instr-profile={profile}", targets[0], *others]
+        summary = subprocess.run([*command, ROOT / "src/format"], capture_output=True, text=True, check=True)
+        lines = json.loads(summary.stdout)["data"][0]["totals"]["lines"]
+        found = f"fuzz targets reach {lines['percent']:.1f} % of {lines['count']} lines of src/format"
+        self.finding(found, lines["percent"] >= FORMAT_COVERAGE, [])
+
+    def fuzz_inputs(self, target):
+        """Folders of a target's inputs: what it found first, then its seeds."""
+        name = target.name
+        seeds = [ROOT / "fuzz/corpus" / name, ROOT / "fuzz/corpus" / name.removesuffix("_fuzz")]
+        if name in {"onnx_reader_fuzz", "load_run_fuzz", "tensor_proto_fuzz"}:
+            seeds.append(ROOT / "models")
+        return [BUILD / "fuzz-corpus" / name, *(p for p in seeds if p.is_dir())]
 
     def fuzz(self, target, seconds):
         """Runs one target from its seeds; new inputs and findings stay in the build folder."""
-        corpus, findings = BUILD / "fuzz-corpus" / target.name, BUILD / "fuzz-findings"
-        corpus.mkdir(parents=True, exist_ok=True)
+        inputs, findings = self.fuzz_inputs(target), BUILD / "fuzz-findings"
+        inputs[0].mkdir(parents=True, exist_ok=True)
         findings.mkdir(exist_ok=True)
-        seeds = [
-            p
-            for p in (ROOT / "fuzz/corpus" / target.name, ROOT / "fuzz/corpus" / target.name.removesuffix("_fuzz"))
-            if p.is_dir()
-        ] + ([ROOT / "models"] if target.name != "text_fuzz" else [])
         dictionary = ROOT / "fuzz" / f"{target.name}.dict"
         options = [
             f"-max_total_time={seconds}",
@@ -493,7 +517,7 @@ class Tests(Runner):
         ]
         if dictionary.exists():
             options.append(f"-dict={dictionary}")
-        status, log = self.run(f"fuzz-{target.name}", [target, *options, corpus, *seeds])
+        status, log = self.run(f"fuzz-{target.name}", [target, *options, *inputs])
         return target.name, status, log
 
 

@@ -175,6 +175,10 @@ bool ShapesFollow(const Node& node) {
 
 bool IsPlanTimeNode(const Node& node) {
   if (!node.subgraphs().empty()) return false;
+  if (node.Is("Shape")) {  // also of a rank that only a plan knows
+    const ValueType& x = node.input(0)->type();
+    return x.is_tensor() && x.dtype != DType::kUndefined && x.dtype != DType::kString;
+  }
   const std::set<std::string> at_hand = UnknownsAtHand(node);
   return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
     return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&

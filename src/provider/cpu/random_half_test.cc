@@ -1,34 +1,10 @@
 // Operators of the CPU provider on 16-bit floats, on random cases: each result is the one of float32, rounded.
 #include <gtest/gtest.h>
 
-#include "provider/cpu/common/convert_floats.h"
-#include "provider/cpu/common/widened.h"
 #include "provider/cpu/random_cases.h"
 
 namespace quern::cpu {
 namespace {
-
-Tensor Halved(DType type, const Tensor& x) {
-  Tensor y = Tensor::Allocate(type, x.shape()).value();
-  if (type == DType::kF16) {
-    ConvertFloats(x.data<float>(), y.data<Float16>(), x.num_elements());
-  } else {
-    ConvertFloats(x.data<float>(), y.data<BFloat16>(), x.num_elements());
-  }
-  return y;
-}
-Tensor DrawHalf(DType type, const Shape& shape, float scale = 2, bool special = false) {
-  return Halved(type, DrawTensor(DType::kF32, shape, scale, special));
-}
-
-// Results of 16 bits may be a step apart, as they are rounded from float32 that is not the same.
-void ExpectNear(const Tensor& actual, const Tensor& expected, Case c) {
-  if (!IsHalf(expected.dtype())) return ExpectSame(actual, expected, c);
-  ASSERT_EQ(actual.dtype(), expected.dtype());
-  ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
-  c.relative += expected.dtype() == DType::kF16 ? 0x1p-10 : 0x1p-7;
-  ExpectSame(WidenConstant(actual), WidenConstant(expected), c);
-}
 
 // Alone, and before a Relu that the kernel's float32 reaches without being rounded on the way.
 void CheckHalf(const Case& c) {

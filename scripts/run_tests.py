@@ -17,15 +17,13 @@ import time
 from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, Runner
 
 # Models of ../shared/models that must agree with the expected results.
-MODELS = """mnist_8 mnist_burn mnist_mlir super_resolution_10 nhwc_conv_clip_relu residual_block mobilenet_v2_0.35_128
-    mobilenet_v2_128_0.5 ultraface_rfb_320 yunet_n_320 yunet_n_dynamic oww_alexa oww_embedding ha_hey_nabu_v2
-    micro_kws_fp32 micro_kws_qdq silero_vad_v6 dtln_1 go1_policy ppocr_cls fastestdet yolox_nano""".split()
 # Those under 50 million multiply-adds, which the emulator runs in a minute.
 SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2_0.35_128 mobilenet_v2_128_0.5 oww_alexa
     oww_embedding ha_hey_nabu_v2 micro_kws_fp32 micro_kws_qdq silero_vad_v6 dtln_1 go1_policy ppocr_cls""".split()
 SANITIZED_MODELS = ["mnist_8", "micro_kws_qdq", "silero_vad_v6", "dtln_1", "mobilenet_v2_128_0.5"]
 BENCH_MODELS = ["mobilenet_v2"]
 SUITES = ["onnx-node", "pytorch-converted", "pytorch-operator", "simple"]
+SEEDED_MODELS = 3  # of tests/conformance/test_seeded_models.py
 LIGHT_MODELS = ["light_shufflenet", "light_squeezenet"]
 REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSearch"}
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
@@ -202,19 +200,20 @@ class Tests(Runner):
         if not folder:
             return
         if not self.shared:
-            self.report.skip("models", "no ../shared (or QUERN_SHARED)", len(MODELS))
+            self.report.skip("models", "no ../shared (or QUERN_SHARED)")
             return
+        models = sorted(f.parent for f in (self.shared / "models").glob("*/test_data_set_0"))
         for cpu in CPUS:
             for threads in (1, 2):
                 self.verify(
                     f"models, {cpu}, {threads} threads",
                     self.command(folder),
-                    self.model_folders(MODELS),
+                    models,
                     self.shared / "models/tolerance.json",
                     ["--cpu", cpu, "--threads", threads],
-                    expected=len(MODELS),
+                    expected=len(models),
                 )
-        self.written("models", folder, self.model_folders(MODELS))
+        self.written("models", folder, models)
         coverage = [PYTHON, ROOT / "tests/model_coverage.py", self.command(folder), self.shared, "--check"]
         self.check("no large node on the reference provider", coverage)
         if self.args.full:
@@ -251,10 +250,8 @@ class Tests(Runner):
         for suite in SUITES:
             options = ["--known", ROOT / "tests/known.txt"]
             self.verify(suite, quern, [self.shared / "conformance" / suite], options=options)
-        models = self.shared / "models"
-        self.verify("all models", quern, [models], models / "tolerance.json")
         for name in REFUSED_MODELS:
-            model = next((models / name).glob("*.onnx"))
+            model = next((self.shared / "models" / name).glob("*.onnx"))
             status, log = self.run(f"refuse {name}", [quern, "run", model, "--random"])
             refused = status == 1 and REFUSED_MODELS[name] in log.read_text(errors="replace")
             self.report.add(f"{name} is refused for {REFUSED_MODELS[name]}", refused, not refused, log=log)
@@ -401,6 +398,12 @@ class Tests(Runner):
             if self.check(f"pip install {ONNX_WITH_FILES}", [*pip, "--no-deps", "--target", old, ONNX_WITH_FILES]):
                 env = {"PYTHONPATH": str(old)}
                 self.pytest(f"backend suite of {ONNX_WITH_FILES}", python, suite, cwd=BUILD, env=env)
+        if self.shared:
+            script = ROOT / "tests/conformance/test_seeded_models.py"
+            env = {"QUERN_SHARED": str(self.shared)}
+            self.pytest("seeded inputs", python, ["-p", "no:cacheprovider", script], cwd=BUILD, env=env)
+        else:
+            self.report.skip("seeded inputs", "no ../shared (or QUERN_SHARED)", SEEDED_MODELS)
         compare = [
             python,
             ROOT / "bench/compare/compare.py",

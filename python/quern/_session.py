@@ -135,19 +135,21 @@ class InferenceSession:
             index = self._input_index.get(name)
             if index is None:
                 self._session.find_input(name)  # raises the error that says what there is
-            if thing is not None or self._inputs[index]._kind == 4:
-                feeds[index] = to_value(thing, self._inputs[index])
+            feeds[index] = thing
+        wanted = want = None
         if output_names:
-            wanted = []
             for name in output_names:
                 if name not in self._output_index:
                     raise InvalidArgument(f"there is no output '{name}'; the model gives {self._names(self._outputs)}")
-                wanted.append(self._output_index[name])
-        else:
-            wanted = range(len(self._outputs))
-        chosen = set(wanted)
-        values = self._session.run(feeds, [i in chosen for i in range(len(self._outputs))])
-        return [None if values[i] is None else from_value(values[i]) for i in wanted]
+            wanted = [self._output_index[name] for name in output_names]
+            chosen = set(wanted)
+            want = [i in chosen for i in range(len(self._outputs))]
+        results = self._session.run(feeds, want, self._to_value)
+        results = [from_value(r) if type(r) is _quern.Value else r for r in results]
+        return results if wanted is None else [results[i] for i in wanted]
+
+    def _to_value(self, index, thing):
+        return to_value(thing, self._inputs[index])
 
     def facts(self, stage="all"):
         """What the session is made of: see quern_session_facts."""

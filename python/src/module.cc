@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string_view>
 
 #include "quern/quern.hpp"
 
@@ -18,24 +20,47 @@ using namespace nb::literals;
 
 namespace {
 
-using Array = nb::ndarray<nb::ro, nb::device::cpu>;
-
-// ONNX's number of a NumPy element type; 0 when there is none.
-std::int32_t DTypeOfArray(const nb::dlpack::dtype& t) {
-  if (t.lanes != 1) return 0;
-  const auto code = static_cast<nb::dlpack::dtype_code>(t.code);
-  if (code == nb::dlpack::dtype_code::Bool) return QUERN_BOOL;
-  if (code == nb::dlpack::dtype_code::Float) {
-    return t.bits == 32 ? QUERN_F32 : t.bits == 64 ? QUERN_F64 : t.bits == 16 ? QUERN_F16 : 0;
+// ONNX's number of an element type as the buffer protocol writes it; 0 when there is none.
+std::int32_t DTypeOfFormat(const char* format, Py_ssize_t bytes) {
+  if (!format) return QUERN_U8;
+  const std::string_view text(*format == '@' ? format + 1 : format);
+  if (text == "?") return QUERN_BOOL;
+  if (text == "e") return QUERN_F16;
+  if (text == "f") return QUERN_F32;
+  if (text == "d") return QUERN_F64;
+  if (text == "Zf") return QUERN_C64;
+  if (text == "Zd") return QUERN_C128;
+  if (text.size() != 1) return 0;
+  if (std::string_view("bhilq").find(text[0]) != text.npos) {
+    return bytes == 1 ? QUERN_I8 : bytes == 2 ? QUERN_I16 : bytes == 4 ? QUERN_I32 : QUERN_I64;
   }
-  if (code == nb::dlpack::dtype_code::Int) {
-    return t.bits == 8 ? QUERN_I8 : t.bits == 16 ? QUERN_I16 : t.bits == 32 ? QUERN_I32 : t.bits == 64 ? QUERN_I64 : 0;
+  if (std::string_view("BHILQ").find(text[0]) != text.npos) {
+    return bytes == 1 ? QUERN_U8 : bytes == 2 ? QUERN_U16 : bytes == 4 ? QUERN_U32 : QUERN_U64;
   }
-  if (code == nb::dlpack::dtype_code::UInt) {
-    return t.bits == 8 ? QUERN_U8 : t.bits == 16 ? QUERN_U16 : t.bits == 32 ? QUERN_U32 : t.bits == 64 ? QUERN_U64 : 0;
-  }
-  if (code == nb::dlpack::dtype_code::Complex) return t.bits == 64 ? QUERN_C64 : t.bits == 128 ? QUERN_C128 : 0;
   return 0;
+}
+
+// Whether an array can have this type as it is.
+bool IsNumPyType(std::int32_t dtype) {
+  switch (dtype) {
+    case QUERN_BOOL:
+    case QUERN_F16:
+    case QUERN_F32:
+    case QUERN_F64:
+    case QUERN_I8:
+    case QUERN_I16:
+    case QUERN_I32:
+    case QUERN_I64:
+    case QUERN_U8:
+    case QUERN_U16:
+    case QUERN_U32:
+    case QUERN_U64:
+    case QUERN_C64:
+    case QUERN_C128:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // The NumPy type that holds an element: types that NumPy lacks come as unsigned integers of their size.
@@ -64,39 +89,58 @@ nb::dlpack::dtype ArrayDType(std::int32_t dtype) {
   }
 }
 
-// A value over an array's memory, which it keeps alive. dtype 0: the array's own; else its bits are read as that type.
-// With `packed`, the shape of the value, the array is the bytes of a type below a byte.
-quern::Value WrapArray(const Array& array, std::int32_t dtype, const std::optional<quern::Shape>& packed) {
-  if (dtype == 0) dtype = DTypeOfArray(array.dtype());
-  if (dtype == 0) throw quern::Error(QUERN_UNSUPPORTED, "this NumPy element type has no counterpart in ONNX");
+// A value over an array's memory, which it keeps alive; none when the C ABI does not take that memory as it is, or
+// NumPy does not show it. dtype 0: the array's own; else its bits are read as that type. With `packed`, the shape of
+// the value, the array is the bytes of a type below a byte.
+std::optional<quern::Value> WrapArray(PyObject* array, std::int32_t dtype = 0, const quern::Shape* packed = nullptr) {
+  struct Release {
+    void operator()(Py_buffer* b) const {
+      PyBuffer_Release(b);
+      delete b;
+    }
+  };
+  auto* shown = new Py_buffer();
+  if (PyObject_GetBuffer(array, shown, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    delete shown;
+    return std::nullopt;
+  }
+  std::unique_ptr<Py_buffer, Release> buffer(shown);
+  const std::int32_t own = DTypeOfFormat(buffer->format, buffer->itemsize);
+  if (own == 0) return std::nullopt;
+  const std::size_t part = static_cast<std::size_t>(buffer->itemsize) / (own == QUERN_C64 || own == QUERN_C128 ? 2 : 1);
+  if (reinterpret_cast<std::uintptr_t>(buffer->buf) % part != 0) return std::nullopt;
   quern::Shape shape, strides;
   std::int64_t last = 0;
   bool empty = false;
-  for (std::size_t i = 0; i < array.ndim(); ++i) {
-    shape.push_back(static_cast<std::int64_t>(array.shape(i)));
-    strides.push_back(array.stride(i));
+  for (int i = 0; i < buffer->ndim; ++i) {
+    if (buffer->strides[i] < 0 || buffer->strides[i] % buffer->itemsize != 0) return std::nullopt;
+    shape.push_back(buffer->shape[i]);
+    strides.push_back(buffer->strides[i] / buffer->itemsize);
     last += (shape.back() - 1) * strides.back();
     empty |= shape.back() == 0;
   }
   // NumPy vouches that the memory is as large as shape and strides say.
-  const std::size_t bytes = empty ? 0 : static_cast<std::size_t>(last + 1) * array.itemsize();
+  const std::size_t bytes = empty ? 0 : static_cast<std::size_t>((last + 1) * buffer->itemsize);
   if (packed) {
     shape = *packed;
     strides.clear();
   }
-  auto* owner = new Array(array);
-  try {
-    return quern::Value::Wrap(
-        dtype, shape, strides, const_cast<void*>(array.data()), bytes,
-        [](void* user, void*) {
-          nb::gil_scoped_acquire gil;
-          delete static_cast<Array*>(user);
-        },
-        owner);
-  } catch (...) {
-    delete owner;
-    throw;
-  }
+  quern::Value value = quern::Value::Wrap(
+      dtype ? dtype : own, shape, strides, buffer->buf, bytes,
+      [](void* user, void*) {
+        nb::gil_scoped_acquire gil;
+        Release()(static_cast<Py_buffer*>(user));
+      },
+      buffer.get());
+  buffer.release();
+  return value;
+}
+
+quern::Value ArrayValue(nb::handle array, std::int32_t dtype, const std::optional<quern::Shape>& packed) {
+  std::optional<quern::Value> value = WrapArray(array.ptr(), dtype, packed ? &*packed : nullptr);
+  if (!value) throw quern::Error(QUERN_UNSUPPORTED, "this NumPy element type has no counterpart in ONNX");
+  return *std::move(value);
 }
 
 // A tensor as an array that shares its memory; sub-byte types as their bytes.
@@ -219,6 +263,16 @@ class PySession {
       nb::gil_scoped_release release;
       session_.emplace(quern::Model::LoadMemory(view, {}, &options.limits), options);
     }
+    for (std::size_t i = 0; i < session_->num_inputs(); ++i) {
+      const quern_port& port = session_->input(i);
+      takes_arrays_.push_back(port.kind == QUERN_KIND_TENSOR && IsNumPyType(port.dtype));
+    }
+    array_type_ = nb::module_::import_("numpy").attr("ndarray");
+  }
+
+  // Whether the array is an input's value as it is.
+  bool TakesAsArray(std::size_t input, nb::handle thing) const {
+    return takes_arrays_[input] && thing.type().is(array_type_);
   }
 
   nb::list Inputs() const {
@@ -240,27 +294,45 @@ class PySession {
 
  private:
   std::optional<quern::Session> session_;
+  std::vector<bool> takes_arrays_;  // by input: a tensor of a type that NumPy has
+  nb::object array_type_;
 };
 
-// feeds: a Value or None per input; want: a flag per output, None comes for those that are not wanted.
-nb::list RunSession(PySession& self, nb::list feeds, nb::list want) {
+// feeds: per input a thing or None; to_value(index, thing) makes a Value of what is neither that nor an array of a type
+// that NumPy has. want: a flag per output, or None for all; None comes for those that are not wanted, arrays for
+// tensors of NumPy's types, a Value for the rest.
+nb::list RunSession(PySession& self, nb::list feeds, nb::object want, nb::callable to_value) {
   std::vector<quern::Value> inputs, outputs;
-  for (nb::handle feed : feeds) inputs.push_back(feed.is_none() ? quern::Value() : nb::cast<quern::Value>(feed));
+  inputs.reserve(feeds.size());
+  for (nb::handle feed : feeds) {
+    const std::size_t index = inputs.size();
+    std::optional<quern::Value> value;
+    if (feed.is_none()) {
+      value.emplace();
+    } else if (self.TakesAsArray(index, feed)) {
+      value = WrapArray(feed.ptr());
+    }
+    inputs.push_back(value ? *std::move(value) : nb::cast<quern::Value>(to_value(index, feed)));
+  }
   std::vector<std::uint8_t> flags;
-  for (nb::handle flag : want) flags.push_back(nb::cast<bool>(flag));
   quern_run_options options;
   quern_run_options_init(&options);
-  options.want = flags.data();
+  if (!want.is_none()) {
+    for (nb::handle flag : want) flags.push_back(nb::cast<bool>(flag));
+    options.want = flags.data();
+  }
   {
     nb::gil_scoped_release release;
     self.session().RunInto(inputs, outputs, &options);
   }
   nb::list result;
   for (quern::Value& v : outputs) {
-    if (v) {
-      result.append(nb::cast(std::move(v)));
-    } else {
+    if (!v) {
       result.append(nb::none());
+    } else if (v.kind() == QUERN_KIND_TENSOR && IsNumPyType(v.dtype())) {
+      result.append(ToArray(v));
+    } else {
+      result.append(nb::cast(std::move(v)));
     }
   }
   return result;
@@ -286,7 +358,7 @@ NB_MODULE(_quern, m) {
   m.attr("version") = quern_version();
 
   nb::class_<quern::Value>(m, "Value")
-      .def_static("array", &WrapArray, "array"_a, "dtype"_a = 0, nb::arg("packed").none() = nb::none())
+      .def_static("array", &ArrayValue, "array"_a, "dtype"_a = 0, nb::arg("packed").none() = nb::none())
       .def_static("strings", [](const quern::Shape& shape,
                                 const std::vector<std::string>& texts) { return quern::Value::Strings(shape, texts); })
       .def_static("sequence",
@@ -322,7 +394,7 @@ NB_MODULE(_quern, m) {
       .def("outputs", &PySession::Outputs)
       .def("find_input", [](PySession& self, const std::string& name) { return self.session().FindInput(name); })
       .def("facts", &PySession::Facts)
-      .def("run", &RunSession);
+      .def("run", &RunSession, "feeds"_a, nb::arg("want").none(), "to_value"_a);
 
   m.def("set_log_level", [](int level) { quern_set_log(static_cast<quern_log_level>(level), nullptr, nullptr); });
   m.def(

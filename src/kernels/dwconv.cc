@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/gemm_core.h"
+#include "ukernel/vector.h"
 
 namespace quern::kernels {
 namespace {
@@ -98,6 +99,7 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   d.cpu_ = options.cpu;
   d.row_ = SelectDwRow(problem, options);
   if (!d.row_) return Unsupported("no depthwise micro-kernel for this CPU");
+  d.epilogue_ = ukernel::SelectVectorRow(d.cpu_)->epilogue;
   const size_t taps = problem.kernel_h * problem.kernel_w;
   if (taps > UINT16_MAX) return Unsupported("a depthwise kernel of " + std::to_string(taps) + " taps");
   d.source_ = weights;
@@ -160,10 +162,11 @@ Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
 // One image, any of its output rows.
 class Rows {
  public:
-  Rows(const DwConvProblem& problem, const ukernel::DwConvKernel& row, const float* weights, const ConvArgs& args,
-       size_t out_w, const EpilogueOp* ops, size_t fused)
+  Rows(const DwConvProblem& problem, const ukernel::DwConvKernel& row, ukernel::EpilogueRun epilogue,
+       const float* weights, const ConvArgs& args, size_t out_w, const EpilogueOp* ops, size_t fused)
       : p_(problem),
         row_(row),
+        epilogue_(epilogue),
         weights_(weights),
         a_(args),
         out_w_(out_w),
@@ -224,12 +227,13 @@ class Rows {
                                        .src_format = Format::kF32,
                                        .dst = line,
                                        .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)};
-    ukernel::ApplyEpilogue(ops_ + fused_, a_.op_count - fused_, block);
+    epilogue_(ops_ + fused_, a_.op_count - fused_, block);
   }
 
  private:
   const DwConvProblem& p_;
   const ukernel::DwConvKernel& row_;
+  const ukernel::EpilogueRun epilogue_;
   const float* weights_;
   const ConvArgs& a_;
   const size_t out_w_;
@@ -315,7 +319,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     for (size_t i = 0; i < fused; ++i) {
       if (IsReduction(ops[i].kind)) fused = i;
     }
-    const Rows rows(problem_, *row_, weights, args, out_w, ops, fused);
+    const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, fused);
     QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
       char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
       for (int64_t y = begin; y < end; ++y) {

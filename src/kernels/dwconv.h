@@ -67,7 +67,8 @@ class DwConv {
   DwConvProblem problem_;
   CpuFacts cpu_;
   const ukernel::DwConvKernel* row_ = nullptr;
-  ConvWeights source_;  // where they lie, but for the data
+  ukernel::EpilogueRun epilogue_ = nullptr;  // of the ops that the row leaves
+  ConvWeights source_;                       // where they lie, but for the data
   bool packs_in_run_ = false;
   AlignedBuffer weights_;  // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
 };

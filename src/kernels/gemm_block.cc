@@ -282,7 +282,7 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.src = a.dst;
   rest.src_row_stride = a.dst_row_stride;
   row.run(a);
-  ukernel::ApplyEpilogue(b_.ops + fused, b_.op_count - fused, rest);
+  p_.epilogue(b_.ops + fused, b_.op_count - fused, rest);
 }
 
 void Part::Transform(const KBlock& k, size_t n0, size_t n1) {

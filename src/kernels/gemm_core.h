@@ -71,6 +71,7 @@ struct GemmPlan {
   const ukernel::TransformKernel* transform = nullptr;
   const ukernel::LhsPackKernel* lhs_pack = nullptr;  // null: the generic packer
   bool prepared = false;                             // the left side is packed first
+  ukernel::EpilogueRun epilogue = nullptr;           // of the ops that the row leaves
   CpuFacts cpu;
   Format lhs_format = Format::kF32;  // as the operands have it
   ukernel::RhsShape rhs_shape;

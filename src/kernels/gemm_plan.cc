@@ -5,6 +5,7 @@
 #include "kernels/gemm_core.h"
 #include "parallel/partition.h"
 #include "ukernel/convert.h"
+#include "ukernel/vector.h"
 
 namespace quern::kernels {
 namespace {
@@ -193,6 +194,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   p.dst_format = EpilogueFormat(p.acc_format, ops, count);
   p.main = Bind(row, cpu, p.m);
   if (fallback) p.fallback = Bind(*fallback, cpu, p.main.tile_m);
+  p.epilogue = ukernel::SelectVectorRow(cpu)->epilogue;
   p.prepared = row.lhs_layout.element != Format::kNone;
   if (!ukernel::SameElements(p.layout, row.consumed) && !shape.in_place) {
     p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu, ukernel::Lookup::kRun);

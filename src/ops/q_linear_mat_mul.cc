@@ -16,8 +16,8 @@ Status Infer(InferContext& c) { return InferMatMul(c, 0, 3, c.input_dtype(7)); }
 
 // The elements of an 8-bit integer or float tensor.
 std::vector<double> ReadQuantized(const Tensor& t) {
-  std::vector<float> floats(IsSmallFloat(t.dtype()) ? static_cast<size_t>(t.num_elements()) : 0);
-  if (!floats.empty()) {
+  if (IsSmallFloat(t.dtype())) {
+    std::vector<float> floats(static_cast<size_t>(t.num_elements()));
     LoadSmallFloats(t, 0, t.num_elements(), floats.data());
     return {floats.begin(), floats.end()};
   }

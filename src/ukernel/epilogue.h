@@ -112,7 +112,9 @@ struct EpilogueBlock {
   size_t dst_row_stride = 0;  // bytes
 };
 
-// Runs ops[0..count) over a block; plain C++, the reference of every fused epilogue.
+using EpilogueRun = void (*)(const EpilogueOp* ops, size_t count, const EpilogueBlock& block);
+
+// Runs ops[0..count) over a block; plain C++, the reference of every fused epilogue. Vector rows have it for their ISA.
 void ApplyEpilogue(const EpilogueOp* ops, size_t count, const EpilogueBlock& block);
 
 }  // namespace quern::ukernel

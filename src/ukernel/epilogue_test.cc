@@ -1,22 +1,25 @@
-// ApplyEpilogue, the reference of fused epilogues, against formulas in double precision.
+// ApplyEpilogue, the reference of fused epilogues, and the same of vector rows, against formulas in double precision.
 #include "ukernel/epilogue.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "base/cpu.h"
 #include "ukernel/convert.h"
+#include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
 constexpr size_t kM = 3, kN = 300;  // wider than the chunk that is handled at once
 
-struct Fixture {
+struct Data {
   std::vector<float> x, over_n, over_m, matrix;
-  Fixture() : x(kM * kN), over_n(kN + 2), over_m(kM + 1), matrix((kM + 1) * (kN + 2)) {
+  Data() : x(kM * kN), over_n(kN + 2), over_m(kM + 1), matrix((kM + 1) * (kN + 2)) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 201) - 100) * 0.07f;
     for (size_t i = 0; i < over_n.size(); ++i) over_n[i] = static_cast<float>(i % 17) * 0.25f - 1.5f;
     for (size_t i = 0; i < over_m.size(); ++i) over_m[i] = static_cast<float>(i) + 0.5f;
@@ -24,35 +27,57 @@ struct Fixture {
   }
 };
 
-// The block is at row 1, column 2 of the output.
-std::vector<float> Run(const Fixture& f, const std::vector<EpilogueOp>& ops) {
-  std::vector<float> y(kM * kN);
-  ApplyEpilogue(ops.data(), ops.size(),
-                {.m = kM,
-                 .n = kN,
-                 .m0 = 1,
-                 .n0 = 2,
-                 .src = f.x.data(),
-                 .src_row_stride = kN * 4,
-                 .dst = y.data(),
-                 .dst_row_stride = kN * 4});
-  return y;
-}
+struct NamedRun {
+  std::string name;
+  EpilogueRun run;
+};
+void PrintTo(const NamedRun& r, std::ostream* out) { *out << r.name; }
 
-template <class F>
-void Expect(const Fixture& f, const EpilogueOp& op, F want, double tolerance = 4e-7) {
-  const std::vector<float> y = Run(f, {op});
-  for (size_t m = 0; m < kM; ++m) {
-    for (size_t n = 0; n < kN; ++n) {
-      const double w = want(static_cast<double>(f.x[m * kN + n]), m, n);
-      ASSERT_NEAR(y[m * kN + n], w, tolerance * (std::fabs(w) + 1))
-          << static_cast<int>(op.kind) << " " << m << "," << n;
+std::vector<NamedRun> Runs() {
+  std::vector<NamedRun> runs = {{"plain", ApplyEpilogue}};
+  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const VectorKernel& row = list->rows[i];
+      if (row.epilogue && IsaRunsOn(row.isa, HostCpu().facts())) runs.push_back({Name(row).text, row.epilogue});
     }
   }
+  return runs;
 }
 
-TEST(ApplyEpilogue, FloatOperations) {
-  Fixture f;
+class Epilogue : public ::testing::TestWithParam<NamedRun> {
+ protected:
+  // The block is at row 1, column 2 of the output.
+  std::vector<float> Run(const Data& f, const std::vector<EpilogueOp>& ops) {
+    std::vector<float> y(kM * kN);
+    GetParam().run(ops.data(), ops.size(),
+                   {.m = kM,
+                    .n = kN,
+                    .m0 = 1,
+                    .n0 = 2,
+                    .src = f.x.data(),
+                    .src_row_stride = kN * 4,
+                    .dst = y.data(),
+                    .dst_row_stride = kN * 4});
+    return y;
+  }
+
+  template <class F>
+  void Expect(const Data& f, const EpilogueOp& op, F want, double tolerance = 4e-7) {
+    const std::vector<float> y = Run(f, {op});
+    for (size_t m = 0; m < kM; ++m) {
+      for (size_t n = 0; n < kN; ++n) {
+        const double w = want(static_cast<double>(f.x[m * kN + n]), m, n);
+        ASSERT_NEAR(y[m * kN + n], w, tolerance * (std::fabs(w) + 1))
+            << static_cast<int>(op.kind) << " " << m << "," << n;
+      }
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Runs, Epilogue, ::testing::ValuesIn(Runs()), [](const auto& p) { return p.param.name; });
+
+TEST_P(Epilogue, FloatOperations) {
+  Data f;
   const auto v = [&](size_t n) { return static_cast<double>(f.over_n[n + 2]); };
   const auto u = [&](size_t m) { return static_cast<double>(f.over_m[m + 1]); };
   const auto matrix = [&](size_t m, size_t n) { return static_cast<double>(f.matrix[(m + 1) * (kN + 2) + n + 2]); };
@@ -104,15 +129,15 @@ TEST(ApplyEpilogue, FloatOperations) {
   Expect(f, {.kind = K::kExp}, [](double x, size_t, size_t) { return std::exp(x); }, 1e-6);
 }
 
-TEST(ApplyEpilogue, NanStaysInClamp) {
+TEST_P(Epilogue, NanStaysInClamp) {
   float x[2] = {std::nanf(""), std::numeric_limits<float>::infinity()};
   const EpilogueOp relu6{.kind = EpilogueKind::kClamp, .a = 0, .b = 6};
-  ApplyEpilogue(&relu6, 1, {.m = 1, .n = 2, .src = x, .src_row_stride = 8, .dst = x, .dst_row_stride = 8});
+  GetParam().run(&relu6, 1, {.m = 1, .n = 2, .src = x, .src_row_stride = 8, .dst = x, .dst_row_stride = 8});
   EXPECT_TRUE(std::isnan(x[0]));
   EXPECT_EQ(x[1], 6);
 }
 
-TEST(ApplyEpilogue, IntegerStageThenRequantize) {
+TEST_P(Epilogue, IntegerStageThenRequantize) {
   // acc + bias - zero point * sum, then per-channel requantization with one rounding (half to even).
   const int32_t acc[4] = {100, -7, 2147483600, 5}, bias[4] = {3, 4, 100, 0}, sums[4] = {10, -20, 0, 0};
   const float scale[4] = {0.5f, 0.25f, 1e-7f, 0.5f};
@@ -120,7 +145,7 @@ TEST(ApplyEpilogue, IntegerStageThenRequantize) {
                             {.kind = EpilogueKind::kAddOuterScalar, .data2 = sums, .integer = -2},
                             {.kind = EpilogueKind::kRequantize, .format = Format::kU8, .data = scale, .integer = 7}};
   uint8_t y[4];
-  ApplyEpilogue(
+  GetParam().run(
       ops, 3,
       {.m = 1, .n = 4, .src = acc, .src_row_stride = 16, .src_format = Format::kI32, .dst = y, .dst_row_stride = 4});
   EXPECT_EQ(y[0], 49);  // (100 + 3 - 20) * 0.5 = 41.5 -> 42, + 7
@@ -131,14 +156,14 @@ TEST(ApplyEpilogue, IntegerStageThenRequantize) {
   EXPECT_EQ(EpilogueFormat(Format::kI32, ops, 3), Format::kU8);
 }
 
-TEST(ApplyEpilogue, ConvertsAndReduces) {
+TEST_P(Epilogue, ConvertsAndReduces) {
   const float x[6] = {1.0f, 65519.0f, -3.0f, 0.5f, 2.0f, 4.0f};
   float range[4] = {0, 0, 0, 3}, squares[2] = {1, 0};
   const EpilogueOp ops[] = {{.kind = EpilogueKind::kRowMinMax, .out = range},
                             {.kind = EpilogueKind::kRowSumSquares, .out = squares},
                             {.kind = EpilogueKind::kConvert, .format = Format::kF16}};
   uint16_t y[6];
-  ApplyEpilogue(ops, 3, {.m = 2, .n = 3, .src = x, .src_row_stride = 12, .dst = y, .dst_row_stride = 6});
+  GetParam().run(ops, 3, {.m = 2, .n = 3, .src = x, .src_row_stride = 12, .dst = y, .dst_row_stride = 6});
   EXPECT_EQ(y[0], 0x3c00);
   EXPECT_EQ(y[1], 0x7bff);
   EXPECT_EQ(y[5], 0x4400);

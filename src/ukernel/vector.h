@@ -142,6 +142,7 @@ struct VectorKernel {
   void (*softmax)(const SoftmaxArgs&) = nullptr;
   void (*normalize)(const NormalizeArgs&) = nullptr;
   void (*blend)(const BlendArgs&) = nullptr;
+  EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 
 // `vector_f32_<isa>`

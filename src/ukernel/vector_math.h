@@ -4,6 +4,13 @@
 
 #include <cstdint>
 
+// The loop's iterations are independent: an output is either no operand or the operand at the same index.
+#if defined(__clang__)
+#define QUERN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define QUERN_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace quern::ukernel {
 
 // a * b + c, rounded once where the ISA of the file can.

@@ -22,7 +22,10 @@ class ConcreteInferContext final : public InferContext {
   std::optional<Dims> input_data(int i) const override {
     if (!eval_.HasInput(i) || !eval_.input_value(i).is_tensor()) return std::nullopt;
     const Tensor& t = eval_.input(i);
-    if (!IsIntegerType(t.dtype()) || t.rank() > 1) return std::nullopt;
+    if (!IsIntegerType(t.dtype()) || t.rank() > 1) {
+      no_list_ = i;
+      return std::nullopt;
+    }
     Result<std::vector<int64_t>> values = ToInt64s(t);
     if (!values.ok()) return std::nullopt;
     return Dims(values->begin(), values->end());
@@ -35,8 +38,15 @@ class ConcreteInferContext final : public InferContext {
     return Internal(node().Describe() + ": subgraphs are not inferred during evaluation");
   }
   const std::vector<ValueType>& outputs() const { return outputs_; }
+  // Why output i has no shape: an input that should be a list of integers is none.
+  Status Undetermined(int i) const {
+    if (no_list_ < 0) return Error("its inputs do not determine the shape of output " + std::to_string(i));
+    return Error("input '" + node().input(no_list_)->name() + "' is a " + TypeToString(types_[no_list_]) +
+                 "; integers in at most one dimension are needed");
+  }
 
  private:
+  mutable int no_list_ = -1;  // the last input that was asked for its elements and has no list of them
   EvalContext& eval_;
   std::vector<ValueType> types_, outputs_;
 };
@@ -61,7 +71,7 @@ Result<InferredOutputs> InferredOutputs::Make(EvalContext& context, Status (*inf
         shape.push_back(d.value());
       }
     } else if (context.HasOutput(i)) {
-      return Internal(context.node().Describe() + ": the shape of output " + std::to_string(i) + " is not determined");
+      return infer_context.Undetermined(i);
     }
     result.dtypes_.push_back(type.dtype);
     result.shapes_.push_back(shape);

@@ -1,15 +1,9 @@
 // The bodies of the vector family as plain loops: the compiler vectorizes them with the flags of the including file.
 #pragma once
 
+#include "ukernel/epilogue_loops.h"
 #include "ukernel/vector.h"
 #include "ukernel/vector_math.h"
-
-// The loop's iterations are independent: an output is either no operand or the operand at the same index.
-#if defined(__clang__)
-#define QUERN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define QUERN_INDEPENDENT _Pragma("GCC ivdep")
-#endif
 
 namespace quern::ukernel {
 namespace {
@@ -445,7 +439,8 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .fold_rows = RunFoldRows,
           .softmax = RunSoftmax,
           .normalize = RunNormalize,
-          .blend = RunBlend};
+          .blend = RunBlend,
+          .epilogue = RunEpilogue};
 }
 
 }  // namespace

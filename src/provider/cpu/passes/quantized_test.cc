@@ -368,7 +368,9 @@ TEST_F(QuantizedProducts, SumsThatCouldOverflowStayInFloat) {
     ASSERT_NO_FATAL_FAILURE(Finish(y));
     EXPECT_EQ(Compiled().count("MatMul8"), k == kLong ? 0u : 1u);
     const float expected = static_cast<float>(k) * 2.55f * 1.27f;
-    EXPECT_NEAR(RunOnCpu(*graph_, inputs_, Config(false)).value()[0].data<float>()[0], expected, expected * 1e-4f);
+    // One term after the other, each sum rounded: the bound of any order of summation (Higham, section 4.2).
+    const float bound = expected * static_cast<float>(k) * 0x1p-24f;
+    EXPECT_NEAR(RunOnCpu(*graph_, inputs_, Config(false)).value()[0].data<float>()[0], expected, bound);
   }
 }
 

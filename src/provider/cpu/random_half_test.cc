@@ -212,6 +212,32 @@ TEST_F(CpuOps, HalfOfMicrosoft) {
   }
 }
 
+// Products with 4-bit weights have dynamic rows of int8, whose results are not the reference's: those of float32 are
+// rounded.
+TEST_F(CpuOps, HalfProductsWithBlocksOfFourBits) {
+  constexpr int64_t kN = 24, kK = 64, kBlocks = 2;
+  for (const DType t : {DType::kF16, DType::kBF16}) {
+    const auto make = [&](auto convert, const Tensor& a, const Tensor& weights, const Tensor& scales) {
+      Case c{.op = "MatMulNBits", .domain = "com.microsoft"};
+      c.In(convert(a)).In(weights, true).In(convert(scales), true);
+      c.Attr("K", kK).Attr("N", kN).Attr("bits", int64_t{4}).Attr("block_size", int64_t{32});
+      return c.Attr("accuracy_level", int64_t{4});
+    };
+    const Tensor a = DrawHalf(t, Shape{5, kK}), scales = DrawHalf(t, Shape{kN * kBlocks}, 0.1f);
+    const Tensor weights = DrawTensor(DType::kU8, Shape{kN, kBlocks, 16});
+    const Case half = make([](const Tensor& x) { return x; }, a, weights, scales);
+    const Case wide = make([](const Tensor& x) { return WidenConstant(x); }, a, weights, scales);
+    Built b, w;
+    ASSERT_NO_FATAL_FAILURE(Build(half, false, b));
+    ASSERT_NO_FATAL_FAILURE(Build(wide, false, w));
+    ASSERT_EQ(RejectWidened(*b.node, Config(false)), "");
+    const Result<std::vector<Tensor>> y = RunOnCpu(b.graph, b.inputs, Config(false));
+    const Result<std::vector<Tensor>> z = RunOnCpu(w.graph, w.inputs, Config(false));
+    ASSERT_TRUE(y.ok() && z.ok());
+    ExpectSame((*y)[0], Halved(t, (*z)[0]), half);
+  }
+}
+
 TEST_F(CpuOps, CastsOfHalf) {
   for (const DType half : {DType::kF16, DType::kBF16}) {
     for (const DType other : {DType::kF32, DType::kF64, DType::kI64, DType::kI32, DType::kBool, DType::kU8}) {
@@ -235,7 +261,7 @@ TEST(WidenFloats, ReasonsNameTheTypeAndWhatIsMissing) {
   graph.AddOutput(conv->output(0));
   ASSERT_TRUE(InferShapes(graph).ok());
   const std::string why = RejectWidened(*conv, Config(false));
-  if (!why.empty()) EXPECT_TRUE(why.starts_with("type f16, and as float32: ")) << why;
+  EXPECT_TRUE(why.empty() || why.starts_with("type f16, and as float32: ")) << why;
   Node* copy = graph.AddNode({.op_type = "NonZero", .inputs = {x}, .outputs = {"z"}});
   EXPECT_EQ(RejectWidened(*copy, Config(false)), "type f16");
 }

@@ -24,7 +24,7 @@ Status Evaluate(EvalContext& c) {
                                               {-std::numeric_limits<double>::infinity(), 0.0});
                         ReduceLoop<T>(x, plan, sums, [](Sum s, auto element) {
                           const double v = static_cast<double>(element);
-                          if (std::isinf(v)) return v > 0 ? Sum{v, 1.0} : s;
+                          if (std::isinf(v)) return v > 0 ? Sum{v, std::isnan(s.sum) ? s.sum : 1.0} : s;
                           if (v > s.largest) return Sum{v, s.sum * std::exp(s.largest - v) + 1.0};
                           return Sum{s.largest, s.sum + std::exp(v - s.largest)};
                         });

@@ -105,6 +105,35 @@ TEST(PlanTimeClaims, RangeOfAQuotientOfExtents) {
   ExpectOnCpu(make, {"y"}, FeedsOf({Shape{4, 2}, Shape{5, 3}, Shape{1, 7}}));
 }
 
+// A Squeeze of whatever extents are 1, behind nodes that the provider turns round, and readers that ask for no rank.
+TEST(PlanTimeClaims, RanksThatOnlyAPlanKnows) {
+  const auto make = [] {
+    GraphMaker g;
+    GraphValue* x = g.In("x", DType::kF32, {Dim::Symbol("n"), 3, Dim::Symbol("h"), 4});
+    GraphValue* y = g.Op("Conv", {x, g.Const("w", DrawWhole(Shape{5, 3, 1, 1}, 5))}, "conv");
+    y = g.Op("Relu", {y}, "first");
+    y = g.Op("Transpose", {y}, "turned", {{"perm", std::vector<int64_t>{2, 0, 3, 1}}});
+    y = g.Op("Squeeze", {y}, "less");
+    y = g.Op("Relu", {g.Op("Neg", {y}, "negated")}, "positive");
+    return g.Finish({g.Op("Unsqueeze", {y, g.Const("axis", Ints({0}))}, "y")});
+  };
+  std::vector<std::vector<Value>> feeds;
+  for (const Shape& s :
+       {Shape{1, 3, 1, 4}, Shape{2, 3, 1, 4}, Shape{2, 3, 6, 4}, Shape{1, 3, 1, 4}, Shape{0, 3, 2, 4}}) {
+    feeds.push_back({DrawWhole(s, 8)});
+  }
+  ExpectOnCpu(make, {"conv", "first", "turned", "less", "negated", "positive", "y"}, feeds);
+}
+
+TEST(PlanTimeClaims, TheShapeOfAnyRank) {
+  const auto make = [] {
+    GraphMaker g;
+    GraphValue* less = g.Op("Squeeze", {g.In("x", DType::kF32, {Dim::Symbol("n"), Dim::Symbol("m")})}, "less");
+    return g.Finish({g.Op("Shape", {less}, "y")});
+  };
+  ExpectOnCpu(make, {"less", "y"}, FeedsOf({Shape{1, 1}, Shape{2, 1}, Shape{3, 2}, Shape{0, 1}}));
+}
+
 // A content that comes with the run stays with the reference provider, also behind operators.
 TEST(PlanTimeClaims, BoundsThatComeWithTheRunAreNotKnown) {
   GraphMaker g;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "graph/text.h"
@@ -37,18 +38,31 @@ const GraphValue* OperandOfRun(const Node& node, const CpuOp& op) {
   return nullptr;
 }
 
+// Operators on elements or memory of one float32 input whose kernels ask for no rank before a plan has it; what else
+// they read is constant.
+bool TakesAnyRank(const Node& node) {
+  static constexpr std::array<std::string_view, 12> kOperators = {
+      "Abs", "Exp", "Identity", "LeakyRelu", "Log", "Neg", "Relu", "Sigmoid", "Squeeze", "Sqrt", "Tanh", "Unsqueeze"};
+  if (!node.domain().empty() || std::ranges::find(kOperators, node.op_type()) == kOperators.end()) return false;
+  const GraphValue* axes = node.num_inputs() > 1 ? node.input(1) : nullptr;
+  return node.input(0)->type().is_tensor() && node.input(0)->type().dtype == DType::kF32 &&
+         (!axes || axes->is_constant());
+}
+
 // Empty when the provider takes the node.
 std::string WhyNot(const Node& node, const CpuConfig& config) {
   if (IsPlanTimeNode(node)) return {};
   const CpuOp* op = FindCpuOp(node.domain(), node.op_type());
   if (!op) return "no CPU kernel for " + node.op_type();
+  const bool any_rank = TakesAnyRank(node);
   for (const GraphValue* v : node.inputs()) {
-    if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined || !v->type().shape)) {
+    if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined ||
+              (!v->type().shape && !any_rank))) {
       return "input '" + v->name() + "' is a " + TypeToString(v->type()) + ", its type must be known";
     }
   }
   if (const GraphValue* v = OperandOfRun(node, *op)) return "input '" + v->name() + "' comes with the run";
-  if (!ShapesFollow(node)) return "the output's size depends on data";
+  if (!any_rank && !ShapesFollow(node)) return "the output's size depends on data";
   if (!op->reject) return {};
   const std::string why = op->reject(node, config);
   return !why.empty() && HasHalfInput(node) ? RejectWidened(node, config) : why;

@@ -113,10 +113,15 @@ class NamedInference final : public InferContext {
   }
 
   const Node& node() const override { return node_; }
-  const ValueType& input_type(int i) const override { return types_[static_cast<size_t>(i)]; }
+  // Operators ask for optional inputs, and set optional outputs, that the node does not have.
+  const ValueType& input_type(int i) const override { return node_.input(i) ? types_[static_cast<size_t>(i)] : none_; }
   const Value* input_constant(int i) const override { return node_.input(i) ? node_.input(i)->constant() : nullptr; }
-  std::optional<Dims> input_data(int i) const override { return contents_[static_cast<size_t>(i)]; }
-  void SetOutputType(int i, ValueType type) override { outputs_[static_cast<size_t>(i)] = std::move(type); }
+  std::optional<Dims> input_data(int i) const override {
+    return node_.input(i) ? contents_[static_cast<size_t>(i)] : std::nullopt;
+  }
+  void SetOutputType(int i, ValueType type) override {
+    if (node_.output(i)) outputs_[static_cast<size_t>(i)] = std::move(type);
+  }
   void SetOutputData(int, Dims) override {}
   Result<std::vector<ValueType>> InferSubgraph(std::string_view, std::vector<ValueType>) override {
     return Unsupported("subgraphs");
@@ -150,6 +155,7 @@ class NamedInference final : public InferContext {
 
   const Node& node_;
   const std::set<std::string>& at_hand_;
+  const ValueType none_;
   std::vector<ValueType> types_, outputs_;
   std::vector<std::optional<Dims>> contents_;
   std::map<std::string, Dim> named_;
@@ -175,6 +181,10 @@ bool ShapesFollow(const Node& node) {
 
 bool IsPlanTimeNode(const Node& node) {
   if (!node.subgraphs().empty()) return false;
+  if (node.Is("Shape")) {  // also of a rank that only a plan knows
+    const ValueType& x = node.input(0)->type();
+    return x.is_tensor() && x.dtype != DType::kUndefined && x.dtype != DType::kString;
+  }
   const std::set<std::string> at_hand = UnknownsAtHand(node);
   return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
     return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&

@@ -320,6 +320,85 @@ TEST_F(CpuOps, GroupQueryAttention) {
   }
 }
 
+// Runs a case that the operator takes but whose content it must refuse.
+void ExpectRefused(const Case& c, const std::string& what) {
+  SCOPED_TRACE(c.ToString());
+  Built b;
+  ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
+  ASSERT_EQ(FindCpuOp(c.domain, c.op)->reject(*b.node, Config(false)), "");
+  const Result<std::vector<Tensor>> run = RunOnCpu(b.graph, b.inputs, Config(false));
+  ASSERT_FALSE(run.ok());
+  EXPECT_NE(run.status().message().find(what), std::string::npos) << run.status().message();
+  EXPECT_FALSE(EvaluateGraph(b.graph, b.inputs).ok());
+}
+
+TEST_F(CpuOps, AttentionRefusesLengthsAndPositionsOutside) {
+  const auto lengths = [](DType dtype, int64_t value) {
+    Tensor t = Tensor::Allocate(dtype, Shape{1}).value();
+    if (dtype == DType::kI32) *t.data<int32_t>() = static_cast<int32_t>(value);
+    if (dtype == DType::kI64) *t.data<int64_t>() = value;
+    return t;
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  for (const int64_t n : {int64_t{-1}, int64_t{6}, kMost, kLeast}) {
+    Case c{.op = "Attention", .opset = 24};
+    for (int i = 0; i < 3; ++i) c.In(DrawTensor(DType::kF32, Shape{1, 2, 5, 4}));
+    c.Omit().Omit().Omit().In(lengths(DType::kI64, n));
+    ASSERT_NO_FATAL_FAILURE(ExpectRefused(c, "nonpad_kv_seqlen has the entry"));
+  }
+  const auto grouped = [&](int64_t last, int64_t total, int64_t position) {
+    Case c = Microsoft("GroupQueryAttention");
+    for (int i = 0; i < 3; ++i) c.In(DrawTensor(DType::kF32, Shape{1, 2, 8}));
+    for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{1, 2, 5, 4}));
+    c.In(lengths(DType::kI32, last)).In(lengths(DType::kI32, total), true);
+    for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{6, 2}), true);
+    Tensor positions = Tensor::Allocate(DType::kI64, Shape{1, 2}).value();
+    for (int64_t& p : positions.values<int64_t>()) p = position;
+    c.In(std::move(positions));
+    c.Attr("num_heads", int64_t{2}).Attr("kv_num_heads", int64_t{2}).Attr("do_rotary", int64_t{1});
+    c.outputs = 3;
+    return c;
+  };
+  for (const int64_t last : {-2, 0, 4, 2147483647, -2147483647}) {
+    ASSERT_NO_FATAL_FAILURE(ExpectRefused(grouped(last, 4, 0), "seqlens_k has the entry"));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectRefused(grouped(3, 1, 0), "total_sequence_length is 1"));
+  for (const int64_t position : {int64_t{-1}, int64_t{6}, kMost, kLeast}) {
+    ASSERT_NO_FATAL_FAILURE(ExpectRefused(grouped(3, 4, position), "is outside of cos_cache"));
+    ASSERT_NO_FATAL_FAILURE(ExpectRefused(grouped(1, 2, position), "is outside of cos_cache"));  // a prompt
+    for (const bool one : {false, true}) {
+      Case c = Microsoft("RotaryEmbedding");
+      Tensor positions = Tensor::Allocate(DType::kI64, one ? Shape{1} : Shape{1, 2}).value();
+      for (int64_t& p : positions.values<int64_t>()) p = position;
+      c.In(DrawTensor(DType::kF32, Shape{1, 2, 8})).In(std::move(positions));
+      for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{6, 2}), true);
+      ASSERT_NO_FATAL_FAILURE(ExpectRefused(c, "outside of the caches"));
+    }
+  }
+}
+
+TEST_F(CpuOps, EmbeddingsRefuseIdsOutside) {
+  for (const int wrong : {0, 1, 8}) {
+    for (const int64_t id : {-1, 4, 2147483647}) {
+      Case c = Microsoft("EmbedLayerNormalization");
+      const auto ids = [&](int input) {
+        return DrawInts(Shape{1, 3}, input == wrong ? id : 0, input == wrong ? id : 3);
+      };
+      c.In(ids(0)).In(ids(1));
+      for (int i = 0; i < 3; ++i) c.In(DrawTensor(DType::kF32, Shape{4, 6}), true);
+      for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{6}), true);
+      c.Omit().In(ids(8));
+      ASSERT_NO_FATAL_FAILURE(ExpectRefused(c, "outside of an embedding of 4 rows"));
+    }
+  }
+  Case c = Microsoft("EmbedLayerNormalization");
+  c.In(DrawInts(Shape{1, 5}, 0, 3)).Omit();
+  for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{4, 6}), true);
+  c.Omit();
+  for (int i = 0; i < 2; ++i) c.In(DrawTensor(DType::kF32, Shape{6}), true);
+  ASSERT_NO_FATAL_FAILURE(ExpectRefused(c, "longer than the 4 rows"));
+}
+
 TEST_F(CpuOps, RotaryEmbeddings) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     const bool microsoft = Draw(0, 1) != 0, flat = Draw(0, 1) != 0;

@@ -14,6 +14,8 @@
 
 #include "ops/evaluate.h"
 #include "ops/infer.h"
+#include "provider/cpu/common/convert_floats.h"
+#include "provider/cpu/common/widened.h"
 #include "provider/cpu/test_run.h"
 
 namespace quern::cpu {
@@ -151,7 +153,7 @@ struct Built {
   std::vector<Value> inputs;
   Node* node = nullptr;
 };
-inline void Build(const Case& c, bool chained, Built& b) {
+inline Status MakeGraph(const Case& c, bool chained, Built& b) {
   b.graph.opset_imports[""] = c.opset;
   if (!c.domain.empty()) b.graph.opset_imports[c.domain] = c.domain_opset;
   NodeSpec spec{.name = "n", .domain = c.domain, .op_type = c.op, .attributes = c.attributes};
@@ -174,12 +176,14 @@ inline void Build(const Case& c, bool chained, Built& b) {
   }
   for (int i = 0; i < c.outputs; ++i) spec.outputs.push_back("y" + std::to_string(i));
   b.node = b.graph.AddNode(std::move(spec));
-  ASSERT_TRUE(InferShapes(b.graph).ok());
+  QUERN_RETURN_IF_ERROR(InferShapes(b.graph));
   for (int i = 0; i < c.outputs; ++i) {
     GraphValue* y = b.node->output(i);
     b.graph.AddOutput(chained && y->type().dtype == DType::kF32 ? neg(y, "neg_y" + std::to_string(i)) : y);
   }
+  return OkStatus();
 }
+inline void Build(const Case& c, bool chained, Built& b) { ASSERT_TRUE(MakeGraph(c, chained, b).ok()); }
 
 inline void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
   ASSERT_EQ(actual.dtype(), expected.dtype());
@@ -215,11 +219,56 @@ inline void CheckOnce(const Case& c, bool portable, bool chained) {
   }
 }
 
+inline Tensor Halved(DType type, const Tensor& x) {
+  Tensor y = Tensor::Allocate(type, x.shape()).value();
+  if (type == DType::kF16) {
+    ConvertFloats(x.data<float>(), y.data<Float16>(), x.num_elements());
+  } else {
+    ConvertFloats(x.data<float>(), y.data<BFloat16>(), x.num_elements());
+  }
+  return y;
+}
+inline Tensor DrawHalf(DType type, const Shape& shape, float scale = 2, bool special = false) {
+  return Halved(type, DrawTensor(DType::kF32, shape, scale, special));
+}
+
+// Results of 16 bits may be a step apart, as they are rounded from float32 that is not the same.
+inline void ExpectNear(const Tensor& actual, const Tensor& expected, Case c) {
+  if (!IsHalf(expected.dtype())) return ExpectSame(actual, expected, c);
+  ASSERT_EQ(actual.dtype(), expected.dtype());
+  ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+  c.relative += expected.dtype() == DType::kF16 ? 0x1p-10 : 0x1p-7;
+  ExpectSame(WidenConstant(actual), WidenConstant(expected), c);
+}
+
+// The case with 16-bit floats in the place of float32, where the operator admits them and runs in float32 then.
+inline void CheckHalved(Case c) {
+  bool any = false;
+  const DType half = Pick({DType::kF16, DType::kBF16});
+  for (Value& v : c.inputs) {
+    if (!v.has_value() || v.tensor().dtype() != DType::kF32) continue;
+    v = Halved(half, v.tensor());
+    any = true;
+  }
+  if (!any) return;
+  Built b;
+  if (!MakeGraph(c, false, b).ok() || !HasHalfInput(*b.node) || !RejectWidened(*b.node, Config(false)).empty()) return;
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  if (!expected.ok()) return;  // no type of this version
+  SCOPED_TRACE("halved: " + c.ToString());
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(false));
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    ASSERT_NO_FATAL_FAILURE(ExpectNear((*actual)[i], (*expected)[i].tensor(), c));
+  }
+}
+
 inline void Check(const Case& c) {
   SCOPED_TRACE(c.ToString());
   for (const bool portable : {false, true}) {
     for (const bool chained : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, chained));
   }
+  ASSERT_NO_FATAL_FAILURE(CheckHalved(c));
 }
 
 inline constexpr int kRounds = 12;

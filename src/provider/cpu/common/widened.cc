@@ -14,16 +14,16 @@ namespace {
 bool ComputesInFloat(const Node& node) {
   static constexpr std::string_view kOnnx =
       " Abs Acos Add ArgMax ArgMin Asin Atan Attention AveragePool BatchNormalization Ceil Celu Clip Conv "
-      "ConvTranspose Cos CumProd CumSum Div Einsum Elu Equal Erf Exp Floor GRU Gelu Gemm GlobalAveragePool "
+      "ConvTranspose Cos CumSum Div Einsum Elu Equal Erf Exp Floor GRU Gelu Gemm GlobalAveragePool "
       "GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid HardSwish "
       "InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax "
-      "LpNormalization LpPool MatMul Max MaxPool Mean Min Mish Mod Mul Neg PRelu Pow RMSNormalization RNN Reciprocal "
+      "LpNormalization LpPool MatMul Max MaxPool Mean Min Mish Mod Mul Neg PRelu Pow RMSNormalization Reciprocal "
       "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
       "ReduceSumSquare Relu Resize RoiAlign RotaryEmbedding Round Selu Sigmoid Sign Sin Softmax Softplus Softsign "
       "Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
-      " BiasGelu FastGelu FusedConv Gelu MatMulNBits QuickGelu SkipLayerNormalization "
-      "SkipSimplifiedLayerNormalization ";
+      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits "
+      "MultiHeadAttention QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
   const std::string name = " " + node.op_type() + " ";
   if (node.domain().empty()) return kOnnx.find(name) != kOnnx.npos;
   return node.domain() == "com.microsoft" && kMicrosoft.find(name) != kMicrosoft.npos;

@@ -230,12 +230,18 @@ int64_t AttentionStep::Angle(const StepContext& c, const Samples& samples, int64
 }
 
 Status AttentionStep::CheckPositions(const StepContext& c, const Samples& samples) const {
+  const auto outside = [&](int64_t position, int64_t following) {
+    if (position >= 0 && position < form_.angle_rows - following) return OkStatus();
+    return InvalidArgument("position " + std::to_string(position) +
+                           (following > 0 ? " + " + std::to_string(following) : "") +
+                           " is outside of cos_cache and sin_cache of " + std::to_string(form_.angle_rows) + " rows");
+  };
+  if (form_.batch == 0 || form_.queries == 0) return OkStatus();
+  const bool each = form_.positions >= 0 && !samples.is_prompt();
   for (int64_t b = 0; b < form_.batch; ++b) {
-    for (int64_t i = 0; i < form_.queries; ++i) {
-      const int64_t angle = Angle(c, samples, b, i);
-      if (angle >= 0 && angle < form_.angle_rows) continue;
-      return InvalidArgument("position " + std::to_string(angle) + " is outside of cos_cache and sin_cache of " +
-                             std::to_string(form_.angle_rows) + " rows");
+    if (!each) QUERN_RETURN_IF_ERROR(outside(Angle(c, samples, b, 0), form_.queries - 1));
+    for (int64_t i = 0; each && i < form_.queries; ++i) {
+      QUERN_RETURN_IF_ERROR(outside(Angle(c, samples, b, i), 0));
     }
   }
   return OkStatus();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/matrix_operand.h"
 #include "provider/cpu/common/quantization.h"
@@ -185,12 +184,7 @@ std::string RejectGemm(const Node& node, const CpuConfig& config) {
   const GraphValue* c = node.input(2);
   if (!c) return {};
   if (c->type().dtype != DType::kF32 || !c->type().shape) return "the type of C";
-  const Dims& y = *node.output(0)->type().shape;
-  const Dims& d = *c->type().shape;
-  const bool row = Product(d) == y.back() && !d.empty() && d.back() == y.back();
-  if (row && IsConstantOrFolded(c, config)) return {};
-  if (d == y && node.GetFloat("beta", 1) == 1) return {};
-  return "C that is neither a constant row nor a full matrix with beta 1";
+  return {};  // what this kernel does not take of it, a pass splits off (cpu_split_gemm)
 }
 
 // Selects the layout and packs constant weights.

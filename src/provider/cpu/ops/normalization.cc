@@ -1,4 +1,5 @@
-// Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and BatchNormalization of float32.
+// Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and BatchNormalization of float32;
+// Softmax and LogSoftmax of float64, too.
 #include <cmath>
 
 #include "provider/cpu/common/loops.h"
@@ -17,6 +18,18 @@ std::string RejectNotF32(const Node& node) {
 }
 
 int NormalizedAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+// Softmax of doubles: one line of `count` elements that are `stride` apart.
+void SoftmaxLine(bool log, int64_t count, int64_t stride, const double* x, double* y) {
+  double largest = x[0], sum = 0;
+  for (int64_t k = 1; k < count; ++k) largest = std::max(largest, x[k * stride]);
+  for (int64_t k = 0; k < count; ++k) sum += std::exp(x[k * stride] - largest);
+  const double shift = std::log(sum);
+  for (int64_t k = 0; k < count; ++k) {
+    const double v = x[k * stride] - largest;
+    y[k * stride] = log ? v - shift : std::exp(v) / sum;
+  }
+}
 
 class SoftmaxKernel final : public CpuKernel {
  public:
@@ -38,6 +51,15 @@ class SoftmaxKernel final : public CpuKernel {
     // Before operator set 13 all dimensions from the axis on are one.
     const int64_t count = flatten_ ? shape.num_elements(axis, shape.rank()) : shape.rank() == 0 ? 1 : shape[axis];
     const int64_t inner = flatten_ || shape.rank() == 0 ? 1 : shape.num_elements(axis + 1, shape.rank());
+    if (context.inputs[0].dtype == DType::kF64) {
+      return MakeStep([=, log = log_](const StepContext& c) {
+        return ForItems(c, outer * inner, 4 * count, kCostlyGrain, [&](int64_t line) {
+          const int64_t at = line / inner * count * inner + line % inner;
+          SoftmaxLine(log, count, inner, static_cast<const double*>(c.inputs[0]) + at,
+                      static_cast<double*>(c.outputs[0]) + at);
+        });
+      });
+    }
     // Lines of one task, when they are not contiguous: what the kernel handles at once.
     const int64_t width = std::min<int64_t>(inner, 64), blocks = (inner + width - 1) / width;
     return MakeStep([=, log = log_, row = row_](const StepContext& c) {
@@ -62,7 +84,9 @@ class SoftmaxKernel final : public CpuKernel {
   int64_t axis_;
 };
 
-std::string RejectSoftmax(const Node& node, const CpuConfig&) { return RejectNotF32(node); }
+std::string RejectSoftmax(const Node& node, const CpuConfig&) {
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64});
+}
 
 // Rows over all dimensions from the axis on.
 class LayerNormKernel final : public CpuKernel {

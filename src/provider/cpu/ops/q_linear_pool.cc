@@ -13,6 +13,95 @@ struct Planes {
   bool include_pad = false;
 };
 
+constexpr int64_t kChannels = 64;  // summed at once where channels come last
+
+// One run.
+struct Pool {
+  const Planes& p;
+  ByteQuantization from, to;
+  const uint8_t* x;
+  uint8_t* y;
+
+  // Signed bytes count from -128.
+  uint8_t flip() const { return from.is_signed ? 0x80 : 0; }
+  uint8_t Mean(int64_t sum, int64_t count, double divisor) const {
+    const int64_t numbers = sum - count * (from.zero_point + flip());
+    return to.Store(divisor == 0 ? 0.0 : from.scale * static_cast<double>(numbers) / divisor);
+  }
+
+  // Adds `rows` rows of `width` neighbours, at most kChannels.
+  void AddRows(const uint8_t* row, int64_t rows, int64_t stride, int64_t width, int64_t* sums) const {
+    constexpr int64_t kFew = 65536;  // whose sums fit 32 bits
+    const uint8_t bits = flip();
+    for (int64_t first = 0; first < rows; first += kFew) {
+      uint32_t part[kChannels] = {};
+      for (int64_t r = first; r < std::min(rows, first + kFew); ++r) {
+        const uint8_t* bytes = row + r * stride;
+        for (int64_t i = 0; i < width; ++i) part[i] += static_cast<uint8_t>(bytes[i] ^ bits);
+      }
+      for (int64_t i = 0; i < width; ++i) sums[i] += part[i];
+    }
+  }
+
+  // One output pixel of the channels from `channel` on.
+  void MeanOfChannels(int64_t n, int64_t pixel, int64_t channel) const {
+    const int64_t channels = p.in.channels, width = std::min(kChannels, channels - channel);
+    const uint8_t* image = x + p.in.At(n, channel, 0);
+    int64_t sums[kChannels] = {}, count = p.in.plane;
+    double divisor = static_cast<double>(count);
+    if (!p.window) {
+      AddRows(image, count, channels, width, sums);
+    } else {
+      const Window3& w = *p.window;
+      const int64_t o[3] = {pixel / (w.out[1] * w.out[2]), pixel / w.out[2] % w.out[1], pixel % w.out[2]};
+      const KernelRange a = ValidKernel(w, 0, o[0]), b = ValidKernel(w, 1, o[1]), r = ValidKernel(w, 2, o[2]);
+      for (int64_t k0 = a.first; k0 < a.last; ++k0) {
+        for (int64_t k1 = b.first; k1 < b.last; ++k1) {
+          const int64_t i0 = a.input_at_first + (k0 - a.first) * w.dilation[0];
+          const int64_t i1 = b.input_at_first + (k1 - b.first) * w.dilation[1];
+          AddRows(image + ((i0 * w.in[1] + i1) * w.in[2] + r.input_at_first) * channels, r.last - r.first,
+                  w.dilation[2] * channels, width, sums);
+        }
+      }
+      count = (a.last - a.first) * (b.last - b.first) * (r.last - r.first);
+      divisor = p.include_pad ? TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2])
+                              : static_cast<double>(count);
+    }
+    uint8_t* out = y + p.out.At(n, channel, pixel);
+    for (int64_t i = 0; i < width; ++i) out[i] = Mean(sums[i], count, divisor);
+  }
+
+  // All output pixels of one channel, whose plane is contiguous.
+  void MeansOfPlane(int64_t n, int64_t channel) const {
+    const uint8_t* plane = x + p.in.At(n, channel, 0);
+    uint8_t* out = y + p.out.At(n, channel, 0);
+    if (!p.window) {
+      int64_t sums[kChannels] = {}, sum = 0;
+      const int64_t rows = p.in.plane / kChannels;
+      AddRows(plane, rows, kChannels, kChannels, sums);
+      AddRows(plane + rows * kChannels, 1, 0, p.in.plane % kChannels, sums);
+      for (const int64_t s : sums) sum += s;
+      *out = Mean(sum, p.in.plane, static_cast<double>(p.in.plane));
+      return;
+    }
+    const Window3& w = *p.window;
+    const uint8_t bits = flip();
+    int64_t sum = 0, count = 0;
+    double padded = 0;
+    ForEachWindow(
+        w,
+        [&](const int64_t* o) {
+          sum = count = 0;
+          padded = TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2]);
+        },
+        [&](int64_t i0, int64_t i1, int64_t i2) {
+          sum += static_cast<uint8_t>(plane[(i0 * w.in[1] + i1) * w.in[2] + i2] ^ bits);
+          ++count;
+        },
+        [&](int64_t o) { out[o] = Mean(sum, count, p.include_pad ? padded : static_cast<double>(count)); });
+  }
+};
+
 class PoolKernel final : public CpuKernel {
  public:
   explicit PoolKernel(const Node& node) : node_(node), global_(node.op_type() == "QLinearGlobalAveragePool") {}
@@ -27,52 +116,26 @@ class PoolKernel final : public CpuKernel {
       QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node_, x.rank() - 2, std::nullopt));
       QUERN_ASSIGN_OR_RETURN(p.window, MakeWindow3(node_, window, ChannelsSecond(node_, x), ChannelsSecond(node_, y)));
     }
-    const int64_t taps = p.window ? p.window->kernel_size() * p.out.plane : p.in.plane;
+    const int64_t taps = p.window ? p.window->kernel_size() : p.in.plane;
     return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
       const auto zero_at = [&](size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; };
-      const ByteQuantization from = ByteQuantization::Read(c.inputs[1], zero_at(2), type);
-      const ByteQuantization to = ByteQuantization::Read(c.inputs[3], zero_at(4), type);
-      const auto* x = static_cast<const uint8_t*>(c.inputs[0]);
-      auto* y = static_cast<uint8_t*>(c.outputs[0]);
-      return ForItems(c, p.in.batch * p.in.channels, taps, kCostlyGrain, [&](int64_t item) {
-        const int64_t n = item / p.in.channels, ch = item % p.in.channels;
-        p.window ? MeanOfWindows(p, from, to, n, ch, x, y) : MeanOfPlane(p, from, to, n, ch, x, y);
-      });
+      const Pool pool{p, ByteQuantization::Read(c.inputs[1], zero_at(2), type),
+                      ByteQuantization::Read(c.inputs[3], zero_at(4), type), static_cast<const uint8_t*>(c.inputs[0]),
+                      static_cast<uint8_t*>(c.outputs[0])};
+      const int64_t channels = p.in.channels, pixels = p.out.plane;
+      if (p.in.channels_last) {
+        const int64_t parts = (channels + kChannels - 1) / kChannels;
+        return ForItems(c, p.in.batch * pixels * parts, taps * kChannels / 4, kCheapGrain, [&](int64_t item) {
+          pool.MeanOfChannels(item / parts / pixels, item / parts % pixels, item % parts * kChannels);
+        });
+      }
+      return ForItems(c, p.in.batch * channels, taps * pixels, kCostlyGrain,
+                      [&](int64_t item) { pool.MeansOfPlane(item / channels, item % channels); });
     });
   }
-  KernelDescription Describe() const override { return Described("sums of bytes", "plain loop by plane"); }
+  KernelDescription Describe() const override { return Described("sums of bytes", "channels or planes at once"); }
 
  private:
-  static void MeanOfPlane(const Planes& p, const ByteQuantization& from, const ByteQuantization& to, int64_t n,
-                          int64_t ch, const uint8_t* x, uint8_t* y) {
-    const uint8_t* first = x + p.in.At(n, ch, 0);
-    const int64_t step = p.in.channels_last ? p.in.channels : 1;
-    int64_t sum = -p.in.plane * from.zero_point;
-    for (int64_t i = 0; i < p.in.plane; ++i) sum += from.Number(first[i * step]);
-    y[n * p.in.channels + ch] = to.Store(from.scale * static_cast<double>(sum) / static_cast<double>(p.in.plane));
-  }
-  static void MeanOfWindows(const Planes& p, const ByteQuantization& from, const ByteQuantization& to, int64_t n,
-                            int64_t ch, const uint8_t* x, uint8_t* y) {
-    const Window3& w = *p.window;
-    int64_t sum = 0;
-    double count = 0, padded = 0;
-    ForEachWindow(
-        w,
-        [&](const int64_t* o) {
-          sum = 0;
-          count = 0;
-          padded = TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2]);
-        },
-        [&](int64_t i0, int64_t i1, int64_t i2) {
-          sum += from.Number(x[p.in.At(n, ch, (i0 * w.in[1] + i1) * w.in[2] + i2)]) - from.zero_point;
-          ++count;
-        },
-        [&](int64_t o) {
-          const double divisor = p.include_pad ? padded : count;
-          y[p.out.At(n, ch, o)] = to.Store(divisor == 0 ? 0.0 : from.scale * static_cast<double>(sum) / divisor);
-        });
-  }
-
   const Node& node_;
   bool global_;
 };

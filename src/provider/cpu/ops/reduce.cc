@@ -1,4 +1,5 @@
-// Reductions over any axes: ReduceSum, Mean, Max, Min, Prod, SumSquare, L1, L2, LogSum; ArgMax and ArgMin over one.
+// Reductions over any axes: ReduceSum, Mean, Max, Min, Prod, SumSquare, L1, L2, LogSum, LogSumExp; ArgMax and ArgMin
+// over one.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -28,6 +29,7 @@ constexpr Reduction kReductions[] = {
     {"ReduceL1", FoldKind::kSumAbs},
     {"ReduceL2", FoldKind::kSumSquares, Finish::kSqrt},
     {"ReduceLogSum", FoldKind::kSum, Finish::kLog},
+    {"ReduceLogSumExp", FoldKind::kSum, Finish::kLog},
 };
 const Reduction& ReductionOf(const Node& node) {
   for (const Reduction& r : kReductions) {
@@ -100,10 +102,11 @@ int64_t OuterOffset(const ReduceLoops& loops, int64_t index) {
   return at;
 }
 
-float Finished(Finish finish, float x, int64_t count) {
+template <typename T>
+T Finished(Finish finish, T x, int64_t count) {
   switch (finish) {
     case Finish::kMean:
-      return x / static_cast<float>(count);
+      return x / static_cast<T>(count);
     case Finish::kSqrt:
       return std::sqrt(x);
     case Finish::kLog:
@@ -198,6 +201,59 @@ Result<std::unique_ptr<CpuStep>> BindInteger(FoldKind kind, ReduceLoops loops) {
   });
 }
 
+// f(element) for each element that output i is made of.
+template <typename T, typename F>
+void ForEachElement(const ReduceLoops& loops, int64_t i, const void* input, F f) {
+  const T* x = static_cast<const T*>(input) + OuterOffset(loops, i / loops.columns) + i % loops.columns;
+  for (ptrdiff_t o : loops.offsets) {
+    for (int64_t k = 0; k < loops.run; ++k) f(static_cast<double>(x[o + k]));
+  }
+}
+
+double DoubleStep(FoldKind kind, double a, double b) {
+  switch (kind) {
+    case FoldKind::kSum:
+      return a + b;
+    case FoldKind::kSumAbs:
+      return a + std::fabs(b);
+    case FoldKind::kSumSquares:
+      return a + b * b;
+    case FoldKind::kProd:
+      return a * b;
+    case FoldKind::kMax:
+      return b > a || b != b ? b : a;
+    default:
+      return b < a || b != b ? b : a;
+  }
+}
+
+Result<std::unique_ptr<CpuStep>> BindDouble(const Reduction& reduction, ReduceLoops loops) {
+  const int64_t outputs = loops.outer.num_elements() * loops.columns;
+  return MakeStep(
+      [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
+        return ForItems(c, outputs, loops.count(), kCostlyGrain, [&](int64_t i) {
+          double total = static_cast<double>(FoldStart(kind));
+          ForEachElement<double>(loops, i, c.inputs[0], [&](double v) { total = DoubleStep(kind, total, v); });
+          static_cast<double*>(c.outputs[0])[i] = Finished(finish, total, loops.count());
+        });
+      });
+}
+
+// The largest element is taken out of the exponents, so that they do not overflow.
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindLogSumExp(ReduceLoops loops) {
+  const int64_t outputs = loops.outer.num_elements() * loops.columns;
+  return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
+    return ForItems(c, outputs, 4 * loops.count(), kCostlyGrain, [&](int64_t i) {
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      ForEachElement<T>(loops, i, c.inputs[0], [&](double v) { largest = v > largest ? v : largest; });
+      const double shift = std::isinf(largest) ? 0 : largest;
+      ForEachElement<T>(loops, i, c.inputs[0], [&](double v) { sum += std::exp(v - shift); });
+      static_cast<T*>(c.outputs[0])[i] = static_cast<T>(std::log(sum) + shift);
+    });
+  });
+}
+
 class ReduceKernel final : public CpuKernel {
  public:
   ReduceKernel(const Node& node, const CpuConfig& config) : node_(node), row_(VectorRowFor(config)) {}
@@ -216,17 +272,26 @@ class ReduceKernel final : public CpuKernel {
     if (outputs == 0) return NothingToDo();
     ReduceLoops loops = MakeLoops(shape, reduced);
     const Reduction& reduction = ReductionOf(node_);
+    if (node_.op_type() == "ReduceLogSumExp") {
+      return context.inputs[0].dtype == DType::kF64 ? BindLogSumExp<double>(std::move(loops))
+                                                    : BindLogSumExp<float>(std::move(loops));
+    }
     switch (context.inputs[0].dtype) {
       case DType::kI32:
         return BindInteger<int32_t>(reduction.fold, std::move(loops));
       case DType::kI64:
         return BindInteger<int64_t>(reduction.fold, std::move(loops));
+      case DType::kF64:
+        return BindDouble(reduction, std::move(loops));
       default:
         return BindFloat(row_, reduction, std::move(loops), outputs);
     }
   }
   KernelDescription Describe() const override {
-    if (node_.input(0)->type().dtype != DType::kF32) return Described(node_.op_type() + " (integers)", "plain loop");
+    const DType t = node_.input(0)->type().dtype;
+    if (t != DType::kF32 || node_.op_type() == "ReduceLogSumExp") {
+      return Described(node_.op_type() + " (" + DTypeName(t) + ")", "plain loop");
+    }
     return Described(*row_, node_.op_type() + ", folds of lines or rows");
   }
 
@@ -240,8 +305,8 @@ std::string RejectReduce(const Node& node, const CpuConfig&) {
   if (axes && !axes->is_constant() && !axes->data()) return "the axes come with the run";
   const Reduction& r = ReductionOf(node);
   const bool integers = r.finish == Finish::kNone && r.fold != FoldKind::kSumSquares && r.fold != FoldKind::kSumAbs;
-  return RejectUnlessType(node.input(0),
-                          integers ? TypeSet{DType::kF32, DType::kI32, DType::kI64} : TypeSet{DType::kF32});
+  constexpr TypeSet kFloats = {DType::kF32, DType::kF64};
+  return RejectUnlessType(node.input(0), integers ? kFloats | TypeSet{DType::kI32, DType::kI64} : kFloats);
 }
 
 // The index of the first (or last) greatest or smallest element; the first NaN wins over every number.
@@ -316,6 +381,7 @@ constexpr CpuOp kOps[] = {
     {"", "ReduceL1", RejectReduce, CompileReduce, kAllButData},
     {"", "ReduceL2", RejectReduce, CompileReduce, kAllButData},
     {"", "ReduceLogSum", RejectReduce, CompileReduce, kAllButData},
+    {"", "ReduceLogSumExp", RejectReduce, CompileReduce, kAllButData},
     {"", "ArgMax", RejectArg, CompileArg},
     {"", "ArgMin", RejectArg, CompileArg},
 };

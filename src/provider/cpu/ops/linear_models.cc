@@ -1,0 +1,254 @@
+// LinearClassifier (of integer labels), LinearRegressor, Scaler and Normalizer of ai.onnx.ml. Sums are made in double
+// and in the order of the features, so that labels do not depend on the path.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ops/common/ml_rows.h"
+#include "ops/common/post_transform.h"
+#include "provider/cpu/common/loops.h"
+
+namespace quern::cpu {
+namespace {
+
+struct RowsOfFeatures {
+  int64_t rows, features;
+  static Result<RowsOfFeatures> Of(const Shape& s) {
+    if (s.rank() == 1) return RowsOfFeatures{1, s[0]};
+    if (s.rank() == 2) return RowsOfFeatures{s[0], s[1]};
+    return InvalidArgument("the input has shape " + s.ToString() + ", [N,F] or [F] is needed");
+  }
+};
+
+class LinearKernel final : public CpuKernel {
+ public:
+  static Result<std::unique_ptr<CpuKernel>> Create(const Node& node) {
+    auto k = std::make_unique<LinearKernel>();
+    QUERN_ASSIGN_OR_RETURN(k->transform_, ReadPostTransform(node));
+    const std::span<const float> weights = ListAttribute<float>(node, "coefficients");
+    const std::span<const float> offsets = ListAttribute<float>(node, "intercepts");
+    const auto count = static_cast<int64_t>(weights.size());
+    int64_t functions = node.GetInt("targets", 1);
+    if (node.op_type() == "LinearClassifier") {
+      const std::span<const int64_t> labels = ListAttribute<int64_t>(node, "classlabels_ints");
+      k->labels_.assign(labels.begin(), labels.end());
+      functions = static_cast<int64_t>(labels.size());
+      // One function for two labels shows in the number of intercepts, or else of features.
+      const Dims& x = *node.input(0)->type().shape;
+      const bool halved = functions == 2 && !x.empty() && x.back().is_constant() && x.back().value() == count;
+      if (halved || (functions == 2 && offsets.size() == 1)) functions = 1;
+    }
+    if (functions < 1 || count == 0 || count % functions != 0) {
+      return InvalidArgument(std::to_string(count) + " coefficients do not make " + std::to_string(functions) +
+                             " functions");
+    }
+    if (!offsets.empty() && static_cast<int64_t>(offsets.size()) != functions) {
+      return InvalidArgument(std::to_string(offsets.size()) + " intercepts are given, " + std::to_string(functions) +
+                             " are needed");
+    }
+    k->functions_ = functions;
+    k->features_ = count / functions;
+    k->weights_.resize(weights.size());
+    for (int64_t f = 0; f < k->features_; ++f) {
+      for (int64_t i = 0; i < functions; ++i) {
+        k->weights_[static_cast<size_t>(f * functions + i)] =
+            static_cast<double>(weights[static_cast<size_t>(i * k->features_ + f)]);
+      }
+    }
+    k->offsets_.assign(offsets.begin(), offsets.end());
+    return std::unique_ptr<CpuKernel>(std::move(k));
+  }
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures x, RowsOfFeatures::Of(context.inputs[0].shape));
+    if (x.features != features_) {
+      return InvalidArgument("the input has " + std::to_string(x.features) + " features, the model was made for " +
+                             std::to_string(features_));
+    }
+    std::unique_ptr<CpuStep> step;
+    QUERN_RETURN_IF_ERROR(DispatchType(FeatureTypeList{}, context.inputs[0].dtype, [&]<typename T>() {
+      QUERN_ASSIGN_OR_RETURN(step, BindTyped<T>(x.rows, context.concurrency));
+      return OkStatus();
+    }));
+    return step;
+  }
+  KernelDescription Describe() const override {
+    return Described("linear (f64)", std::to_string(functions_) + " functions of a row at once");
+  }
+
+ private:
+  template <typename T>
+  Result<std::unique_ptr<CpuStep>> BindTyped(int64_t rows, int concurrency) const {
+    const size_t slot_bytes = (static_cast<size_t>(functions_) * sizeof(double) + 63) / 64 * 64;
+    auto run = [=, this](const StepContext& c) {
+      const auto task = [&](int slot, int64_t begin, int64_t end) {
+        auto* scores =
+            reinterpret_cast<double*>(static_cast<char*>(c.scratch) + static_cast<size_t>(slot) * slot_bytes);
+        for (int64_t row = begin; row < end; ++row) {
+          const T* x = static_cast<const T*>(c.inputs[0]) + row * features_;
+          std::fill_n(scores, functions_, 0.0);
+          const double* w = weights_.data();
+          for (int64_t f = 0; f < features_; ++f, w += functions_) {
+            const double v = static_cast<double>(x[f]);
+            for (int64_t i = 0; i < functions_; ++i) scores[i] += v * w[i];
+          }
+          for (size_t i = 0; i < offsets_.size(); ++i) scores[i] += offsets_[i];
+          Finish(c, row, std::span<double>(scores, static_cast<size_t>(functions_)));
+        }
+      };
+      const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(1, features_ * functions_));
+      return c.executor->ParallelFor(rows, grain, task, c.cancel, concurrency);
+    };
+    return MakeStep(std::move(run), slot_bytes * static_cast<size_t>(concurrency));
+  }
+
+  void Finish(const StepContext& c, int64_t row, std::span<double> scores) const {
+    const size_t results = labels_.empty() ? scores.size() : labels_.size();
+    float* out = static_cast<float*>(c.outputs[labels_.empty() ? 0 : 1]) + row * static_cast<int64_t>(results);
+    int64_t* label = labels_.empty() ? nullptr : static_cast<int64_t*>(c.outputs[0]) + row;
+    if (label && scores.size() < labels_.size()) {
+      *label = labels_[scores[0] > 0];
+      const std::array<double, 2> both = BinaryScores(transform_, scores[0], FirstScore::kComplement);
+      out[0] = static_cast<float>(both[0]);
+      out[1] = static_cast<float>(both[1]);
+      return;
+    }
+    if (label) *label = labels_[static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())];
+    ApplyPostTransform(transform_, scores);
+    std::transform(scores.begin(), scores.end(), out, [](double v) { return static_cast<float>(v); });
+  }
+
+  PostTransform transform_ = PostTransform::kNone;
+  std::vector<int64_t> labels_;  // none: a regression
+  int64_t functions_ = 1, features_ = 0;
+  std::vector<double> weights_;  // (features, functions)
+  std::vector<double> offsets_;
+};
+
+constexpr TypeSet kFeatures = {DType::kF32, DType::kF64, DType::kI64, DType::kI32};
+
+std::string RejectLinear(const Node& node, const CpuConfig&) {
+  if (node.op_type() == "LinearClassifier") {
+    if (!ListAttribute<std::string>(node, "classlabels_strings").empty()) return "the labels are strings";
+    const size_t labels = ListAttribute<int64_t>(node, "classlabels_ints").size();
+    if (labels == 0) return "no labels";
+    const Dims& x = *node.input(0)->type().shape;
+    const bool tells = !ListAttribute<float>(node, "intercepts").empty() || (!x.empty() && x.back().is_constant());
+    if (labels == 2 && !tells) return "the number of features is not known";
+    if (!node.output(0) || !node.output(1)) return "an output is omitted";
+  }
+  return RejectUnlessType(node.input(0), kFeatures);
+}
+Result<std::unique_ptr<CpuKernel>> CompileLinear(const Node& node, const CompileContext&) {
+  return LinearKernel::Create(node);
+}
+
+// (x - offset) * scale.
+class ScalerKernel final : public CpuKernel {
+ public:
+  explicit ScalerKernel(const Node& node)
+      : offset_(ListAttribute<float>(node, "offset")), scale_(ListAttribute<float>(node, "scale")) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int64_t features = shape.rank() == 0 ? 1 : shape.back(), n = shape.num_elements();
+    for (const std::span<const float> list : {offset_, scale_}) {
+      if (list.size() > 1 && static_cast<int64_t>(list.size()) != features) {
+        return InvalidArgument("offset or scale has " + std::to_string(list.size()) + " values; 1 or " +
+                               std::to_string(features) + ", one per feature, are needed");
+      }
+    }
+    if (n == 0) return NothingToDo();
+    std::vector<double> offset(static_cast<size_t>(features), 0.0), scale(static_cast<size_t>(features), 1.0);
+    for (size_t i = 0; i < offset.size(); ++i) {
+      if (!offset_.empty()) offset[i] = static_cast<double>(offset_[offset_.size() == 1 ? 0 : i]);
+      if (!scale_.empty()) scale[i] = static_cast<double>(scale_[scale_.size() == 1 ? 0 : i]);
+    }
+    std::unique_ptr<CpuStep> step;
+    QUERN_RETURN_IF_ERROR(DispatchType(FeatureTypeList{}, context.inputs[0].dtype, [&]<typename T>() {
+      QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {
+                               return ForItems(c, n / features, features, kCheapGrain, [&](int64_t row) {
+                                 const T* x = static_cast<const T*>(c.inputs[0]) + row * features;
+                                 float* y = static_cast<float*>(c.outputs[0]) + row * features;
+                                 for (int64_t i = 0; i < features; ++i) {
+                                   y[i] =
+                                       static_cast<float>((static_cast<double>(x[i]) - offset[static_cast<size_t>(i)]) *
+                                                          scale[static_cast<size_t>(i)]);
+                                 }
+                               });
+                             }));
+      return OkStatus();
+    }));
+    return step;
+  }
+  KernelDescription Describe() const override { return Described("scaler (f64)", "plain loop by row"); }
+
+ private:
+  std::span<const float> offset_, scale_;
+};
+
+enum class Norm : uint8_t { kMax, kL1, kL2 };
+
+class NormalizerKernel final : public CpuKernel {
+ public:
+  explicit NormalizerKernel(const Node& node) {
+    const std::string name = node.GetString("norm", "MAX");
+    norm_ = name == "MAX" ? Norm::kMax : name == "L1" ? Norm::kL1 : Norm::kL2;
+  }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures s, RowsOfFeatures::Of(context.inputs[0].shape));
+    std::unique_ptr<CpuStep> step;
+    QUERN_RETURN_IF_ERROR(DispatchType(FeatureTypeList{}, context.inputs[0].dtype, [&]<typename T>() {
+      QUERN_ASSIGN_OR_RETURN(step, MakeStep([s, norm = norm_](const StepContext& c) {
+                               return ForItems(c, s.rows, s.features * 4, kCheapGrain, [&](int64_t row) {
+                                 const int64_t at = row * s.features;
+                                 Normalize(norm, s.features, static_cast<const T*>(c.inputs[0]) + at,
+                                           static_cast<float*>(c.outputs[0]) + at);
+                               });
+                             }));
+      return OkStatus();
+    }));
+    return step;
+  }
+  KernelDescription Describe() const override { return Described("normalizer (f64)", "plain loop by row"); }
+
+ private:
+  template <typename T>
+  static void Normalize(Norm norm, int64_t n, const T* x, float* y) {
+    double divisor = norm == Norm::kMax ? -std::numeric_limits<double>::infinity() : 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const double v = static_cast<double>(x[i]);
+      divisor = norm == Norm::kMax ? std::max(divisor, v) : divisor + (norm == Norm::kL1 ? std::abs(v) : v * v);
+    }
+    if (norm == Norm::kL2) divisor = std::sqrt(divisor);
+    for (int64_t i = 0; i < n; ++i) {
+      const double v = static_cast<double>(x[i]);
+      y[i] = static_cast<float>(divisor == 0 ? v : v / divisor);
+    }
+  }
+  Norm norm_;
+};
+
+std::string RejectRows(const Node& node, const CpuConfig&) {
+  const std::string norm = node.GetString("norm", "MAX");
+  if (norm != "MAX" && norm != "L1" && norm != "L2") return "norm '" + norm + "'";
+  return RejectUnlessType(node.input(0), kFeatures);
+}
+template <typename Kernel>
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+  return std::unique_ptr<CpuKernel>(new Kernel(node));
+}
+
+constexpr char kMl[] = "ai.onnx.ml";
+constexpr CpuOp kOps[] = {
+    {kMl, "LinearClassifier", RejectLinear, CompileLinear},
+    {kMl, "LinearRegressor", RejectLinear, CompileLinear},
+    {kMl, "Scaler", RejectRows, Compile<ScalerKernel>},
+    {kMl, "Normalizer", RejectRows, Compile<NormalizerKernel>},
+};
+
+}  // namespace
+
+extern const std::span<const CpuOp> kCpuOpsLinearModels = kOps;
+
+}  // namespace quern::cpu

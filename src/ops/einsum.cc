@@ -60,9 +60,9 @@ void Contract(EvalContext& c, const EinsumEquation& e, const Tensor& out) {
     data[i] = static_cast<const T*>(x.raw_data());
     for (int d = 0; d < x.rank(); ++d) {
       const size_t letter = letters.find(e.inputs[i][d]);
-      extents[letter] = std::max(extents[letter], x.dim(d));
-      if (x.dim(d) == 0) extents[letter] = 0;
-      if (x.dim(d) != 1) strides[i][letter] += x.strides()[d];
+      if (x.dim(d) == 1) continue;  // repeated as often as the others say, not at all where they are empty
+      extents[letter] = x.dim(d);
+      strides[i][letter] += x.strides()[d];
     }
   }
   int64_t inner = 1;

@@ -313,6 +313,10 @@ TEST(Einsum, ContractsAndBroadcasts) {
   EXPECT_EQ(diagonal.Values<float>(), (Floats{5}));
   batched.Input<float>({2, 1, 2}, {1, 2, 3, 4}).Input<float>({2}, {10, 100});
   EXPECT_EQ(batched.Attr("equation", std::string("...i,i->...")).Values<float>(), (Floats{210, 430}));
+  // One repeats as often as the other says: not at all.
+  OpTester empty("Einsum");
+  empty.Input<float>({2, 0}, {}).Input<float>({1, 2}, {1, 2}).Attr("equation", std::string("ij,jk->ik"));
+  EXPECT_EQ(empty.Values<float>(), (Floats{0, 0, 0, 0}));
 }
 
 TEST(Microsoft, FusedOperatorsAddTheirActivation) {

@@ -238,7 +238,7 @@ inline void ExpectNear(const Tensor& actual, const Tensor& expected, Case c) {
   ASSERT_EQ(actual.dtype(), expected.dtype());
   ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
   c.relative += expected.dtype() == DType::kF16 ? 0x1p-10 : 0x1p-7;
-  ExpectSame(WidenConstant(actual), WidenConstant(expected), c);
+  ExpectSame(WidenConstant(actual).value(), WidenConstant(expected).value(), c);
 }
 
 // The case with 16-bit floats in the place of float32, where the operator admits them and runs in float32 then.

@@ -33,7 +33,7 @@ TEST_F(CpuOps, EinsumOfRandomLetters) {
     for (const char ch : alphabet) extents.of[ch] = Draw(0, 30) == 0 ? 0 : Draw(1, 5);
     std::vector<std::string> terms;
     std::string all;
-    for (int64_t n = Draw(1, 2); n > 0; --n) {
+    for (int64_t n = Draw(1, 4); n > 0; --n) {
       std::string term;
       for (int64_t r = Draw(0, 5); r > 0; --r) {
         // A letter may stand twice: the diagonal.
@@ -69,10 +69,16 @@ TEST_F(CpuOps, EinsumOfCommonForms) {
                                                           {"...i,...i->...", {b, h, i}, {h, i}},
                                                           {"i,j->ij", {i}, {j}},
                                                           {"ij,kl->ijkl", {4, 5}, {6, 7}},
-                                                          {"ij,kl->", {i, j}, {j, d}},
+                                                          {"ij,kl->", {6, 7}, {7, 5}},
                                                           {"bdhw,bd->bdhw", {b, d, 4, 5}, {b, d}},
                                                           {"xy,yx", {i, j}, {j, i}}}) {
     ASSERT_NO_FATAL_FAILURE(Check(Product(equation, {x, y})));
+  }
+  const Shape chain[] = {{9, 8}, {8, 7}, {7, 9}};
+  for (const char* equation : {"ij,jk,kl->il", "ij,jk,kl", "ij,jk,ki->", "ij,jk,kl->lj"}) {
+    Case c = Product(equation, {chain[0], chain[1], chain[2]});
+    c.absolute = 1e-4;  // sums of hundreds of products whose factors are sums themselves
+    ASSERT_NO_FATAL_FAILURE(Check(c));
   }
   for (const auto& [equation, x] : std::vector<std::pair<std::string, Shape>>{{"ij->ji", {i, j}},
                                                                               {"ii->i", {i, i}},

@@ -226,7 +226,7 @@ TEST_F(CpuOps, HalfProductsWithBlocksOfFourBits) {
     const Tensor a = DrawHalf(t, Shape{5, kK}), scales = DrawHalf(t, Shape{kN * kBlocks}, 0.1f);
     const Tensor weights = DrawTensor(DType::kU8, Shape{kN, kBlocks, 16});
     const Case half = make([](const Tensor& x) { return x; }, a, weights, scales);
-    const Case wide = make([](const Tensor& x) { return WidenConstant(x); }, a, weights, scales);
+    const Case wide = make([](const Tensor& x) { return WidenConstant(x).value(); }, a, weights, scales);
     Built b, w;
     ASSERT_NO_FATAL_FAILURE(Build(half, false, b));
     ASSERT_NO_FATAL_FAILURE(Build(wide, false, w));

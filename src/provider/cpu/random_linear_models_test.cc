@@ -59,6 +59,23 @@ TEST_F(CpuOps, ScalerAndNormalizer) {
   }
 }
 
+TEST_F(CpuOps, Imputer) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const int64_t features = Draw(1, 9), count = Pick<int64_t>({1, features});
+    std::vector<int64_t> integers;
+    for (int64_t k = 0; k < count; ++k) integers.push_back(Draw(-20, 20));
+    Case c{.op = "Imputer", .domain = "ai.onnx.ml"};
+    c.Attr("imputed_value_floats", DrawNumbers(count)).Attr("imputed_value_int64s", integers);
+    c.Attr("replaced_value_float", Pick({NAN, 0.5f, 0.0f}));
+    c.Attr("replaced_value_int64", Pick<int64_t>({0, 3, int64_t{1} << 32}));
+    Tensor x = DrawRows(features);
+    for (int64_t k = 0; x.dtype() == DType::kF32 && k < x.num_elements(); ++k) {
+      if (Draw(0, 2) == 0) x.data<float>()[k] = Pick({NAN, 0.5f, 0.0f});
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(x)));
+  }
+}
+
 TEST_F(CpuOps, LinearModelsOfOtherFeaturesAreErrors) {
   Case c{.op = "LinearClassifier", .outputs = 2, .domain = "ai.onnx.ml"};
   c.Attr("classlabels_ints", std::vector<int64_t>{1, 2}).Attr("coefficients", DrawNumbers(6));

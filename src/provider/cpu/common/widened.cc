@@ -34,7 +34,7 @@ bool HoldsHalf(const GraphValue* v) { return v && v->type().kind == ValueKind::k
 Value Widened(const Value& constant) {
   constexpr int64_t kMostLookedAt = 64;  // reasons depend on the content of scalars and short lists only
   const Tensor& half = constant.tensor();
-  if (half.num_elements() <= kMostLookedAt) return WidenConstant(half);
+  if (half.num_elements() <= kMostLookedAt) return WidenConstant(half).value();
   // A stand-in of the shape, without memory of its own.
   static const Tensor one = Tensor::Scalar(1.0f);
   return Tensor::WrapStrided(DType::kF32, half.shape(), Shape::Filled(half.rank(), 0),
@@ -45,9 +45,9 @@ Value Widened(const Value& constant) {
 
 bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
-Tensor WidenConstant(const Tensor& half) {
-  const Tensor from = half.Contiguous().value();
-  Tensor to = Tensor::Allocate(DType::kF32, half.shape()).value();
+Result<Tensor> WidenConstant(const Tensor& half) {
+  QUERN_ASSIGN_OR_RETURN(const Tensor from, half.Contiguous());
+  QUERN_ASSIGN_OR_RETURN(Tensor to, Tensor::Allocate(DType::kF32, half.shape()));
   if (half.dtype() == DType::kF16) {
     ConvertFloats(from.data<Float16>(), to.data<float>(), half.num_elements());
   } else {

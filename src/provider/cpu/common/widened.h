@@ -9,8 +9,8 @@ namespace quern::cpu {
 // f16 or bf16.
 bool IsHalf(DType dtype);
 bool HasHalfInput(const Node& node);
-// A constant of 16-bit floats as float32.
-Tensor WidenConstant(const Tensor& half);
+// A tensor of 16-bit floats as float32; an error when there is no memory for it.
+Result<Tensor> WidenConstant(const Tensor& half);
 
 // Empty when the node, which has a 16-bit input, has a kernel once all of them are float32 (cpu_widen_floats makes them
 // so); else the reason.

@@ -1,6 +1,6 @@
-// Einsum of float32 over one or two operands: a permuted copy, or a batch of matrix products over strides, with copies
-// where an operand's dimensions do not make a matrix. Sums over a dimension of one operand alone come first, as a
-// product with ones.
+// Einsum of float32: a permuted copy, or a batch of matrix products over strides, with copies where an operand's
+// dimensions do not make a matrix. Sums over a dimension of one operand alone come first, as a product with ones; more
+// than two operands are multiplied from the left.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -24,6 +24,15 @@ using Letters = std::string;
 using LetterMap = std::array<int64_t, 128>;  // by letter
 
 bool Has(const Letters& letters, char ch) { return letters.find(ch) != Letters::npos; }
+
+// The letters of a product of two operands that something still needs.
+Letters Kept(const Letters& a, const Letters& b, const Letters& needed) {
+  Letters keep;
+  for (const char ch : a + b) {
+    if (Has(needed, ch) && !Has(keep, ch)) keep += ch;
+  }
+  return keep;
+}
 
 // Where numbers lie during a run.
 struct Place {
@@ -284,20 +293,31 @@ Status EinsumStep::Build(const EinsumEquation& e, const BindContext& context) {
   for (const char ch : e.output) {
     if (extents_[ch] != 1) out += ch;
   }
-  // Letters that an operand has alone and that are not wanted.
   const Place output{Place::In::kOutput, 0};
   const bool alone = operands.size() == 1;
+  // Letters that an operand has alone and that are not wanted.
   for (size_t i = 0; i < operands.size(); ++i) {
     Letters keep;
     for (const char ch : alone ? out : operands[i].letters) {
-      if (Has(out, ch) || (!alone && Has(operands[1 - i].letters, ch))) keep += ch;
+      bool wanted = Has(out, ch);
+      for (size_t j = 0; j < operands.size(); ++j) wanted |= j != i && Has(operands[j].letters, ch);
+      if (wanted) keep += ch;
     }
     if (keep.size() == operands[i].letters.size()) continue;
     QUERN_ASSIGN_OR_RETURN(operands[i], Reduced(operands[i], keep, alone ? std::optional(output) : std::nullopt));
   }
-  if (!alone) return Contract(operands[0], operands[1], out, output).status();
-  if (operands[0].place.in != Place::In::kOutput) Copy(operands[0], Dense(output, out), out);
-  return OkStatus();
+  if (alone) {
+    if (operands[0].place.in != Place::In::kOutput) Copy(operands[0], Dense(output, out), out);
+    return OkStatus();
+  }
+  Operand product = operands[0];
+  for (size_t i = 1; i + 1 < operands.size(); ++i) {
+    Letters later = out;
+    for (size_t j = i + 1; j < operands.size(); ++j) later += operands[j].letters;
+    const Letters keep = Kept(product.letters, operands[i].letters, later);
+    QUERN_ASSIGN_OR_RETURN(product, Contract(product, operands[i], keep, std::nullopt));
+  }
+  return Contract(product, operands.back(), out, output).status();
 }
 
 Result<EinsumEquation> EquationOf(const Node& node) {
@@ -317,19 +337,46 @@ class EinsumKernel final : public CpuKernel {
   KernelDescription Describe() const override {
     return Described("products over strides", "batch, rows, columns and sums by the letters");
   }
-  uint64_t strided_inputs() const override { return 3; }
+  uint64_t strided_inputs() const override { return ~uint64_t{0}; }
 
  private:
   EinsumEquation equation_;
   CpuConfig config_;
 };
 
+// Products in between may be larger than operands and result: that they are not must be known.
+std::string RejectMany(const Node& node, const EinsumEquation& e) {
+  constexpr int64_t kMostBetween = int64_t{1} << 24;  // elements, 64 MB
+  LetterMap extents;
+  extents.fill(1);
+  for (size_t i = 0; i < e.inputs.size() && e.inputs.size() > 2; ++i) {
+    const Dims& shape = *node.input(static_cast<int>(i))->type().shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (!shape[d].is_constant()) return "more than two operands of extents that are not known";
+      if (!shape[d].is_constant(1)) extents[e.inputs[i][d]] = shape[d].value();
+    }
+  }
+  Letters product = e.inputs.empty() ? Letters() : e.inputs[0];
+  for (size_t i = 1; i + 1 < e.inputs.size(); ++i) {
+    Letters later = e.output;
+    for (size_t j = i + 1; j < e.inputs.size(); ++j) later += e.inputs[j];
+    product = Kept(product, e.inputs[i], later);
+    if (product.size() > kMaxRank) return "products of too many dimensions";
+    int64_t count = 1;
+    for (const char ch : product) {
+      if (extents[ch] > kMostBetween / std::max<int64_t>(count, 1)) return "large products of some of the operands";
+      count *= extents[ch];
+    }
+  }
+  return {};
+}
+
 std::string Reject(const Node& node, const CpuConfig&) {
   for (const GraphValue* v : node.inputs()) {
     if (std::string why = RejectUnlessType(v, {DType::kF32}); !why.empty()) return why;
   }
-  if (node.num_inputs() > 2) return "more than two operands";
-  return EquationOf(node).status().message();
+  const Result<EinsumEquation> equation = EquationOf(node);
+  return equation.ok() ? RejectMany(node, *equation) : equation.status().message();
 }
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {

@@ -25,14 +25,15 @@ class Widener {
  public:
   explicit Widener(Graph& graph) : graph_(graph) {}
 
-  void Widen(Node* node) {
+  Status Widen(Node* node) {
     NodeSpec spec{.name = node->name(),
                   .domain = node->domain(),
                   .op_type = node->op_type(),
                   .opset = node->opset(),
                   .attributes = node->attributes()};
     for (int i = 0; i < node->num_inputs(); ++i) {
-      spec.inputs.push_back(Float32(node->input(i), node, i == 0 && CommutesWithRounding(*node)));
+      QUERN_ASSIGN_OR_RETURN(GraphValue* const v, Float32(node->input(i), node, i == 0 && CommutesWithRounding(*node)));
+      spec.inputs.push_back(v);
     }
     for (const GraphValue* v : node->outputs()) {
       spec.outputs.push_back(v ? graph_.UniqueName(v->name() + "_f32") : "");
@@ -52,6 +53,7 @@ class Widener {
       graph_.ReplaceAllUses(old, v);
     }
     graph_.Remove(node);
+    return OkStatus();
   }
   // Roundings that no one reads any more.
   void Finish() {
@@ -76,13 +78,15 @@ class Widener {
     cast->output(0)->set_type(Typed(*v, to));
     return cast->output(0);
   }
-  GraphValue* Float32(GraphValue* v, Node* before, bool may_be_unrounded) {
+  Result<GraphValue*> Float32(GraphValue* v, Node* before, bool may_be_unrounded) {
     if (!v || !IsHalf(v->type().dtype)) return v;
     if (const auto found = unrounded_.find(v); may_be_unrounded && found != unrounded_.end()) return found->second;
     GraphValue*& wide = wide_[v];
     if (wide) return wide;
     if (v->is_constant()) {
-      wide = graph_.AddConstant(graph_.UniqueName(v->name() + "_f32"), WidenConstant(v->constant()->tensor()));
+      Result<Tensor> widened = WidenConstant(v->constant()->tensor());
+      if (!widened.ok()) return widened.status().WithContext("constant '" + v->name() + "' as float32");
+      wide = graph_.AddConstant(graph_.UniqueName(v->name() + "_f32"), std::move(widened).value());
       wide->set_type(Typed(*v, DType::kF32));
     } else {
       wide = Cast(v, DType::kF32, before);
@@ -104,7 +108,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     const CpuOp* op = FindCpuOp(node->domain(), node->op_type());
     if (!op || !op->reject || op->reject(*node, context.config).empty()) continue;
     if (!RejectWidened(*node, context.config).empty()) continue;
-    widener.Widen(node);
+    QUERN_RETURN_IF_ERROR(widener.Widen(node));
     ++changes;
   }
   widener.Finish();

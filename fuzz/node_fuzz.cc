@@ -334,15 +334,13 @@ std::vector<Value> RunOn(const Graph& graph, const char* provider, const std::ve
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace quern;
-  static const bool quiet = [] {
-    ProcessLogger().SetLevel(LogLevel::kOff);
-    return true;
-  }();
-  (void)quiet;
+  static const bool print = std::getenv("QUERN_FUZZ_PRINT") != nullptr;
+  ProcessLogger().SetLevel(print ? LogLevel::kVerbose : LogLevel::kOff);
   FuzzedDataProvider data(bytes, size);
   NodeMaker maker(data);
   const std::unique_ptr<Graph> graph = maker.Make();
   if (!graph) return 0;
+  if (print) std::fputs(PrintGraph(*graph, {.full_constants = true}).c_str(), stderr);
   const std::vector<Value> expected = RunOn(*graph, "reference", maker.inputs());
   const std::vector<Value> actual = RunOn(*graph, "cpu", maker.inputs());
   if (expected.empty() || actual.empty()) return 0;

@@ -1,5 +1,6 @@
 // Shrink: x moved towards 0 by bias where |x| > lambd, else 0.
 #include "ops/common/elementwise.h"
+#include "ops/common/from_double.h"
 #include "ops/common/type_sets.h"
 #include "ops/op.h"
 
@@ -11,7 +12,7 @@ Status Evaluate(EvalContext& c) {
   const double lambd = c.node().GetFloat("lambd", 0.5f);
   return EvaluateUnary(c, NumericTypeList{}, [=](auto x) {
     const double v = static_cast<double>(x);
-    return static_cast<decltype(x)>(v < -lambd ? v + bias : v > lambd ? v - bias : 0.0);
+    return FromDouble<decltype(x)>(v < -lambd ? v + bias : v > lambd ? v - bias : 0.0);
   });
 }
 

@@ -46,7 +46,7 @@ bool TakesAnyRank(const Node& node) {
   if (!node.domain().empty() || std::ranges::find(kOperators, node.op_type()) == kOperators.end()) return false;
   const GraphValue* axes = node.num_inputs() > 1 ? node.input(1) : nullptr;
   return node.input(0)->type().is_tensor() && node.input(0)->type().dtype == DType::kF32 &&
-         (!axes || axes->is_constant());
+         (!axes || (axes->is_constant() && axes->type().rank() <= 1));
 }
 
 // Empty when the provider takes the node.

@@ -188,7 +188,8 @@ bool IsPlanTimeNode(const Node& node) {
   const std::set<std::string> at_hand = UnknownsAtHand(node);
   return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
     return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&
-                  (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) && Covered(*v->data(), at_hand));
+                  (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) &&
+                  Covered(*v->type().shape, at_hand) && Covered(*v->data(), at_hand));
   });
 }
 

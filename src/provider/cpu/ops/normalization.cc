@@ -46,7 +46,7 @@ class SoftmaxKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();
-    const int axis = NormalizedAxis(axis_, shape.rank());
+    const int axis = shape.rank() == 0 ? 0 : NormalizedAxis(axis_, shape.rank());  // a scalar has none to be wrong
     const int64_t outer = shape.num_elements(0, axis);
     // Before operator set 13 all dimensions from the axis on are one.
     const int64_t count = flatten_ ? shape.num_elements(axis, shape.rank()) : shape.rank() == 0 ? 1 : shape[axis];

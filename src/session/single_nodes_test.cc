@@ -69,6 +69,17 @@ TEST(SingleNodes, ShapesThatAreNoList) {
               {Tensor::FromValues<int64_t>(Shape{1, 2}, shape)}, "input 's' is a i64[1,2]");
 }
 
+TEST(SingleNodes, OutputsThatTheListLeavesOut) {
+  ExpectSame("  input %x: f32[5]\n  const %k = i64[1] {2}\n  %y = TopK(%x, %k) @n\n", {DrawFloats(Shape{5}, 1)});
+}
+
+TEST(SingleNodes, StatesOfNoSequence) {
+  ExpectSame(
+      "  input %x: f32[2,0,3]\n  input %w: f32[1,4,3]\n  input %r: f32[1,4,1]\n  input %h: f32[1,0,1]\n"
+      "  %y = LSTM(%x, %w, %r, _, _, %h) {hidden_size = 1} @n\n",
+      {Zeros(Shape{2, 0, 3}), DrawFloats(Shape{1, 4, 3}, 1), DrawFloats(Shape{1, 4, 1}, 2), Zeros(Shape{1, 0, 1})});
+}
+
 TEST(SingleNodes, ShrinkSaturatesIntegers) {
   const int8_t x[] = {100, -100, 0, 3};
   ExpectSame("  input %x: i8[4]\n  %y = Shrink(%x) {bias = -1000.0, lambd = 1.0} @n\n",

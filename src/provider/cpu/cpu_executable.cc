@@ -46,6 +46,10 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       }
       c.outputs.push_back(v ? ids.at(v) : -1);
     }
+    if (const Result<const OpVersion*> version = FindOpVersion(*n); version.ok()) {  // none of the provider's own
+      c.most_inputs = (*version)->inputs.size();
+      c.most_outputs = (*version)->outputs.size();
+    }
     const CpuOp* op = FindCpuOp(n->domain(), n->op_type());
     const bool internal = n->domain() == kCpuDomain;
     if (internal || !IsPlanTimeNode(*n)) {

@@ -24,6 +24,9 @@ struct CompiledNode {
   // Null: a node on small integers whose results follow from shapes; it has no step, plans know its outputs.
   std::unique_ptr<CpuKernel> kernel;
   std::vector<int> inputs, outputs;  // value ids, -1 omitted
+  // What the operator may have at most (a variadic list counts as one): where the node's own lists end earlier, steps
+  // find null.
+  size_t most_inputs = 0, most_outputs = 0;
 };
 
 // A graph value of the cluster.

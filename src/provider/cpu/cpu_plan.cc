@@ -282,6 +282,8 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
       s.inputs.push_back(at);
     }
     for (int v : node.outputs) s.outputs.push_back(v < 0 ? Location{} : locations[v]);
+    s.inputs.resize(std::max(s.inputs.size(), node.most_inputs));
+    s.outputs.resize(std::max(s.outputs.size(), node.most_outputs));
     Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, concurrency_});
     if (!step.ok()) return step.status().WithContext(node.node->Describe());
     s.step = std::move(step).value();

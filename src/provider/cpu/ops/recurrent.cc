@@ -158,6 +158,7 @@ class RecurrentStep final : public CpuStep {
     float *gates = floats(gates_at_), *h = floats(h_at_), *c = floats(c_at_);
     const auto start = [&](float* state, bool given, size_t input) {
       const auto bytes = static_cast<size_t>(states) * sizeof(float);
+      if (bytes == 0) return;
       if (given) {
         std::memcpy(state, static_cast<const float*>(context.inputs[input]) + static_cast<int64_t>(d) * states, bytes);
       } else {

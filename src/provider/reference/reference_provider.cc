@@ -1,13 +1,10 @@
 #include "provider/reference/reference_provider.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstring>
 #include <unordered_map>
 
-#include "graph/text.h"
 #include "ops/evaluate.h"
 #include "ops/op.h"
+#include "provider/describe_nodes.h"
 #include "tensor/copy_value.h"
 
 namespace quern {
@@ -116,29 +113,8 @@ int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
 }
 
 const char* Describe(void*, void* executable, void* plan) {
-  using Json = nlohmann::ordered_json;
-  const Graph& graph = *static_cast<const ReferenceExecutable*>(executable)->graph;
-  Json doc;
-  doc["text"] = PrintGraph(graph, {});
-  doc["nodes"] = Json::array();
-  for (const Node* n = graph.first_node(); n; n = n->next()) {
-    Json outputs = Json::array();
-    for (const GraphValue* v : n->outputs()) outputs.push_back(v ? v->name() : "");
-    doc["nodes"].push_back({{"name", n->name()},
-                            {"op", n->op_type()},
-                            {"domain", n->domain()},
-                            {"outputs", outputs},
-                            {"kernel", "reference"},
-                            {"why", "plain evaluation of the operator's definition"}});
-  }
-  if (plan) {
-    doc["workspace_bytes"] = 0;
-    doc["steps"] = Json::array();
-    for (const Json& n : doc["nodes"]) {
-      doc["steps"].push_back({{"node", n["name"]}, {"op", n["op"]}, {"kernel", "reference"}});
-    }
-  }
-  return strdup(doc.dump().c_str());
+  return DescribeNodes(*static_cast<const ReferenceExecutable*>(executable)->graph, "reference",
+                       "plain evaluation of the operator's definition", plan != nullptr);
 }
 
 }  // namespace

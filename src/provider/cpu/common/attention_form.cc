@@ -37,6 +37,17 @@ void ReadRowStrides(const Shape& given, int64_t (&strides)[3]) {
   for (int d = 0; d < 3; ++d) strides[d] = shape[d] == 1 ? 0 : dense[d];
 }
 
+// Keys and values before the new ones, and with them: inputs at `key` and `value`, outputs 1 and 2.
+void ReadCaches(const BindContext& c, int key, int value, AttentionForm& f) {
+  if (Given(c, static_cast<size_t>(key))) {
+    f.past_rows = c.inputs[static_cast<size_t>(key)].shape[2];
+    f.past_k = InputHeads(c, key, f.size);
+    f.past_v = InputHeads(c, value, f.value_size);
+  }
+  f.present_k = OutputHeads(c, 1, f.size);
+  f.present_v = OutputHeads(c, 2, f.value_size);
+}
+
 float ScaleOr(float given, int64_t size) {
   return given != 0 ? given : static_cast<float>(1.0 / std::sqrt(static_cast<double>(size)));
 }
@@ -86,13 +97,7 @@ Result<AttentionForm> ReadAttention(const Node& node, const BindContext& c) {
   f.k = InputHeads(c, kK, f.size);
   f.v = InputHeads(c, kV, f.value_size);
   f.y = OutputHeads(c, 0, f.value_size);
-  if (Given(c, kPastKey)) {
-    f.past_rows = c.inputs[kPastKey].shape[2];
-    f.past_k = InputHeads(c, kPastKey, f.size);
-    f.past_v = InputHeads(c, kPastValue, f.value_size);
-  }
-  f.present_k = OutputHeads(c, 1, f.size);
-  f.present_v = OutputHeads(c, 2, f.value_size);
+  ReadCaches(c, kPastKey, kPastValue, f);
   f.rows = f.keys = f.past_rows + f.new_keys;
   const float* scale = node.FindAttribute<float>("scale");
   f.scale = scale ? *scale : ScaleOr(0, f.size);
@@ -183,13 +188,7 @@ Result<AttentionForm> ReadMultiHeadAttention(const Node& node, const BindContext
     f.v.bias_offset = widths < 0 ? widths : 2 * widths;
   }
   f.y = OutputHeads(c, 0, f.value_size);
-  if (Given(c, kPastKey)) {
-    f.past_rows = c.inputs[kPastKey].shape[2];
-    f.past_k = InputHeads(c, kPastKey, f.size);
-    f.past_v = InputHeads(c, kPastValue, f.value_size);
-  }
-  f.present_k = OutputHeads(c, 1, f.size);
-  f.present_v = OutputHeads(c, 2, f.value_size);
+  ReadCaches(c, kPastKey, kPastValue, f);
   f.rows = f.keys = f.past_rows + f.new_keys;
   f.scale = ScaleOr(node.GetFloat("scale", 0.0f), f.size);
   f.causal = f.last_sees_all = node.GetInt("unidirectional", 0) != 0;
@@ -230,13 +229,7 @@ Result<AttentionForm> ReadGroupQueryAttention(const Node& node, const BindContex
     f.v = InputHeads(c, kValue, f.size);
   }
   f.y = OutputHeads(c, 0, f.size);
-  if (Given(c, kPastKey)) {
-    f.past_rows = c.inputs[kPastKey].shape[2];
-    f.past_k = InputHeads(c, kPastKey, f.size);
-    f.past_v = InputHeads(c, kPastValue, f.size);
-  }
-  f.present_k = OutputHeads(c, 1, f.size);
-  f.present_v = OutputHeads(c, 2, f.size);
+  ReadCaches(c, kPastKey, kPastValue, f);
   const Tensor* total = c.inputs[kTotal].constant;
   if (!total || total->num_elements() != 1 || total->dtype() != DType::kI32) {
     return Unsupported("total_sequence_length is not known while planning");

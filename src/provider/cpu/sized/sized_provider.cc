@@ -1,12 +1,9 @@
 #include "provider/cpu/sized/sized_provider.h"
 
-#include <nlohmann/json.hpp>
-
-#include <cstring>
 #include <unordered_map>
 #include <vector>
 
-#include "graph/text.h"
+#include "provider/describe_nodes.h"
 #include "tensor/memory_budget.h"
 
 namespace quern::cpu {
@@ -96,29 +93,8 @@ Status RunNodes(const Graph& graph, const quern_run_args& args) {
 }
 
 const char* Describe(void*, void* executable, void* plan) {
-  using Json = nlohmann::ordered_json;
-  const Graph& graph = *static_cast<const SizedExecutable*>(executable)->graph;
-  Json doc;
-  doc["text"] = PrintGraph(graph, {});
-  doc["nodes"] = Json::array();
-  for (const Node* n = graph.first_node(); n; n = n->next()) {
-    Json outputs = Json::array();
-    for (const GraphValue* v : n->outputs()) outputs.push_back(v ? v->name() : "");
-    doc["nodes"].push_back({{"name", n->name()},
-                            {"op", n->op_type()},
-                            {"domain", n->domain()},
-                            {"outputs", outputs},
-                            {"kernel", n->op_type()},
-                            {"why", "its output's size depends on data: allocated by the run"}});
-  }
-  if (plan) {
-    doc["workspace_bytes"] = 0;
-    doc["steps"] = Json::array();
-    for (const Json& n : doc["nodes"]) {
-      doc["steps"].push_back({{"node", n["name"]}, {"op", n["op"]}, {"kernel", n["kernel"]}});
-    }
-  }
-  return strdup(doc.dump().c_str());
+  return DescribeNodes(*static_cast<const SizedExecutable*>(executable)->graph, nullptr,
+                       "its output's size depends on data: allocated by the run", plan != nullptr);
 }
 
 }  // namespace

@@ -80,6 +80,8 @@ typedef enum quern_dtype {
   QUERN_F8E8M0 = 24,
   QUERN_U2 = 25,
   QUERN_I2 = 26,
+  QUERN_F6E2M3 = 27,
+  QUERN_F6E3M2 = 28,
   QUERN_Q4_0 = 64,
   QUERN_Q4_1 = 65,
   QUERN_Q8_0 = 66

@@ -33,6 +33,8 @@ _ELEMENTS = {
     "f8e8m0": "float8e8m0",
     "u2": "uint2",
     "i2": "int2",
+    "f6e2m3": "float6e2m3",
+    "f6e3m2": "float6e3m2",
 }
 _PROVIDERS = {"CPUExecutionProvider": "cpu"}
 

@@ -31,6 +31,8 @@ _SUB_BYTE = {
     23: (4, False, "float4_e2m1fn"),
     25: (2, False, "uint2"),
     26: (2, True, "int2"),
+    27: (6, False, "float6_e2m3fn"),
+    28: (6, False, "float6_e3m2fn"),
 }
 _SUB_BYTE_NUMBERS = {name: number for number, (_, _, name) in _SUB_BYTE.items()}
 
@@ -127,19 +129,17 @@ def _from_tensor(value):
 
 
 def _pack(array, bits):
-    """The bytes of elements that fill the low bits of one each, the first in the lowest bits."""
+    """A row of bits, the first element's lowest; of elements that have a byte each."""
     if array.dtype.itemsize != 1:
         raise ValueError(f"elements of {array.dtype}; types below a byte come with one byte for each")
-    per_byte = 8 // bits
-    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1) & ((1 << bits) - 1)
-    flat = np.append(flat, np.zeros(-flat.size % per_byte, np.uint8)).reshape(-1, per_byte)
-    return np.bitwise_or.reduce(flat << np.arange(0, 8, bits, dtype=np.uint8), axis=1, dtype=np.uint8)
+    flat = np.ascontiguousarray(array).view(np.uint8).reshape(-1, 1)
+    return np.packbits(np.unpackbits(flat, axis=1, count=bits, bitorder="little"), bitorder="little")
 
 
 def _unpack(packed, shape, bits, signed, name):
     count = int(np.prod(shape, dtype=np.int64))
-    parts = [(packed >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
-    flat = np.stack(parts, axis=-1).reshape(-1)[:count]
+    each = np.unpackbits(packed, count=count * bits, bitorder="little").reshape(count, bits)
+    flat = np.packbits(each, axis=1, bitorder="little").reshape(count)
     if signed:
         flat = (flat.astype(np.int8) ^ (1 << (bits - 1))) - (1 << (bits - 1))
     extended = getattr(ml_dtypes, name, None)  # the low bits of a byte, extended by the sign

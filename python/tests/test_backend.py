@@ -57,6 +57,8 @@ def test_devices_and_compatibility():
         ("int2", TensorProto.INT2),
         ("uint2", TensorProto.UINT2),
         ("float4_e2m1fn", TensorProto.FLOAT4E2M1),
+        ("float6_e2m3fn", TensorProto.FLOAT6E2M3),
+        ("float6_e3m2fn", TensorProto.FLOAT6E3M2),
     ],
 )
 @pytest.mark.parametrize("count", [1, 5, 8])

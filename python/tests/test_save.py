@@ -171,6 +171,8 @@ def test_sequences_and_optionals(tmp_path):
         TensorProto.INT4,
         TensorProto.UINT4,
         TensorProto.FLOAT4E2M1,
+        TensorProto.FLOAT6E2M3,
+        TensorProto.FLOAT6E3M2,
         TensorProto.UINT2,
         TensorProto.INT2,
         TensorProto.DOUBLE,
@@ -185,7 +187,7 @@ def test_element_types(dtype, tmp_path):
     values = [b"a", b"", b"\xc3\xa9"] if dtype == TensorProto.STRING else [1, 0, 1]
     tensor = helper.make_tensor("w", dtype, [3], values)
     graph = helper.make_graph([], "g", [], [info("w", [3], dtype)], [tensor])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 28)], ir_version=14)
     quern.Model(made.SerializeToString()).save(tmp_path / "m.onnx")
     (saved,) = check(tmp_path / "m.onnx").graph.initializer
     if dtype == TensorProto.STRING:

@@ -6,7 +6,7 @@
 
 namespace quern {
 
-// Numbers 1 to 26 are ONNX's TensorProto.DataType; block formats (GGUF and others) follow from 64.
+// Numbers 1 to 28 are ONNX's TensorProto.DataType; block formats (GGUF and others) follow from 64.
 enum class DType : uint8_t {
   kUndefined = 0,
   kF32 = 1,
@@ -35,14 +35,18 @@ enum class DType : uint8_t {
   kF8E8M0 = 24,
   kU2 = 25,
   kI2 = 26,
+  kF6E2M3 = 27,
+  kF6E3M2 = 28,
   kQ4_0 = 64,  // 32 weights, 18 bytes: f16 d, 16 bytes of nibbles (w[i] low, w[i+16] high); w = d*(q-8)
   kQ4_1 = 65,  // 32 weights, 20 bytes: f16 d, f16 m, nibbles; w = d*q + m
   kQ8_0 = 66,  // 32 weights, 34 bytes: f16 d, 32 int8; w = d*q
 };
 
+constexpr bool IsOnnxType(int64_t number) { return number > 0 && number <= static_cast<int64_t>(DType::kF6E3M2); }
+
 struct DTypeInfo {
   const char* name;         // as in the text form: "f32", "i8", "q4_0"
-  uint16_t block_elements;  // elements that share a block: 1 for plain types, 2 for 4-bit, 4 for 2-bit
+  uint16_t block_elements;  // elements that share a block: 1 for plain types, 2 for 4-bit, 4 for 2- and 6-bit
   uint16_t block_bytes;     // bytes of a block; 0 for types without a fixed size (string)
 };
 
@@ -101,6 +105,10 @@ constexpr DTypeInfo GetDTypeInfo(DType t) {
       return {"u2", 4, 1};
     case DType::kI2:
       return {"i2", 4, 1};
+    case DType::kF6E2M3:
+      return {"f6e2m3", 4, 3};
+    case DType::kF6E3M2:
+      return {"f6e3m2", 4, 3};
     case DType::kQ4_0:
       return {"q4_0", 32, 18};
     case DType::kQ4_1:
@@ -124,7 +132,8 @@ constexpr size_t DTypeAlignment(DType t) {
 constexpr bool IsBlockType(DType t) { return static_cast<uint8_t>(t) >= 64; }
 constexpr bool IsFloatType(DType t) {
   return t == DType::kF32 || t == DType::kF64 || t == DType::kF16 || t == DType::kBF16 ||
-         (t >= DType::kF8E4M3FN && t <= DType::kF8E5M2FNUZ) || t == DType::kF4E2M1 || t == DType::kF8E8M0;
+         (t >= DType::kF8E4M3FN && t <= DType::kF8E5M2FNUZ) || t == DType::kF4E2M1 || t == DType::kF8E8M0 ||
+         t == DType::kF6E2M3 || t == DType::kF6E3M2;
 }
 constexpr bool IsIntegerType(DType t) {
   return (t >= DType::kU8 && t <= DType::kI64) || t == DType::kU32 || t == DType::kU64 || t == DType::kU4 ||

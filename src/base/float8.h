@@ -23,7 +23,10 @@ inline constexpr SmallFloat kFloat8E4M3FN = {3, 7, 0x80, 0x7e, 0, 0x7f, true, tr
 inline constexpr SmallFloat kFloat8E4M3FNUZ = {3, 8, 0x80, 0x7f, 0, 0x80, false, true};
 inline constexpr SmallFloat kFloat8E5M2 = {2, 15, 0x80, 0x7b, 0x7c, 0x7e, true, true};
 inline constexpr SmallFloat kFloat8E5M2FNUZ = {2, 16, 0x80, 0x7f, 0, 0x80, false, true};
-inline constexpr SmallFloat kFloat4E2M1 = {1, 1, 0x08, 0x07, 0, 0x08, true, false};  // in the low bits of a byte
+// Of those below, the low bits of a byte.
+inline constexpr SmallFloat kFloat6E2M3 = {3, 1, 0x20, 0x1f, 0, 0x20, true, false};
+inline constexpr SmallFloat kFloat6E3M2 = {2, 3, 0x20, 0x1f, 0, 0x20, true, false};
+inline constexpr SmallFloat kFloat4E2M1 = {1, 1, 0x08, 0x07, 0, 0x08, true, false};
 
 // What becomes of numbers whose magnitude, once rounded, is above `max`.
 enum class Overflow : uint8_t {

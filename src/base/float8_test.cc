@@ -2,6 +2,7 @@
 // specification gives, for every pattern and for every float32 that differs in what rounding looks at.
 #include "base/float8.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,6 +34,8 @@ const Type kTypes[] = {
        return (b & 0x7f) < 0x7c ? 0 : (b & 3) ? kNan : b & 0x80 ? -kInf : kInf;
      }},
     {"e5m2fnuz", kFloat8E5M2FNUZ, 5, 2, 16, [](unsigned b) { return b == 0x80 ? kNan : 0; }},
+    {"e2m3", kFloat6E2M3, 2, 3, 1, [](unsigned) { return 0.0; }},
+    {"e3m2", kFloat6E3M2, 3, 2, 3, [](unsigned) { return 0.0; }},
     {"e2m1", kFloat4E2M1, 2, 1, 1, [](unsigned) { return 0.0; }},
 };
 
@@ -117,28 +120,28 @@ TEST(SmallFloat, SpecialValuesFollowTheTablesOfCast) {
   struct Row {
     float x;
     Overflow overflow;
-    uint8_t e4m3fn, e4m3fnuz, e5m2, e5m2fnuz, e2m1;
+    uint8_t e4m3fn, e4m3fnuz, e5m2, e5m2fnuz, of6, e2m1;  // of6: both types of 6 bits
   };
   const Row rows[] = {
-      {0.0f, Overflow::kSaturate, 0x00, 0x00, 0x00, 0x00, 0x0},
-      {-0.0f, Overflow::kSaturate, 0x80, 0x00, 0x80, 0x00, 0x8},
-      {nan, Overflow::kSaturate, 0x7f, 0x80, 0x7e, 0x80, 0x8},
-      {inf, Overflow::kSaturate, 0x7e, 0x7f, 0x7b, 0x7f, 0x7},
-      {-inf, Overflow::kSaturate, 0xfe, 0xff, 0xfb, 0xff, 0xf},
-      {1e9f, Overflow::kSaturate, 0x7e, 0x7f, 0x7b, 0x7f, 0x7},
-      {inf, Overflow::kSaturateFinite, 0x7e, 0x80, 0x7b, 0x80, 0x7},
-      {-inf, Overflow::kSaturateFinite, 0xfe, 0x80, 0xfb, 0x80, 0xf},
-      {-1e9f, Overflow::kSaturateFinite, 0xfe, 0xff, 0xfb, 0xff, 0xf},
-      {-0.0f, Overflow::kSpecial, 0x80, 0x00, 0x80, 0x00, 0x8},
-      {nan, Overflow::kSpecial, 0x7f, 0x80, 0x7e, 0x80, 0x8},
-      {-nan, Overflow::kSpecial, 0xff, 0x80, 0xfe, 0x80, 0x8},
-      {inf, Overflow::kSpecial, 0x7f, 0x80, 0x7c, 0x80, 0x7},
-      {-inf, Overflow::kSpecial, 0xff, 0x80, 0xfc, 0x80, 0xf},
-      {1e9f, Overflow::kSpecial, 0x7f, 0x80, 0x7c, 0x80, 0x7},
-      {-1e9f, Overflow::kSpecial, 0xff, 0x80, 0xfc, 0x80, 0xf},
+      {0.0f, Overflow::kSaturate, 0x00, 0x00, 0x00, 0x00, 0x00, 0x0},
+      {-0.0f, Overflow::kSaturate, 0x80, 0x00, 0x80, 0x00, 0x20, 0x8},
+      {nan, Overflow::kSaturate, 0x7f, 0x80, 0x7e, 0x80, 0x20, 0x8},
+      {inf, Overflow::kSaturate, 0x7e, 0x7f, 0x7b, 0x7f, 0x1f, 0x7},
+      {-inf, Overflow::kSaturate, 0xfe, 0xff, 0xfb, 0xff, 0x3f, 0xf},
+      {1e9f, Overflow::kSaturate, 0x7e, 0x7f, 0x7b, 0x7f, 0x1f, 0x7},
+      {inf, Overflow::kSaturateFinite, 0x7e, 0x80, 0x7b, 0x80, 0x1f, 0x7},
+      {-inf, Overflow::kSaturateFinite, 0xfe, 0x80, 0xfb, 0x80, 0x3f, 0xf},
+      {-1e9f, Overflow::kSaturateFinite, 0xfe, 0xff, 0xfb, 0xff, 0x3f, 0xf},
+      {-0.0f, Overflow::kSpecial, 0x80, 0x00, 0x80, 0x00, 0x20, 0x8},
+      {nan, Overflow::kSpecial, 0x7f, 0x80, 0x7e, 0x80, 0x20, 0x8},
+      {-nan, Overflow::kSpecial, 0xff, 0x80, 0xfe, 0x80, 0x20, 0x8},
+      {inf, Overflow::kSpecial, 0x7f, 0x80, 0x7c, 0x80, 0x1f, 0x7},
+      {-inf, Overflow::kSpecial, 0xff, 0x80, 0xfc, 0x80, 0x3f, 0xf},
+      {1e9f, Overflow::kSpecial, 0x7f, 0x80, 0x7c, 0x80, 0x1f, 0x7},
+      {-1e9f, Overflow::kSpecial, 0xff, 0x80, 0xfc, 0x80, 0x3f, 0xf},
   };
   for (const Row& r : rows) {
-    const uint8_t want[] = {r.e4m3fn, r.e4m3fnuz, r.e5m2, r.e5m2fnuz, r.e2m1};
+    const uint8_t want[] = {r.e4m3fn, r.e4m3fnuz, r.e5m2, r.e5m2fnuz, r.of6, r.of6, r.e2m1};
     for (size_t i = 0; i < std::size(kTypes); ++i) {
       EXPECT_EQ(F32ToSmallFloat(r.x, kTypes[i].format, r.overflow), want[i])
           << kTypes[i].name << " of " << r.x << ", overflow " << static_cast<int>(r.overflow);
@@ -234,12 +237,19 @@ TEST(PackedBits, ElementsFillBytesFromTheLowEnd) {
   for (int i = 0; i < 5; ++i) AppendPacked(out, i, 2, static_cast<uint8_t>(i));
   EXPECT_EQ(out[0], 0xe4);
   EXPECT_EQ(out[1], 0x00);
+  uint8_t wide[] = {0xff, 0xff, 0xff, 0xff};  // 6-bit elements cross bytes
+  for (int i = 0; i < 5; ++i) AppendPacked(wide, i, 6, static_cast<uint8_t>(0x21 + i));
+  EXPECT_THAT(wide, testing::ElementsAre(0xa1, 0x38, 0x92, 0x25));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(LoadPacked(wide, i, 6), 0x21 + i);
+  for (int i : {1, 2}) StorePacked(wide, i, 6, static_cast<uint8_t>(0xc0 + 3 * i));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(LoadPacked(wide, i, 6), i == 1 || i == 2 ? 3 * i : 0x21 + i);
   EXPECT_EQ(SignExtend(0xf8, 4), -8);
   EXPECT_EQ(SignExtend(0x01, 2), 1);
   EXPECT_EQ(SignExtend(0x03, 2), -1);
   EXPECT_EQ(PackedBits(DType::kI4), 4);
   EXPECT_EQ(PackedBits(DType::kF4E2M1), 4);
   EXPECT_EQ(PackedBits(DType::kU2), 2);
+  EXPECT_EQ(PackedBits(DType::kF6E2M3), 6);
   EXPECT_EQ(PackedBits(DType::kF8E5M2), 0);
   EXPECT_EQ(PackedBits(DType::kQ4_0), 0);
 }

@@ -28,6 +28,17 @@ bool HasPads(const ConvProblem& p) {
   return p.pad_front || p.pad_top || p.pad_left || p.pad_back || p.pad_bottom || p.pad_right;
 }
 
+// Whether each padding is less than the kernel is wide, so that a padded image is not much larger than the image.
+bool PadsLessThanKernel(const ConvProblem& p) {
+  const auto less = [](size_t before, size_t after, size_t kernel, size_t dilation) {
+    const size_t reach = dilation * (kernel - 1) + 1;
+    return before < reach && after < reach;
+  };
+  return less(p.pad_front, p.pad_back, p.kernel_d, p.dilation_d) &&
+         less(p.pad_top, p.pad_bottom, p.kernel_h, p.dilation_h) &&
+         less(p.pad_left, p.pad_right, p.kernel_w, p.dilation_w);
+}
+
 bool IsPointwise(const ConvProblem& p) {
   return p.kernel_d == 1 && p.kernel_h == 1 && p.kernel_w == 1 && p.stride_d == 1 && p.stride_h == 1 &&
          p.stride_w == 1 && !HasPads(p);
@@ -58,7 +69,7 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
   c.packs_in_run_ = weights.data == nullptr;
   // A folded kernel's weights are put in another order first, for which a run has no memory.
   c.folded_ = !c.packs_in_run_ && problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 &&
-              group_in < kFoldChannels;
+              group_in < kFoldChannels && PadsLessThanKernel(problem);
   c.gemm_.lhs = problem.lhs;
   c.gemm_.rhs = problem.rhs;
   c.gemm_.n = group_out;

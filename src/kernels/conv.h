@@ -77,8 +77,7 @@ class Conv {
   Conv() = default;
 
   // Selects the layout and packs the weights, which are not needed afterwards; without data, each run packs its own.
-  // kInvalidArgument for extents that do not
-  // go together, kUnsupported when no row serves the types.
+  // kInvalidArgument for extents that do not go together, kUnsupported when no row serves the types.
   static Result<Conv> Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
                              Executor& executor, SelectionReport* report = nullptr);
 

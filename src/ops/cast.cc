@@ -6,7 +6,7 @@ namespace {
 
 Result<DType> Target(const Node& node) {
   const int64_t to = node.GetInt("to", 0);
-  if (to < 1 || to > 26 || !CastTypes(node.opset()).Has(static_cast<DType>(to))) {
+  if (!IsOnnxType(to) || !CastTypes(node.opset()).Has(static_cast<DType>(to))) {
     return InvalidArgument(node.Describe() + ": attribute 'to' is " + std::to_string(to) +
                            ", which is no element type that Cast of operator set " + std::to_string(node.opset()) +
                            " converts to");
@@ -41,10 +41,10 @@ constexpr OpVersion kVersions[] = {{6, kInputs<6>, kOutputs<6>, kAttributes6, In
                                    {23, kInputs<23>, kOutputs<23>, kAttributes19, Infer, Evaluate},
                                    {24, kInputs<24>, kOutputs<24>, kAttributes24, Infer, Evaluate},
                                    {25, kInputs<25>, kOutputs<25>, kAttributes24, Infer, Evaluate},
-                                   {28, kInputs<25>, kOutputs<25>, kAttributes24, Infer, Evaluate}};
+                                   {28, kInputs<28>, kOutputs<28>, kAttributes24, Infer, Evaluate}};
 
 }  // namespace
 
-extern constinit const OpDefinition kOpCast = {"", "Cast", kVersions, "Types of 6 bits (operator set 28) are unknown."};
+extern constinit const OpDefinition kOpCast = {"", "Cast", kVersions};
 
 }  // namespace quern

@@ -180,7 +180,7 @@ Status CheckNode(const Node& node) {
   QUERN_RETURN_IF_ERROR(CheckCount(node, version->outputs, node.outputs(), "output", version->min_outputs));
   for (int i = 0; i < node.num_inputs(); ++i) {
     const Param* param = ParamAt(version->inputs, i);
-    if (node.input(i) == nullptr && param->arity == Arity::kSingle) {
+    if (node.input(i) == nullptr && param->arity != Arity::kOptional) {
       return NodeError(node, std::string("input ") + param->name + " is omitted but required");
     }
   }

@@ -87,7 +87,7 @@ Value Filled(DType dtype, const Shape& shape, int value) {
     return StringTensor{shape,
                         std::vector<std::string>(static_cast<size_t>(shape.num_elements()), std::to_string(value))};
   }
-  OpTester cast("Cast", 25);
+  OpTester cast("Cast", 28);
   const std::vector<float> numbers(static_cast<size_t>(shape.num_elements()), static_cast<float>(value));
   if (dtype == DType::kC64 || dtype == DType::kC128) {  // a complex zero, or one with such parts
     const Tensor t = Tensor::Allocate(dtype, shape).value();

@@ -123,6 +123,7 @@ constexpr TypeSet YTypes(int since) {
   if (since >= 21) types = types | TypeSet{DType::kI16, DType::kU16, DType::kI4, DType::kU4};
   if (since >= 23) types = types | TypeSet{DType::kF4E2M1};
   if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
+  if (since >= 28) types = types | kFloat6Types;
   return types;
 }
 constexpr TypeSet ScaleTypes(int since) { return since >= 24 ? kXTypes | TypeSet{DType::kF8E8M0} : kXTypes; }

@@ -39,29 +39,29 @@ Bytes BytesOf(OpTester& tester) {
   return {bytes, bytes + t.bytes()};
 }
 
-Bytes CastBytes(const Value& x, DType to, int opset = 25, int64_t saturate = 1) {
+Bytes CastBytes(const Value& x, DType to, int opset = 28, int64_t saturate = 1) {
   OpTester tester("Cast", opset);
   tester.Input(x).Attr("to", Number(to));
   if (opset >= 19) tester.Attr("saturate", saturate);
   return BytesOf(tester);
 }
-Bytes CastBytes(const F& x, DType to, int opset = 25, int64_t saturate = 1) {
+Bytes CastBytes(const F& x, DType to, int opset = 28, int64_t saturate = 1) {
   return CastBytes(Tensor::FromValues<float>({static_cast<int64_t>(x.size())}, x), to, opset, saturate);
 }
-F CastFloats(const Value& x) { return OpTester("Cast", 25).Input(x).Attr("to", Number(DType::kF32)).Values<float>(); }
+F CastFloats(const Value& x) { return OpTester("Cast", 28).Input(x).Attr("to", Number(DType::kF32)).Values<float>(); }
 
 TEST(Cast, OneStaysOneBetweenAllTypes) {
   const TypeSet plain = kNumericTypes | TypeSet{DType::kBool, DType::kString};
   int types = 0;
-  for (int from = 1; from <= 26; ++from) {
+  for (int from = 1; IsOnnxType(from); ++from) {
     if (from == Number(DType::kC64) || from == Number(DType::kC128)) continue;
     ++types;
     const Tensor ones = Tensor::FromValues<float>({3}, F{1, 1, 1});
-    const auto made = OpTester("Cast", 25).Input(ones).Attr("to", int64_t{from}).Run();
+    const auto made = OpTester("Cast", 28).Input(ones).Attr("to", int64_t{from}).Run();
     ASSERT_TRUE(made.ok()) << made.status().message();
-    for (int to = 1; to <= 26; ++to) {
+    for (int to = 1; IsOnnxType(to); ++to) {
       const DType target = static_cast<DType>(to);
-      OpTester tester("Cast", 25);
+      OpTester tester("Cast", 28);
       tester.Input((*made)[0]).Attr("to", int64_t{to});
       if (target == DType::kC64 || target == DType::kC128) {
         EXPECT_THAT(tester.Error(), HasSubstr("converts to"));
@@ -85,6 +85,12 @@ TEST(Cast, OneStaysOneBetweenAllTypes) {
         case DType::kF4E2M1:
           want = {0x22, 0x02};
           break;
+        case DType::kF6E2M3:
+          want = {0x08, 0x82, 0x00};
+          break;
+        case DType::kF6E3M2:
+          want = {0x0c, 0xc3, 0x00};
+          break;
         case DType::kF8E4M3FN:
           want = {0x38, 0x38, 0x38};
           break;
@@ -100,7 +106,7 @@ TEST(Cast, OneStaysOneBetweenAllTypes) {
       EXPECT_EQ(CastBytes((*made)[0], target), want) << from << " to " << to;
     }
   }
-  EXPECT_EQ(types, 24);
+  EXPECT_EQ(types, 26);
 }
 
 TEST(Cast, Float8FollowsTheTableOfItsOperatorSet) {
@@ -262,6 +268,17 @@ TEST(QuantizeLinear, ToFloat8AndFloat4) {
   e2.Input({2, 2}, F{0, 5, -30, 9}).Input({2}, F{2, 3}).Input(FromBytes(DType::kF4E2M1, {2}, {0x20}));
   e2.Attr("axis", int64_t{0});
   EXPECT_EQ(BytesOf(e2), (Bytes{0x40, 0x6f}));  // 0/2, 5/2 and -30/3 + 1, 9/3 + 1
+}
+
+TEST(QuantizeLinear, ToFloat6) {
+  OpTester to("QuantizeLinear", 28), from("DequantizeLinear", 28), early("QuantizeLinear", 25);
+  to.Input({4}, F{0, 1, -30, 9}).Input({}, F{2}).Input(FromBytes(DType::kF6E2M3, {}, {0}));
+  const Bytes codes = {0x00, 0xf1, 0x67};  // 0 0.5 -7.5 4.5
+  EXPECT_EQ(BytesOf(to), codes);
+  from.Input(FromBytes(DType::kF6E2M3, {4}, codes)).Input({}, F{2});
+  EXPECT_EQ(from.Values<float>(), (F{0, 1, -15, 9}));
+  early.Input({1}, F{1}).Input({}, F{2}).Attr("output_dtype", Number(DType::kF6E3M2));
+  EXPECT_THAT(early.Error(), HasSubstr("cannot be of type f6e3m2 in operator set 25"));
 }
 
 TEST(QuantizeLinear, ToPackedIntegersInBlocks) {

@@ -1,38 +1,18 @@
 // Transpose: permutes the dimensions; without `perm` it reverses them.
-#include <algorithm>
-
 #include "ops/common/any_types.h"
 #include "ops/common/elements.h"
 #include "ops/common/indices.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/permutation.h"
 
 namespace quern {
 namespace {
-
-Result<std::vector<int64_t>> Permutation(const Node& node, int rank) {
-  std::vector<int64_t> perm = node.GetInts("perm");
-  if (!node.attributes().contains("perm")) {
-    for (int i = rank - 1; i >= 0; --i) perm.push_back(i);
-  }
-  std::vector<bool> seen(static_cast<size_t>(rank), false);
-  bool valid = static_cast<int>(perm.size()) == rank;
-  for (int64_t& p : perm) {
-    if (p < 0) p += rank;
-    valid = valid && p >= 0 && p < rank && !seen[p];
-    if (valid) seen[p] = true;
-  }
-  if (!valid) {
-    return InvalidArgument(node.Describe() + ": perm is not a permutation of the " + std::to_string(rank) +
-                           " dimensions of the input");
-  }
-  return perm;
-}
 
 Status Infer(InferContext& c) {
   const std::optional<Dims> shape = c.input_shape(0);
   ValueType type = ValueType::Tensor(c.input_dtype(0));
   if (shape) {
-    QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, Permutation(c.node(), static_cast<int>(shape->size())));
+    QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(c.node(), static_cast<int>(shape->size())));
     Dims out;
     for (int64_t p : perm) out.push_back((*shape)[p]);
     type.shape = std::move(out);
@@ -44,7 +24,7 @@ Status Infer(InferContext& c) {
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const ElementInput in, ElementInput::Make(c, 0));
   const int rank = in.shape().rank();
-  QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, Permutation(c.node(), rank));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(c.node(), rank));
   const Shape dense = in.shape().ContiguousStrides();
   Shape out_shape, strides;
   for (int64_t p : perm) {

@@ -2,6 +2,7 @@
 //   %a = Transpose(%x) {perm = [1, 0]}   %y = Transpose(%a) {perm = [1, 0]}   ->  %y is %x
 //   %a = Transpose(%x) {perm = p}        %y = Transpose(%a) {perm = q}        ->  %y = Transpose(%x) {perm = p then q}
 #include "graph/rewriter.h"
+#include "ops/common/permutation.h"
 #include "passes/passes.h"
 
 namespace quern {
@@ -10,15 +11,12 @@ namespace {
 // Output dimension i is input dimension perm[i]; nothing when the default is meant and the rank not known.
 std::optional<std::vector<int64_t>> Permutation(const Node* n) {
   if (n == nullptr || !n->Is("Transpose") || n->input(0) == nullptr) return std::nullopt;
-  std::vector<int64_t> perm = n->GetInts("perm");
-  if (perm.empty()) {
-    if (!n->input(0)->type().has_rank()) return std::nullopt;
-    for (int i = n->input(0)->type().rank() - 1; i >= 0; --i) perm.push_back(i);
-  }
-  for (int64_t p : perm) {
-    if (p < 0 || p >= static_cast<int64_t>(perm.size())) return std::nullopt;
-  }
-  return perm;
+  const bool ranked = n->input(0)->type().has_rank();
+  if (!ranked && !n->attributes().contains("perm")) return std::nullopt;
+  const int rank = ranked ? n->input(0)->type().rank() : static_cast<int>(n->GetInts("perm").size());
+  Result<std::vector<int64_t>> perm = ReadPermutation(*n, rank);
+  if (!perm.ok()) return std::nullopt;
+  return std::move(perm).value();
 }
 
 Result<bool> Merge(Graph& graph, Node* n) {

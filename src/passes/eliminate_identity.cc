@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "graph/rewriter.h"
+#include "ops/common/permutation.h"
 #include "passes/passes.h"
 
 namespace quern {
@@ -99,12 +100,9 @@ bool IsFullSlice(const Node& n) {
 }
 
 bool IsIdentityPermutation(const Node& n) {
-  std::vector<int64_t> perm = n.GetInts("perm");
-  if (perm.empty()) return n.input(0)->type().has_rank() && n.input(0)->type().rank() <= 1;
-  for (size_t i = 0; i < perm.size(); ++i) {
-    if (perm[i] != static_cast<int64_t>(i)) return false;
-  }
-  return true;
+  if (!n.input(0)->type().has_rank()) return false;
+  const Result<std::vector<int64_t>> perm = ReadPermutation(n, n.input(0)->type().rank());
+  return perm.ok() && std::is_sorted(perm->begin(), perm->end());
 }
 
 bool HasZeroPads(const Node& n) {

@@ -2,11 +2,13 @@
 // which the rest of the model takes one.
 //   %i: f32[*] = If(%c) ...   %u: f32[*] = Unsqueeze(%i, const [0])   %y, _ = LSTM(%u, ...)
 //     ->  %i: f32[?,?] = If(%c) ...   %u: f32[?,?,?] = Unsqueeze(%i, const [0]) ...
-// With another rank the run fails at the reader in either form.
+// With another rank the run fails at the reader in either form; what no output of the graph needs has no say.
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "ops/infer.h"
 #include "passes/passes.h"
@@ -39,11 +41,16 @@ std::optional<int> NumberOfAxes(const Node& n) {
 
 class Ranks {
  public:
-  // One look at every node, those of subgraphs included.
-  void Visit(const Graph& graph) {
-    for (const Node* n = graph.first_node(); n != nullptr; n = n->next()) {
-      if (n->domain().empty() && n->num_inputs() > 0 && n->num_outputs() > 0) VisitNode(*n);
-      for (const auto& [attribute, subgraph] : n->subgraphs()) Visit(*subgraph);
+  explicit Ranks(const Graph& graph) { CollectNeeded(graph); }
+
+  // From each node to its readers and back again, until nothing is added; chains that turn more often are left.
+  void Spread() {
+    constexpr int kMostRounds = 16;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const size_t known = found_.size();
+      for (auto n = needed_.rbegin(); n != needed_.rend(); ++n) VisitNode(**n);
+      for (const Node* n : needed_) VisitNode(*n);
+      if (found_.size() == known) break;
     }
   }
   const std::unordered_map<GraphValue*, int>& found() const { return found_; }
@@ -65,6 +72,22 @@ class Ranks {
   void Relate(GraphValue* low, GraphValue* high, int difference) {
     if (const std::optional<int> rank = RankOf(low)) Set(high, *rank + difference);
     if (const std::optional<int> rank = RankOf(high)) Set(low, *rank - difference);
+  }
+
+  // Nodes that some output of the graph needs, last ones first, those of subgraphs included: what nobody reads demands
+  // nothing.
+  void CollectNeeded(const Graph& graph) {
+    std::unordered_set<const Node*> needed;
+    for (const Node* n = graph.last_node(); n != nullptr; n = n->prev()) {
+      const bool is_needed = std::any_of(n->outputs().begin(), n->outputs().end(), [&](const GraphValue* v) {
+        return v != nullptr && std::any_of(v->uses().begin(), v->uses().end(),
+                                           [&](const Use& u) { return u.node == nullptr || needed.contains(u.node); });
+      });
+      if (!is_needed) continue;
+      needed.insert(n);
+      for (const auto& [attribute, subgraph] : n->subgraphs()) CollectNeeded(*subgraph);
+      if (n->domain().empty() && n->num_inputs() > 0 && n->num_outputs() > 0) needed_.push_back(n);
+    }
   }
 
   void VisitNode(const Node& n) {
@@ -91,6 +114,7 @@ class Ranks {
     }
   }
 
+  std::vector<const Node*> needed_;
   std::unordered_map<GraphValue*, int> found_;
 };
 
@@ -112,9 +136,8 @@ Result<int> Run(Graph& graph, const void* context) {
   options.limits = LimitsOf(context);
   int changes = 0;
   for (int look = 0; look < kMostLooks && HasOpenRanks(graph); ++look) {
-    Ranks ranks;
-    for (size_t known = 0; ranks.Visit(graph), ranks.found().size() > known; known = ranks.found().size()) {
-    }
+    Ranks ranks(graph);
+    ranks.Spread();
     for (const auto& [value, rank] : ranks.found()) {
       Dims dims;
       for (int i = 0; i < rank; ++i) dims.push_back(Dim::Unknown());

@@ -62,6 +62,23 @@ TEST(InferRanks, OfAConcatWithAnother) {
   EXPECT_THAT(r.text, testing::ContainsRegex("%i: f32\\[\\?[0-9]+,\\?[0-9]+\\] = If"));
 }
 
+TEST(InferRanks, NotOfWhatNoOutputNeeds) {
+  const Ranked r = Rank(OfBranches("  %d = Transpose(%i) {perm = [1, 0]}\n  %y = Relu(%i)\n  return %y\n"));
+  EXPECT_THAT(r.text, testing::HasSubstr("%y: f32[*] = Relu"));
+  EXPECT_EQ(r.first, 0);
+}
+
+// A rank that the last of many nodes demands reaches the first in time that grows with their number only.
+TEST(InferRanks, ThroughALongChain) {
+  constexpr int kNodes = 20000;
+  std::string chain = "  %a0 = Unsqueeze(%i, %zero)\n";
+  for (int i = 1; i <= kNodes; ++i) {
+    chain += "  %a" + std::to_string(i) + " = Relu(%a" + std::to_string(i - 1) + ")\n";
+  }
+  const Ranked r = Rank(OfBranches(chain + "  %y = Conv(%a" + std::to_string(kNodes) + ", %kernel)\n  return %y\n"));
+  EXPECT_THAT(r.text, testing::ContainsRegex("%i: f32\\[\\?[0-9]+,\\?[0-9]+\\] = If"));
+}
+
 TEST(InferRanks, StaysOpenWhereNothingDemandsOne) {
   const Ranked r = Rank(OfBranches("  %y = Relu(%i)\n  return %y\n"));
   EXPECT_THAT(r.text, testing::HasSubstr("%y: f32[*] = Relu"));

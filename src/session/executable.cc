@@ -13,6 +13,16 @@ namespace {
 
 std::string InputName(const Graph& graph, size_t i) { return "input '" + graph.inputs()[i]->name() + "'"; }
 
+// A C++ bool of other bits than 0 and 1 is undefined wherever it is read.
+Status CheckBools(const Graph& graph, size_t input, const Tensor& t) {
+  QUERN_ASSIGN_OR_RETURN(const Tensor dense, t.Contiguous());
+  const auto* bytes = static_cast<const uint8_t*>(dense.raw_data());
+  uint8_t all = 0;
+  for (int64_t i = 0; i < dense.num_elements(); ++i) all |= bytes[i];
+  if (all <= 1) return OkStatus();
+  return InvalidArgument(InputName(graph, input) + " is of type bool and holds a byte that is neither 0 nor 1");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> graph, const CompileEnv& env) {
@@ -21,7 +31,8 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   exe->graph_ = std::move(graph);
   // What inference finds odd in a subgraph, that of the whole graph has told.
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunNeutralStage(*exe->graph_, env.skip_passes, env.limits, !env.is_subgraph));
-  exe->variants_.Examine(*exe->graph_);
+  if (!env.in_variant) exe->variants_.Examine(*exe->graph_);
+  exe->FindSharedExtents();
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
   exe->FindLifetimes();
@@ -148,6 +159,34 @@ bool ElementsFit(const ValueType& type, const Value& value) {
 
 }  // namespace
 
+void Executable::FindSharedExtents() {
+  std::unordered_map<std::string, std::pair<size_t, int>> first;
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) {
+    const ValueType& type = graph_->inputs()[i]->type();
+    if (!type.is_tensor() || !type.shape) continue;
+    for (int d = 0; d < type.rank(); ++d) {
+      const std::string_view name = (*type.shape)[static_cast<size_t>(d)].symbol();
+      if (name.empty()) continue;
+      const auto [known, is_new] = first.try_emplace(std::string(name), i, d);
+      if (!is_new) shared_extents_.push_back({i, known->second.first, d, known->second.second});
+    }
+  }
+}
+
+// What passes concluded from names that are the same would not hold for extents that are not.
+Status Executable::CheckSharedExtents(std::span<const Value> inputs) const {
+  for (const SharedExtent& e : shared_extents_) {
+    if (!inputs[e.input].is_tensor() || !inputs[e.first_input].is_tensor()) continue;
+    const int64_t extent = inputs[e.input].tensor().dim(e.dim), first = inputs[e.first_input].tensor().dim(e.first_dim);
+    if (extent == first) continue;
+    const Dim& dim = (*graph_->inputs()[e.input]->type().shape)[static_cast<size_t>(e.dim)];
+    return InvalidArgument(InputName(*graph_, e.input) + " has " + std::to_string(extent) + " for '" + dim.ToString() +
+                           "' (dimension " + std::to_string(e.dim) + ") but " + InputName(*graph_, e.first_input) +
+                           " has " + std::to_string(first) + " (dimension " + std::to_string(e.first_dim) + ")");
+  }
+  return OkStatus();
+}
+
 Status Executable::CheckInputs(std::span<const Value> inputs) const {
   if (inputs.size() != graph_->inputs().size()) {
     return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
@@ -178,6 +217,7 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
       return InvalidArgument(InputName(*graph_, i) + " has element type " + DTypeName(type.dtype) + ", " +
                              DTypeName(t.dtype()) + " was given");
     }
+    if (t.dtype() == DType::kBool) QUERN_RETURN_IF_ERROR(CheckBools(*graph_, i, t));
     if (!type.shape) continue;
     bool fits = type.rank() == t.rank();
     for (int d = 0; fits && d < t.rank(); ++d) {
@@ -189,7 +229,7 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
                              t.shape().ToString() + " was given");
     }
   }
-  return OkStatus();
+  return CheckSharedExtents(inputs);
 }
 
 std::shared_ptr<SessionPlan> Executable::KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
@@ -246,7 +286,9 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
                            std::to_string(outputs.size()) + " outputs");
   }
   if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
-  if (planned_dims.empty()) {
+  if (!planned_dims.empty()) {
+    variants_.NoneServes();
+  } else {
     if (Executable* variant = variants_.Find(*graph_, env_, inputs)) return variant->Run(inputs, outputs, env);
   }
   Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);

@@ -30,6 +30,7 @@ struct CompileEnv {
   int concurrency = 1;
   int plan_cache_size = 16;
   bool is_subgraph = false;  // of a graph that is being compiled, or the same graph for certain shapes
+  bool in_variant = false;   // of a graph compiled for certain shapes: it has no variants of its own
 };
 
 struct RunEnv {
@@ -86,7 +87,10 @@ class Executable {
   const CompileEnv& env() const { return env_; }
   const std::map<const Graph*, std::unique_ptr<Executable>>& subgraphs() const { return subgraphs_; }
   // What served the last run: the variant for its shapes, or this.
-  const Executable& serving() const { return variants_.last() ? *variants_.last() : *this; }
+  const Executable& serving() const {
+    const Executable* variant = variants_.last();
+    return variant ? *variant : *this;
+  }
   // The plan of the last run, or null.
   std::shared_ptr<SessionPlan> LastPlan() const;
   int64_t plans_built() const;
@@ -96,6 +100,8 @@ class Executable {
   Executable() = default;
   Status CompileSteps();
   void FindLifetimes();
+  void FindSharedExtents();
+  Status CheckSharedExtents(std::span<const Value> inputs) const;
   Status CheckFiles() const;
   // The kept plan for these shapes, or null.
   std::shared_ptr<SessionPlan> KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
@@ -113,6 +119,12 @@ class Executable {
   std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
   std::vector<PassReport> passes_;
   ShapeVariants variants_;
+  // Dimensions of inputs that go by a name which an earlier one has: they must be equal in a run.
+  struct SharedExtent {
+    size_t input, first_input;
+    int dim, first_dim;
+  };
+  std::vector<SharedExtent> shared_extents_;
 
   std::mutex building_;  // held while a plan is made, so that threads with the same new shapes make one
   mutable std::mutex mutex_;

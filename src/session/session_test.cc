@@ -328,6 +328,25 @@ TEST(Session, StaysWithinItsLimits) {
   const Status weights = Session::Create(Dense(), options).status();
   EXPECT_EQ(weights.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(weights.message(), AllOf(HasSubstr("node 'product'"), HasSubstr("packed weights")));
+
+  // Weights of 16 bits are float32 beside their packed form.
+  const Tensor wide = DenseWeights();
+  const Tensor half = Tensor::Allocate(DType::kF16, wide.shape()).value();
+  for (int64_t i = 0; i < wide.num_elements(); ++i) half.data<Float16>()[i] = Float16(wide.data<float>()[i]);
+  const auto halved = [&] {
+    GraphMaker h;
+    GraphValue* in16 = h.In("x", DType::kF16, {Dim::Symbol("n"), kK});
+    return h.Finish({h.Op("MatMul", {in16, h.Const("w", half)}, "y")});
+  };
+  options.limits.memory_bytes = 100'000;
+  const Status widened = Session::Create(halved(), options).status();
+  EXPECT_EQ(widened.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(widened.message(), HasSubstr("packed weights: 66560 bytes more than the 65536 held"));
+  options.limits.memory_bytes = 60'000;
+  EXPECT_THAT(Session::Create(halved(), options).status().message(),
+              HasSubstr("constant 'w_f32' of the CPU provider: 65536 bytes"));
+  options.limits.memory_bytes = 200'000;
+  EXPECT_TRUE(Session::Create(halved(), options).ok());
 }
 
 // An initializer that a file lists as an input too: a constant, or an input whose value need not be the file's. A

@@ -71,7 +71,7 @@ Executable* ShapeVariants::Find(const Graph& graph, const CompileEnv& env, std::
     kept = FindKept(inputs);
     if (!kept && !full_.load(std::memory_order_relaxed)) {
       auto made = std::make_unique<Variant>();
-      for (const Value& v : inputs) made->shapes.push_back(v.is_tensor() ? v.tensor().shape() : Shape());
+      for (const Value& v : inputs) made->inputs.push_back(InputOf(v));
       made->executable = Compile(graph, env, inputs);
       const std::lock_guard lock(mutex_);
       variants_.push_back(std::move(made));
@@ -92,8 +92,14 @@ std::unique_ptr<Executable> ShapeVariants::Compile(const Graph& graph, const Com
   if (CountUnsettled(*clone) >= unsettled_) return nullptr;
   CompileEnv inner = env;
   inner.is_subgraph = true;  // warnings about the model were given
+  inner.in_variant = true;
   Result<std::unique_ptr<Executable>> executable = Executable::Compile(std::move(clone), inner);
   return executable.ok() ? std::move(executable).value() : nullptr;
+}
+
+ShapeVariants::Input ShapeVariants::InputOf(const Value& value) {
+  if (!value.is_tensor()) return {value.kind(), DType::kUndefined, {}};
+  return {value.kind(), value.tensor().dtype(), value.tensor().shape()};
 }
 
 const ShapeVariants::Variant* ShapeVariants::FindKept(std::span<const Value> inputs) const {
@@ -101,7 +107,7 @@ const ShapeVariants::Variant* ShapeVariants::FindKept(std::span<const Value> inp
   for (const auto& v : variants_) {
     bool same = true;
     for (size_t i = 0; same && i < inputs.size(); ++i) {
-      same = !inputs[i].is_tensor() || inputs[i].tensor().shape() == v->shapes[i];
+      same = InputOf(inputs[i]) == v->inputs[i];
     }
     if (same) return v.get();
   }

@@ -9,12 +9,12 @@
 
 #include "graph/graph.h"
 #include "tensor/shape.h"
+#include "tensor/value.h"
 
 namespace quern {
 
 class Executable;
 struct CompileEnv;
-class Value;
 
 // Exporters write Ifs whose conditions are computed from shapes, and sizes that are. Behind them ranks are unknown, so
 // that no provider with kernels takes a node. With numbers for the symbolic extents such conditions and sizes are
@@ -29,16 +29,25 @@ class ShapeVariants {
   void Examine(const Graph& graph);
   // The variant for these inputs' shapes, made at their first run; null: the general executable serves them.
   Executable* Find(const Graph& graph, const CompileEnv& env, std::span<const Value> inputs);
-  // Of the last run, or null.
+  // That of the last run, or null; a run that asks for none says so.
+  void NoneServes() { last_.store(nullptr, std::memory_order_release); }
   const Executable* last() const { return last_.load(std::memory_order_acquire); }
   int64_t plans_built() const;
 
  private:
+  // What a variant is compiled for, of one input; of those that are no tensors the kind alone.
+  struct Input {
+    ValueKind kind = ValueKind::kNone;
+    DType dtype = DType::kUndefined;
+    Shape shape;
+    bool operator==(const Input&) const = default;
+  };
   struct Variant {
-    std::vector<Shape> shapes;               // per input; of those that are no tensors an empty one
+    std::vector<Input> inputs;
     std::unique_ptr<Executable> executable;  // null: for these shapes the general one serves as well
   };
   std::unique_ptr<Executable> Compile(const Graph& graph, const CompileEnv& env, std::span<const Value> inputs) const;
+  static Input InputOf(const Value& value);
   const Variant* FindKept(std::span<const Value> inputs) const;
 
   size_t most_ = 0;           // variants at most

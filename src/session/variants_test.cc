@@ -109,6 +109,25 @@ TEST(ShapeVariants, WrongInputsAreErrorsAsEver) {
   EXPECT_NE(status.message().find("input 'x'"), std::string::npos) << status.message();
 }
 
+// A model that names no element type takes any: a variant is for one.
+TEST(ShapeVariants, AreForOneElementType) {
+  std::string text = kByExtent;
+  for (size_t at; (at = text.find("%x: f32[N, 4]")) != text.npos;) text.replace(at, 13, "%x");
+  text.replace(text.find("Relu"), 4, "Neg");
+  const auto session = Open(text);
+  const Value floats[] = {DrawFloats({1, 4}, 7)};
+  const Value numbers[] = {Tensor::FromValues<int32_t>({1, 4}, std::vector<int32_t>{1, 2, 3, 4})};
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& inputs : {floats, numbers}) {
+      Value outputs[1];
+      const Status status = session->Run({inputs, 1}, outputs);
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(outputs[0].tensor().dtype(), inputs[0].tensor().dtype());
+      EXPECT_EQ(outputs[0].tensor().shape(), (Shape{4}));
+    }
+  }
+}
+
 TEST(ShapeVariants, ServeThreads) {
   const auto session = Open(kByExtent);
   std::vector<std::thread> threads;
@@ -117,6 +136,7 @@ TEST(ShapeVariants, ServeThreads) {
       for (int64_t i = 0; i < 20; ++i) RunOn(*session, {1 + (i + t) % 6, 4});
     });
   }
+  for (int i = 0; i < 50; ++i) Facts(*session);
   for (std::thread& t : threads) t.join();
   EXPECT_LE(session->plans_built(), 4 + 2 * 2);  // of variants; of the general executable and of its branch
 }

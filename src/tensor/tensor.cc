@@ -61,8 +61,8 @@ Result<size_t> TensorBytes(DType dtype, const Shape& shape) {
     return InvalidArgument(std::string("the last dimension of ") + shape.ToString() + " is not a multiple of the " +
                            std::to_string(info.block_elements) + " elements in a block of " + info.name);
   }
-  const int64_t blocks = *n / info.block_elements + (*n % info.block_elements != 0);
-  const std::optional<int64_t> bytes = CheckedMul<int64_t>(blocks, info.block_bytes);
+  const int64_t rest = (*n % info.block_elements * PackedBits(dtype) + 7) / 8;
+  const std::optional<int64_t> bytes = CheckedMulAdd<int64_t>(*n / info.block_elements, info.block_bytes, rest);
   if (!bytes || *bytes > (int64_t{1} << 62)) return InvalidArgument("shape " + shape.ToString() + " is too large");
   return static_cast<size_t>(*bytes);
 }

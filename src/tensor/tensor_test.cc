@@ -90,6 +90,9 @@ TEST(TensorBytes, SubByteTypesRoundUpOverTheWholeTensor) {
   EXPECT_EQ(TensorBytes(DType::kU2, {3, 3}).value(), 3u);
   EXPECT_EQ(TensorBytes(DType::kI2, {8}).value(), 2u);
   EXPECT_EQ(TensorBytes(DType::kI4, {0}).value(), 0u);
+  for (const int64_t n : {0, 1, 2, 3, 4, 5, 9}) {
+    EXPECT_EQ(TensorBytes(DType::kF6E2M3, {n}).value(), static_cast<size_t>(6 * n + 7) / 8) << n;
+  }
 }
 
 TEST(TensorBytes, BlocksAreWholeAlongTheLastDimension) {

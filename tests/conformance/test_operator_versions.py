@@ -1,7 +1,7 @@
-"""Our operator table (docs/operators.md, made from src/ops) against the schemas of the onnx package: every version of
-an operator that is in force somewhere between operator sets 6 and 28 of ai.onnx, and all of ai.onnx.ml, is there, and
-the attributes of the newest are onnx's. The inputs, outputs and element types of every version are compared, too, as
-the built ops_test writes them (QUERN_OPS_TEST, else that of build/release; skipped when there is none).
+"""Our operator table (docs/operators.md) against the schemas of the onnx package: every version of an operator that is
+in force somewhere between operator sets 6 and 28 of ai.onnx, and all of ai.onnx.ml, is there, and the attributes of the
+newest are onnx's. The inputs, outputs and element types of every version are compared, too, as the built ops_test writes
+them (QUERN_OPS_TEST, else that of build/release; skipped when there is none).
 """
 
 import collections
@@ -33,13 +33,13 @@ NOT_ONNX = {
 DEFAULTS = {("ConstantOfShape", "value"): "a tensor, which schemas cannot give as a default"}
 ELEMENTS = {"f32": "float", "f64": "double", "c64": "complex64", "c128": "complex128", "bool": "bool"}
 PREFIXES = {"f": "float", "bf": "bfloat", "i": "int", "u": "uint"}  # of our names -> of onnx's
-NO_SUCH_TYPES = {"float6e2m3", "float6e3m2"}  # came with operator set 28; no model is known to hold them
 OTHER_TYPES = {  # (operator, version, input or output) -> why its types are not onnx's
     ("Constant", 1, "output"): "exporters of sets 6 to 8 wrote integers, too",
     **dict.fromkeys((("Flatten", 1, name) for name in ("data", "output")), "moves what later versions move"),
     **dict.fromkeys((("Gemm", v, "B") for v in (6, 7, 9, 11, 13)), "weights in block formats"),
 }
 
+ROW = re.compile(r"\| (\w+) \| ([\d, ]+) \| [^|]* \| ([^|]*) \| \w+ \| [^|]* \|$")  # name, sets, attributes
 Parameter = collections.namedtuple("Parameter", "direction name variable arity kind types")
 
 
@@ -69,7 +69,7 @@ def read_table():
     for line in PAGE.read_text().splitlines():
         if match := re.match(r"## (\S+): ", line):
             domain = match[1]
-        elif domain in FIRST and (match := re.match(r"\| (\w+) \| ([\d, ]+) \| (.*) \| .* \|$", line)):
+        elif domain in FIRST and (match := ROW.match(line)):
             attributes = {}
             for text in filter(None, re.split(r", (?=`)", match[3])):
                 name, required, default = re.match(r"`(\w+)`( \(required\))?(?: = (.*))?$", text).groups()
@@ -144,7 +144,7 @@ def schema_parameters(schema):
     for direction, formals in (("input", schema.inputs), ("output", schema.outputs)):
         for formal in formals:
             types = constraints.get(formal.type_str, [formal.type_str])
-            tensors = {m[1] for t in types if (m := re.fullmatch(r"tensor\((\w+)\)", t))} - NO_SUCH_TYPES
+            tensors = {m[1] for t in types if (m := re.fullmatch(r"tensor\((\w+)\)", t))}
             kind = "tensor" if all(t.startswith("tensor(") for t in types) else "other"
             arity = OPTIONS.get(formal.option.name, "variadic" if formal.is_homogeneous else "heterogeneous")
             variable = formal.type_str if formal.type_str in constraints else "-"

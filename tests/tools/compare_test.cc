@@ -117,6 +117,11 @@ TEST(Number, SmallTypesAreDecoded) {
   EXPECT_EQ(LoadNumber(QUERN_I4, nibbles, 1), -1);
   EXPECT_EQ(LoadNumber(QUERN_U4, nibbles, 2), 7);
   EXPECT_EQ(LoadNumber(QUERN_F4E2M1, nibbles, 2), 6);
+  const std::uint8_t sixes[] = {0xC1, 0xFF, 0x7F};  // codes 01, 3f, 3f, 1f
+  EXPECT_EQ(LoadNumber(QUERN_F6E2M3, sixes, 0), 0.125);
+  EXPECT_EQ(LoadNumber(QUERN_F6E2M3, sixes, 1), -7.5);
+  EXPECT_EQ(LoadNumber(QUERN_F6E3M2, sixes, 2), -28);
+  EXPECT_EQ(LoadNumber(QUERN_F6E3M2, sixes, 3), 28);
   const std::uint16_t bf16 = 0xC049;
   EXPECT_EQ(LoadNumber(QUERN_BF16, &bf16, 0), -3.140625);
 }

@@ -43,9 +43,13 @@ double DecodeFloat(unsigned bits, int exponent_bits, int mantissa_bits, int bias
 }
 
 unsigned LoadBits(const void* data, std::size_t index, unsigned bits) {
-  const unsigned per_byte = 8 / bits;
-  const unsigned byte = static_cast<const unsigned char*>(data)[index / per_byte];
-  return byte >> (index % per_byte * bits) & ((1u << bits) - 1);
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  unsigned value = 0;
+  for (unsigned i = 0; i < bits; ++i) {
+    const std::size_t at = index * bits + i;
+    value |= (bytes[at / 8] >> (at % 8) & 1u) << i;
+  }
+  return value;
 }
 
 int SignExtend(unsigned value, unsigned bits) {
@@ -81,7 +85,7 @@ std::uint16_t ToBfloat16(double value) {
 }  // namespace
 
 bool IsNumber(std::int32_t dtype) {
-  return dtype > 0 && dtype <= QUERN_I2 && dtype != QUERN_STRING && dtype != QUERN_C64 && dtype != QUERN_C128;
+  return dtype > 0 && dtype <= QUERN_F6E3M2 && dtype != QUERN_STRING && dtype != QUERN_C64 && dtype != QUERN_C128;
 }
 
 long double LoadNumber(std::int32_t dtype, const void* data, std::size_t i) {
@@ -127,6 +131,10 @@ long double LoadNumber(std::int32_t dtype, const void* data, std::size_t i) {
     }
     case QUERN_F4E2M1:
       return DecodeFloat(LoadBits(data, i, 4), 2, 1, 1, Special::kNone);
+    case QUERN_F6E2M3:
+      return DecodeFloat(LoadBits(data, i, 6), 2, 3, 1, Special::kNone);
+    case QUERN_F6E3M2:
+      return DecodeFloat(LoadBits(data, i, 6), 3, 2, 3, Special::kNone);
     case QUERN_U4:
       return LoadBits(data, i, 4);
     case QUERN_I4:

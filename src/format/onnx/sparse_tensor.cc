@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "base/packed_bits.h"
 #include "format/onnx/field_reader.h"
 #include "format/onnx/fields.h"
 #include "format/onnx/tensor_decoder.h"
@@ -87,8 +88,7 @@ Result<std::vector<int64_t>> Places(const Tensor& indices, int64_t count, const 
   return places;
 }
 
-// Element `from` of one contiguous tensor to element `to` of a zeroed one; types of less than a byte keep the first
-// element in the lowest bits.
+// Element `from` of one contiguous tensor to element `to` of a zeroed one.
 void CopyElement(const Tensor& source, int64_t from, const Tensor& target, int64_t to) {
   const DTypeInfo info = GetDTypeInfo(source.dtype());
   const char* s = static_cast<const char*>(source.raw_data());
@@ -97,10 +97,8 @@ void CopyElement(const Tensor& source, int64_t from, const Tensor& target, int64
     std::memcpy(t + to * info.block_bytes, s + from * info.block_bytes, info.block_bytes);
     return;
   }
-  const int per_byte = info.block_elements, bits = 8 / per_byte;
-  const int value = static_cast<unsigned char>(s[from / per_byte]) >> (bits * static_cast<int>(from % per_byte));
-  const int placed = (value & ((1 << bits) - 1)) << (bits * static_cast<int>(to % per_byte));
-  t[to / per_byte] = static_cast<char>(static_cast<unsigned char>(t[to / per_byte]) | placed);
+  const int bits = PackedBits(source.dtype());
+  StorePacked(reinterpret_cast<uint8_t*>(t), to, bits, LoadPacked(reinterpret_cast<const uint8_t*>(s), from, bits));
 }
 
 }  // namespace

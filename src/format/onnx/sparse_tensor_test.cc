@@ -58,12 +58,13 @@ TEST(OnnxSparse, EveryElementSize) {
     const Tensor& t = Weight(r).tensor();
     return std::string(static_cast<const char*>(t.raw_data()), t.bytes());
   };
-  EXPECT_EQ(dense(2, "\x07\x09", {1, 3}, 4), std::string("\0\x07\0\x09", 4));                        // u8
-  EXPECT_EQ(dense(10, "\x12\x34", {1}, 2), std::string("\0\0\x12\x34", 4));                          // f16
-  EXPECT_EQ(dense(22, "\xa3\x05", {0, 3, 4}, 5), std::string("\x03\xa0\x05", 3));                    // i4
-  EXPECT_EQ(dense(25, "\x39", {0, 2, 5}, 6), std::string("\x21\x0c", 2));                            // u2: 1, 2, 3
-  EXPECT_EQ(dense(15, std::string(16, 'z'), {1}, 2), std::string(16, '\0') + std::string(16, 'z'));  // c128
-  EXPECT_EQ(dense(9, "\x01", {2}, 3), std::string("\0\0\x01", 3));                                   // bool
+  EXPECT_EQ(dense(2, "\x07\x09", {1, 3}, 4), std::string("\0\x07\0\x09", 4));                          // u8
+  EXPECT_EQ(dense(10, "\x12\x34", {1}, 2), std::string("\0\0\x12\x34", 4));                            // f16
+  EXPECT_EQ(dense(22, "\xa3\x05", {0, 3, 4}, 5), std::string("\x03\xa0\x05", 3));                      // i4
+  EXPECT_EQ(dense(25, "\x39", {0, 2, 5}, 6), std::string("\x21\x0c", 2));                              // u2: 1, 2, 3
+  EXPECT_EQ(dense(27, std::string("\xc8\x1f\0", 3), {0, 1, 4}, 5), std::string("\xc8\x0f\0\x01", 4));  // f6: 8, 3f, 1
+  EXPECT_EQ(dense(15, std::string(16, 'z'), {1}, 2), std::string(16, '\0') + std::string(16, 'z'));    // c128
+  EXPECT_EQ(dense(9, "\x01", {2}, 3), std::string("\0\0\x01", 3));                                     // bool
 }
 
 TEST(OnnxSparse, StringsAndNothingAtAll) {

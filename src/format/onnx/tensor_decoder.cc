@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/checked_math.h"
+#include "base/packed_bits.h"
 #include "format/onnx/field_reader.h"
 #include "format/onnx/fields.h"
 
@@ -26,8 +27,6 @@ struct TensorDecoder::Head {
 };
 
 namespace {
-
-constexpr int64_t kFirstType = 1, kLastType = 26;  // ONNX's numbers are DType's
 
 // The typed field that holds a type's values, as onnx.proto says.
 int TypedField(DType dtype) {
@@ -93,8 +92,8 @@ Status ReadExternalEntry(std::string_view message, const char* base, ExternalEnt
 // Values of int32_data and uint64_data land in `out` as `unit_bytes` each, unless one does not fit.
 class IntegerSink {
  public:
-  IntegerSink(Tensor& out, size_t units, size_t unit_bytes, bool is_bool)
-      : out_(static_cast<char*>(out.raw_data())), units_(units), unit_bytes_(unit_bytes), is_bool_(is_bool) {}
+  IntegerSink(void* out, size_t units, size_t unit_bytes, int unit_bits, bool is_bool)
+      : out_(static_cast<char*>(out)), units_(units), unit_bytes_(unit_bytes), bits_(unit_bits), is_bool_(is_bool) {}
   void Add(int64_t value) {
     const size_t i = count_++;
     if (i >= units_) return;
@@ -103,8 +102,7 @@ class IntegerSink {
       return;
     }
     // Writers differ in whether the bits of a small type are sign-extended: take both.
-    const int bits = static_cast<int>(8 * unit_bytes_);
-    if (bits < 64 && (value < -(int64_t{1} << (bits - 1)) || value >= (int64_t{1} << bits))) in_range_ = false;
+    if (bits_ < 64 && (value < -(int64_t{1} << (bits_ - 1)) || value >= (int64_t{1} << bits_))) in_range_ = false;
     std::memcpy(out_ + i * unit_bytes_, &value, unit_bytes_);  // little endian: the low bytes
   }
   size_t count() const { return count_; }
@@ -113,6 +111,7 @@ class IntegerSink {
  private:
   char* out_;
   size_t units_, unit_bytes_, count_ = 0;
+  int bits_;
   bool is_bool_, in_range_ = true;
 };
 
@@ -185,7 +184,7 @@ Result<TensorDecoder::Head> TensorDecoder::ReadHead(std::string_view message) co
 Result<Value> TensorDecoder::Decode(std::string_view message, std::string_view* name) {
   QUERN_ASSIGN_OR_RETURN(Head head, ReadHead(message));
   if (name != nullptr) *name = head.name;
-  if (head.data_type < kFirstType || head.data_type > kLastType) {
+  if (!IsOnnxType(head.data_type)) {
     return Unsupported("element type " + std::to_string(head.data_type) + " is not known");
   }
   const DType dtype = static_cast<DType>(head.data_type);
@@ -274,10 +273,11 @@ Result<Tensor> TensorDecoder::DecodeTyped(std::string_view message, DType dtype,
   const bool is_complex = dtype == DType::kC64 || dtype == DType::kC128;
   const DTypeInfo info = GetDTypeInfo(dtype);
   // A unit is what one number of the field holds: an element, half a complex one, or a byte of 4- or 2-bit ones.
-  const size_t unit_bytes = is_complex ? info.block_bytes / 2u : info.block_bytes;
-  const int64_t n = shape.num_elements();
-  const size_t blocks = static_cast<size_t>(n / info.block_elements + (n % info.block_elements != 0));
-  const size_t units = is_complex ? 2 * blocks : blocks;
+  const int packed_bits = PackedBits(dtype);
+  const bool packs = packed_bits == 6;  // the field has a number for each element
+  const size_t unit_bytes = packed_bits ? 1u : is_complex ? info.block_bytes / 2u : info.block_bytes;
+  QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(dtype, shape));
+  const size_t units = packs ? static_cast<size_t>(shape.num_elements()) : bytes / unit_bytes;
   const auto wrong_count = [&](const std::string& found) {
     return Corrupt(std::string(TypedFieldName(field)) + " has " + found + " values, " + Describe(dtype, shape) +
                    " needs " + std::to_string(units));
@@ -286,7 +286,9 @@ Result<Tensor> TensorDecoder::DecodeTyped(std::string_view message, DType dtype,
   if (units > message.size()) return wrong_count("too few");
   QUERN_RETURN_IF_ERROR(Charge(units * unit_bytes));
   QUERN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(dtype, shape));
-  IntegerSink integers(tensor, units, unit_bytes, dtype == DType::kBool);
+  std::vector<uint8_t> codes(packs ? units : 0);
+  IntegerSink integers(packs ? codes.data() : tensor.raw_data(), units, unit_bytes,
+                       packs ? packed_bits : static_cast<int>(8 * unit_bytes), dtype == DType::kBool);
   size_t fixed_count = 0;
   const auto add_fixed = [&](auto value) {
     const size_t i = fixed_count++;
@@ -316,6 +318,9 @@ Result<Tensor> TensorDecoder::DecodeTyped(std::string_view message, DType dtype,
   if (count != units) return wrong_count(std::to_string(count));
   if (!integers.in_range() || !in_unsigned_range) {
     return Corrupt(std::string(TypedFieldName(field)) + " has a value that does not fit " + info.name);
+  }
+  for (size_t i = 0; i < codes.size(); ++i) {
+    AppendPacked(static_cast<uint8_t*>(tensor.raw_data()), static_cast<int64_t>(i), packed_bits, codes[i]);
   }
   return tensor;
 }

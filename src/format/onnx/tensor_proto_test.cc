@@ -36,7 +36,7 @@ Message Typed(int type, std::initializer_list<int64_t> dims) {
 
 // Every type, raw: the bytes come back under the right type and shape.
 TEST(TensorProto, RawOfEveryType) {
-  for (int type = 1; type <= 26; ++type) {
+  for (int type = 1; IsOnnxType(type); ++type) {
     if (type == 8) continue;
     const DType dtype = static_cast<DType>(type);
     const size_t bytes = TensorBytes(dtype, Shape{3, 3}).value();
@@ -95,6 +95,10 @@ TEST(TensorProto, TypedSubByte) {
   EXPECT_EQ(BytesOf(*Read(Typed(21, {2, 2}).PackedNumbers(5, {0x21, 0x43}))), Raw<uint8_t>({0x21, 0x43}));
   EXPECT_EQ(BytesOf(*Read(Typed(25, {5}).PackedNumbers(5, {0xe4, 0x02}))), Raw<uint8_t>({0xe4, 0x02}));
   ExpectError(Typed(22, {3}).PackedNumbers(5, {1, 2, 3}), StatusCode::kCorrupt, "needs 2");
+  // Of 6-bit types each number is an element.
+  EXPECT_EQ(BytesOf(*Read(Typed(27, {3}).PackedNumbers(5, {0x08, 0x3f, 0x01}))), Raw<uint8_t>({0xc8, 0x1f, 0x00}));
+  ExpectError(Typed(28, {3}).PackedNumbers(5, {1, 2}), StatusCode::kCorrupt, "needs 3");
+  ExpectError(Typed(28, {1}).PackedNumbers(5, {64}), StatusCode::kCorrupt, "does not fit f6e3m2");
 }
 
 TEST(TensorProto, TypedFloats) {
@@ -152,7 +156,7 @@ TEST(TensorProto, ViewsAlignedBytesCopiesOthers) {
 
 TEST(TensorProto, RefusesBadHeads) {
   ExpectError(RawTensor("t", 0, {1}, ""), StatusCode::kUnsupported, "element type 0");
-  ExpectError(RawTensor("t", 27, {1}, ""), StatusCode::kUnsupported, "element type 27");
+  ExpectError(RawTensor("t", 29, {1}, ""), StatusCode::kUnsupported, "element type 29");
   ExpectError(RawTensor("t", 1, {-1}, ""), StatusCode::kCorrupt, "dimension -1 is negative");
   ExpectError(RawTensor("t", 1, {1LL << 40, 1LL << 40}, ""), StatusCode::kCorrupt, "too large");
   ExpectError(RawTensor("t", 1, {1LL << 62}, ""), StatusCode::kInvalidArgument, "too large");

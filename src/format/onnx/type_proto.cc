@@ -74,7 +74,7 @@ class TypeParser {
   }
 
   static Result<DType> ElementType(int64_t number) {
-    if (number < 0 || number > static_cast<int>(DType::kI2)) {
+    if (number != 0 && !IsOnnxType(number)) {
       return Unsupported("element type " + std::to_string(number) + " is not known");
     }
     return static_cast<DType>(number);

@@ -5,6 +5,8 @@
 
 namespace quern {
 
+// Of 6 bits: few operators take them.
+inline constexpr TypeSet kFloat6Types = {DType::kF6E2M3, DType::kF6E3M2};
 inline constexpr TypeSet kFloat8Types = {DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ};
 
 // "All tensor types" of an operator version that came with operator set `since`, but strings and complex numbers.
@@ -16,6 +18,7 @@ constexpr TypeSet AnyNumbers(int since) {
   if (since >= 23) types = types | TypeSet{DType::kF4E2M1};
   if (since >= 24) types = types | TypeSet{DType::kF8E8M0};
   if (since >= 25) types = types | TypeSet{DType::kI2, DType::kU2};
+  if (since >= 28) types = types | kFloat6Types;
   return types;
 }
 // "All tensor types".

@@ -22,7 +22,7 @@ using CastList = Types<float, double, Float16, BFloat16, int8_t, int16_t, int32_
 // The type that stands for `t` here: small floats and integers are converted through wider ones that hold them all.
 DType CarrierOf(DType t) { return IsSmallFloat(t) ? DType::kF32 : IsSmallInteger(t) ? DType::kI8 : t; }
 
-constexpr int kNewestTypes = 25;  // the operator set that brought the last types
+constexpr int kNewestTypes = 28;  // the operator set that brought the last types
 constexpr int64_t kChunk = 1024;  // elements that are converted at a time
 
 // Floats to integers: fractions are cut off. Values that do not fit are not defined by the specification; here 32- and

@@ -10,13 +10,11 @@ namespace quern {
 // The type that attribute `name` gives, `otherwise` when it is absent; an error when it is not in `allowed`.
 // kUndefined as `otherwise` passes: the type is not known yet.
 inline Result<DType> ReadDTypeAttribute(const Node& node, const char* name, DType otherwise, TypeSet allowed) {
-  constexpr int64_t kNumbers = 27;  // of TensorProto.DataType
   const int64_t* given = node.FindAttribute<int64_t>(name);
-  const DType dtype =
-      given == nullptr ? otherwise : static_cast<DType>(*given > 0 && *given < kNumbers ? *given : int64_t{0});
+  const DType dtype = given == nullptr ? otherwise : static_cast<DType>(IsOnnxType(*given) ? *given : int64_t{0});
   if (allowed.Has(dtype) || (given == nullptr && dtype == DType::kUndefined)) return dtype;
   std::string names;
-  for (int t = 1; t < kNumbers; ++t) {
+  for (int t = 1; IsOnnxType(t); ++t) {
     if (allowed.Has(static_cast<DType>(t))) {
       names +=
           std::string(names.empty() ? "" : ", ") + std::to_string(t) + " (" + DTypeName(static_cast<DType>(t)) + ")";

@@ -1,10 +1,11 @@
 #include "ops/common/elements.h"
 
+#include "base/packed_bits.h"
+
 namespace quern {
 namespace {
 
-bool IsPacked(DType dtype) { return GetDTypeInfo(dtype).block_elements > 1 && !IsBlockType(dtype); }
-int BitsOf(DType dtype) { return 8 / GetDTypeInfo(dtype).block_elements; }
+bool IsPacked(DType dtype) { return PackedBits(dtype) != 0; }
 
 }  // namespace
 
@@ -21,13 +22,11 @@ Result<ElementInput> ElementInput::Make(const Value& value) {
     return in;
   }
   if (IsPacked(in.dtype_)) {
-    const int bits = BitsOf(in.dtype_), per_byte = 8 / bits;
+    const int bits = PackedBits(in.dtype_);
     const auto* bytes = static_cast<const uint8_t*>(value.tensor().raw_data());
     const int64_t n = in.num_elements();
     in.unpacked_.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) {
-      in.unpacked_[i] = (bytes[i / per_byte] >> (i % per_byte * bits)) & ((1 << bits) - 1);
-    }
+    for (int64_t i = 0; i < n; ++i) in.unpacked_[static_cast<size_t>(i)] = LoadPacked(bytes, i, bits);
     return in;
   }
   QUERN_ASSIGN_OR_RETURN(Tensor t, value.tensor().Contiguous());
@@ -68,11 +67,9 @@ void* ElementOutput::Raw() {
 }
 
 void ElementOutput::Pack() {
-  const int bits = BitsOf(dtype_), per_byte = 8 / bits;
   auto* bytes = static_cast<uint8_t*>(tensor_.raw_data());
-  std::fill_n(bytes, tensor_.bytes(), uint8_t{0});
   for (size_t i = 0; i < unpacked_.size(); ++i) {
-    bytes[i / per_byte] |= static_cast<uint8_t>((unpacked_[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+    AppendPacked(bytes, static_cast<int64_t>(i), PackedBits(dtype_), unpacked_[i]);
   }
 }
 

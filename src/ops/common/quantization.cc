@@ -8,7 +8,7 @@ namespace quern {
 
 Result<DType> TypeAttribute(const Node& node, std::string_view name) {
   const int64_t type = node.GetInt(name, 0);
-  if (type < 0 || type > static_cast<int64_t>(DType::kI2)) {
+  if (type != 0 && !IsOnnxType(type)) {
     return InvalidArgument(node.Describe() + ": attribute '" + std::string(name) + "' is " + std::to_string(type) +
                            ", which is no element type");
   }

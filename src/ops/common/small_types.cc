@@ -20,6 +20,10 @@ const SmallFloat* FormatOf(DType t) {
       return &kFloat8E5M2FNUZ;
     case DType::kF4E2M1:
       return &kFloat4E2M1;
+    case DType::kF6E2M3:
+      return &kFloat6E2M3;
+    case DType::kF6E3M2:
+      return &kFloat6E3M2;
     default:
       return nullptr;
   }

@@ -1,6 +1,7 @@
 // Sliding windows over the spatial dimensions: attributes, output extents and resolved padding of Conv and the pools.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,6 +38,10 @@ struct Window3 {
   int64_t in_size() const { return in[0] * in[1] * in[2]; }
   int64_t out_size() const { return out[0] * out[1] * out[2]; }
   int64_t kernel_size() const { return kernel[0] * kernel[1] * kernel[2]; }
+  // Elements of the input that a window holds at most.
+  int64_t reached_size() const {
+    return std::min(kernel[0], in[0]) * std::min(kernel[1], in[1]) * std::min(kernel[2], in[2]);
+  }
 };
 // `x` is [N, C, spatial...]; `output` the shape that WindowOutput gave. Unsupported above three spatial dimensions.
 Result<Window3> MakeWindow3(const Node& node, const Window& window, const Shape& x, const Shape& output);

@@ -6,17 +6,50 @@
 #include "provider/host.h"
 
 namespace quern::cpu {
+namespace {
+
+using Memories = std::unordered_set<const void*>;
+
+Memories MemoriesOfConstants(const Graph& graph) {
+  Memories memories;
+  for (const GraphValue* v : graph.constants()) {
+    if (v->constant()->is_tensor()) memories.insert(v->constant()->tensor().raw_data());
+  }
+  return memories;
+}
+
+}  // namespace
+
+Status CpuExecutable::ChargeBytes(size_t bytes) {
+  if (!weights_) return OkStatus();
+  QUERN_RETURN_IF_ERROR(weights_->Charge(bytes));
+  charged_bytes_ += bytes;
+  return OkStatus();
+}
+
+// Those that lie in none of the memories.
+Status CpuExecutable::ChargeConstants(const Memories& known) {
+  for (const GraphValue* v : graph_->constants()) {
+    if (!v->constant()->is_tensor() || known.contains(v->constant()->tensor().raw_data())) continue;
+    const Status charged = ChargeBytes(v->constant()->tensor().bytes());
+    if (!charged.ok()) return charged.WithContext("constant '" + v->name() + "' of the CPU provider");
+  }
+  return OkStatus();
+}
 
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& cluster, const CpuConfig& config,
-                                                              Executor& executor, MemoryBudget* packed) {
+                                                              Executor& executor, MemoryBudget* weights) {
   std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
+  exe->weights_ = weights;
   exe->graph_ = cluster.Clone();
   PassOptions options;
   const CpuPassContext context{config, &executor};
   options.context = &context;
   options.log = &ProcessLogger();
   options.limits = config.limits;
+  const Memories known = MemoriesOfConstants(*exe->graph_);
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, CpuPasses(), options));
+  QUERN_RETURN_IF_ERROR(exe->ChargeConstants(known));
   QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
 
   std::unordered_map<const GraphValue*, int> ids;
@@ -53,11 +86,11 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     const CpuOp* op = FindCpuOp(n->domain(), n->op_type());
     const bool internal = n->domain() == kCpuDomain;
     if (internal || !IsPlanTimeNode(*n)) {
-      if (!op) return Internal(n->Describe() + ": the CPU provider has no such operator");
+      if (!op || !op->compile) return Internal(n->Describe() + ": the CPU provider has no kernel for it");
       Result<std::unique_ptr<CpuKernel>> kernel = op->compile(*n, compile);
       if (!kernel.ok()) return kernel.status().WithContext(n->Describe());
       c.kernel = std::move(kernel).value();
-      const Status charged = packed ? packed->Charge(c.kernel->Describe().packed_bytes) : OkStatus();
+      const Status charged = exe->ChargeBytes(c.kernel->Describe().packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       for (int v : c.inputs) {
         if (v >= 0 && (exe->values_[v].readers.empty() || exe->values_[v].readers.back() != index)) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/aligned_buffer.h"
@@ -40,10 +41,13 @@ struct ValueEntry {
 
 class CpuExecutable {
  public:
-  // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node. Packed weights count against
-  // `packed`, when given, for good.
+  ~CpuExecutable() {
+    if (weights_) weights_->Release(charged_bytes_);
+  }
+  // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node. Packed weights and the
+  // constants that passes make count against `weights`, when given, which lives longer.
   static Result<std::unique_ptr<CpuExecutable>> Compile(const Graph& cluster, const CpuConfig& config,
-                                                        Executor& executor, MemoryBudget* packed = nullptr);
+                                                        Executor& executor, MemoryBudget* weights = nullptr);
 
   const Graph& graph() const { return *graph_; }
   const std::vector<CompiledNode>& nodes() const { return nodes_; }
@@ -58,6 +62,11 @@ class CpuExecutable {
 
  private:
   CpuExecutable() = default;
+  Status ChargeBytes(size_t bytes);
+  Status ChargeConstants(const std::unordered_set<const void*>& known);
+
+  MemoryBudget* weights_ = nullptr;
+  size_t charged_bytes_ = 0;
   std::unique_ptr<Graph> graph_;
   std::vector<CompiledNode> nodes_;
   std::vector<ValueEntry> values_;

@@ -52,7 +52,8 @@ struct Placement {
     Shape strides;
   };
   std::optional<View> view;
-  // Output 0 may overwrite one of these inputs (same bytes, read elementwise before written at the same index).
+  // Output 0 may overwrite one of these inputs (same bytes, read elementwise before written at the same index), be it
+  // given at several of these places.
   std::vector<int> in_place_inputs;
 };
 

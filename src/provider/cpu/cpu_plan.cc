@@ -33,7 +33,7 @@ class CopyStep final : public CpuStep {
 bool IsContiguous(const Shape& shape, const Shape& strides) {
   const Shape dense = shape.ContiguousStrides();
   for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] > 1 && shape[i] != 0 && strides[i] != dense[i]) return false;
+    if (shape[i] > 1 && strides[i] != dense[i]) return false;
   }
   return true;
 }
@@ -143,15 +143,20 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
         if (!direct) d.buffer = NewBuffer(BytesOf(f.spec), n, last);
       } else {
         d.kind = Decision::Kind::kBuffer;
-        for (int i : k == 0 ? place.in_place_inputs : std::vector<int>{}) {
+        const std::vector<int> may = k == 0 ? place.in_place_inputs : std::vector<int>{};
+        for (const int i : may) {
           const int u = node.inputs[i];
           if (u < 0 || locations[u].buffer < 0 || locations[u].offset != 0 || !bound.facts[u].spec.contiguous) continue;
           const ArenaBuffer& b = buffers_[locations[u].buffer];
           if (b.last != n || b.bytes != BytesOf(f.spec)) continue;
-          // Another operand may be a view of the same memory, read at other indices.
-          const bool shared = std::any_of(node.inputs.begin(), node.inputs.end(), [&](int w) {
-            return w >= 0 && w != u && locations[w].buffer == locations[u].buffer;
-          });
+          // Another operand may be a view of the same memory, read at other indices, or the same value, read once the
+          // result is written.
+          bool shared = false;
+          for (int o = 0; o < static_cast<int>(node.inputs.size()); ++o) {
+            const int w = node.inputs[o];
+            const bool alike = w == u && std::find(may.begin(), may.end(), o) != may.end();
+            shared |= w >= 0 && !alike && locations[w].buffer == locations[u].buffer;
+          }
           if (shared) continue;
           d.buffer = locations[u].buffer;
           buffers_[d.buffer].last = std::max(b.last, last);

@@ -18,10 +18,10 @@ namespace {
 struct CpuProvider {
   CpuConfig config;
   std::shared_ptr<Executor> executor;
-  MemoryBudget packed;  // weights of all its executables
+  MemoryBudget weights;  // of all its executables
 
   CpuProvider(CpuConfig c, std::shared_ptr<Executor> e)
-      : config(std::move(c)), executor(std::move(e)), packed(config.limits.memory_bytes) {}
+      : config(std::move(c)), executor(std::move(e)), weights(config.limits.memory_bytes) {}
 };
 
 int32_t Fail(const Status& status) {
@@ -74,7 +74,7 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
     const std::string why = WhyNot(*view->nodes[i].node, provider.config);
     if (why.empty()) {
       HostApi()->claim(sink, &i, 1, 0);
-    } else if (!FindSizedOp(*view->nodes[i].node)) {
+    } else if (!FindSizedOp(view->nodes[i].node->domain(), view->nodes[i].node->op_type())) {
       HostApi()->reject(sink, i, why.c_str());
     }
   }
@@ -84,7 +84,7 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
 int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void** executable) {
   auto& provider = *static_cast<CpuProvider*>(self);
   Result<std::unique_ptr<CpuExecutable>> exe =
-      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor, &provider.packed);
+      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor, &provider.weights);
   if (!exe.ok()) return Fail(exe.status());
   *executable = std::move(exe).value().release();
   return 0;

@@ -15,12 +15,13 @@ class TestRun final : public SizedRun {
     QUERN_ASSIGN_OR_RETURN(outputs[static_cast<size_t>(index)], Tensor::Allocate(dtype, shape));
     return outputs[static_cast<size_t>(index)];
   }
+  Result<Tensor> Scratch(DType dtype, int64_t count) override { return Tensor::Allocate(dtype, Shape{count}); }
   std::vector<Tensor> outputs;
 };
 
 Status RunSized(const Case& c, std::vector<Tensor>& outputs, Built& b) {
   Build(c, false, b);
-  const SizedOp* op = FindSizedOp(*b.node);
+  const SizedOp* op = FindSizedOp(b.node->domain(), b.node->op_type());
   if (!op) return Internal("no such operator");
   if (const std::string why = op->reject(*b.node); !why.empty()) return Unsupported(why);
   std::vector<Tensor> inputs;

@@ -275,8 +275,9 @@ Status Attend::Run(const StepContext& context, const AttendOperands& operands, c
   const int64_t work = block_ * s.keys * (s.size + s.value_size + 8) / 16;
   const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(1, work));
   QUERN_RETURN_IF_ERROR(context.executor->ParallelFor(matrices_ * blocks, grain, task, context.cancel, slots_));
-  // Sizes were checked while planning, so that only a cancelled product is not done.
-  return failed ? Cancelled("the run was cancelled") : OkStatus();
+  if (!failed) return OkStatus();
+  return context.cancel && context.cancel->cancelled() ? Cancelled("the run was cancelled")
+                                                       : Internal("a product of attention failed");
 }
 
 }  // namespace quern::cpu

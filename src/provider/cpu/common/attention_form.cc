@@ -1,5 +1,6 @@
 #include "provider/cpu/common/attention_form.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace quern::cpu {
@@ -103,8 +104,9 @@ Result<AttentionForm> ReadAttention(const Node& node, const BindContext& c) {
   f.scale = scale ? *scale : ScaleOr(0, f.size);
   f.softcap = node.GetFloat("softcap", 0.0f);
   f.causal = node.GetInt("is_causal", 0) != 0;
-  f.left = node.GetInt("left_window_size", -1);
-  f.right = node.GetInt("right_window_size", -1);
+  // No key is further away than all keys and queries together.
+  f.left = std::min(node.GetInt("left_window_size", -1), f.keys + f.queries);
+  f.right = std::min(node.GetInt("right_window_size", -1), f.keys + f.queries);
   if (Given(c, kMask)) {
     const TensorSpec& mask = c.inputs[kMask];
     f.mask = mask.dtype == DType::kBool ? AttentionForm::Mask::kSeen : AttentionForm::Mask::kAdded;

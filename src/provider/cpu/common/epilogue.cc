@@ -118,6 +118,13 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   return list;
 }
 
+Status CheckResultShaped(const BindContext& context, int input) {
+  const Shape &given = context.inputs[static_cast<size_t>(input)].shape, &result = context.outputs[0].shape;
+  if (given == result) return OkStatus();
+  return InvalidArgument("input " + std::to_string(input) + " has shape " + given.ToString() +
+                         " but the model promises that of the result, " + result.ToString());
+}
+
 std::string EpilogueText(const Node& node) {
   std::string text;
   if (node.input(kBiasInput)) text += " + bias";

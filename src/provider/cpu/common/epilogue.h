@@ -26,6 +26,8 @@ inline constexpr int kResidualInput = 3;
 // Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node, and, of products on
 // integers, what quantization.h lists.
 Result<EpilogueList> MakeEpilogue(const Node& node);
+// An error unless the input has the shape of output 0, as symbols promise and only numbers show.
+Status CheckResultShaped(const BindContext& context, int input);
 // " + bias + residual + Silu, u8 stored", for reports; "" when there is nothing.
 std::string EpilogueText(const Node& node);
 

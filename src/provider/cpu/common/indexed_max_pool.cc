@@ -39,7 +39,7 @@ template <typename T>
 Result<std::unique_ptr<CpuStep>> BindIndexed(const Window3& w, int64_t planes, bool column_major, bool wants_indices) {
   return MakeStep([=](const StepContext& c) {
     const int64_t lines = w.out[0] * w.out[1];
-    return ForItems(c, planes * lines, w.out[2] * w.kernel_size(), kCostlyGrain, [&](int64_t item) {
+    return ForItems(c, planes * lines, w.out[2] * w.reached_size(), kCostlyGrain, [&](int64_t item) {
       const int64_t plane = item / lines, o0 = item % lines / w.out[1], o1 = item % w.out[1];
       const T* x = static_cast<const T*>(c.inputs[0]) + plane * w.in_size();
       T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2];
@@ -47,7 +47,7 @@ Result<std::unique_ptr<CpuStep>> BindIndexed(const Window3& w, int64_t planes, b
       const KernelRange a = ValidKernel(w, 0, o0), b = ValidKernel(w, 1, o1);
       for (int64_t o2 = 0; o2 < w.out[2]; ++o2) {
         int64_t at = Largest(w, x, a, b, ValidKernel(w, 2, o2), y + o2);
-        if (column_major) {
+        if (column_major && at > 0) {
           const int64_t i0 = at / (w.in[1] * w.in[2]), i1 = at / w.in[2] % w.in[1], i2 = at % w.in[2];
           at = i0 + w.in[0] * (i1 + w.in[1] * i2);
         }

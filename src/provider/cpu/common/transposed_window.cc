@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "base/checked_math.h"
 #include "ops/common/window.h"
 
 namespace quern::cpu {
 namespace {
+
+// The phases' weights hold zeros where a stride is beyond the kernel; more of them are left to others.
+constexpr int64_t kMostGrowth = 8, kSmallWeights = int64_t{1} << 20;
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
 
@@ -54,6 +58,13 @@ Result<TransposedWindow> ReadTransposedWindow(const Node& node) {
     t.begin.push_back(pad - first * s);
     t.end.push_back(last * s - rest.value());
     if (t.pads_begin[d] < 0 || t.pads_end[d] < 0) return Unsupported("padding beyond the kernel");
+  }
+  std::vector<int64_t> grown = t.strides;
+  for (int d = 0; d < rank; ++d) grown.push_back(t.taps[d]);
+  for (int d = 0; d < 2; ++d) grown.push_back(w[d].value());
+  const std::optional<int64_t> elements = CheckedProduct(grown);
+  if (!elements || (*elements > kSmallWeights && *elements / kMostGrowth > Product(w).value())) {
+    return Unsupported("strides far beyond the kernel");
   }
   return t;
 }

@@ -2,6 +2,7 @@
 // this provider's Attention on packed queries, keys and values, which com.microsoft.Attention becomes.
 #include <cstring>
 
+#include "base/checked_math.h"
 #include "ops/common/head_attention.h"
 #include "provider/cpu/common/attention_form.h"
 #include "provider/cpu/common/loops.h"
@@ -166,15 +167,20 @@ class AttentionStep final : public CpuStep {
 };
 
 Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const CpuConfig& config, int concurrency) {
+  const bool caches = f.present_k.present() || f.present_v.present();
+  if (f.batch == 0 || (f.queries == 0 && !caches)) return NothingToDo();
   size_t scratch = 0;
+  bool fits = true;
   const auto dense = [&](int64_t heads, int64_t rows, int64_t size) {
     Place p{.copied = true,
             .output = -1,
             .scratch = scratch,
             .offset = 0,
             .strides = {heads * rows * size, rows * size, size, 1}};
-    scratch += static_cast<size_t>(f.batch * heads * rows * size) * sizeof(float);
-    scratch = (scratch + 63) / 64 * 64;
+    const Result<size_t> bytes = TensorBytes(DType::kF32, Shape{f.batch, heads, rows, size});
+    const std::optional<size_t> end = CheckedAdd(scratch, bytes.ok() ? *bytes : SIZE_MAX);
+    fits = fits && end && *end < static_cast<size_t>(config.limits.memory_bytes);
+    if (fits) scratch = (*end + 63) / 64 * 64;
     return p;
   };
   const auto direct = [](const HeadsOperand& o) { return Place{.strides = o.strides}; };
@@ -186,12 +192,13 @@ Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const Cp
       return Place{
           .copied = true, .output = present.index, .scratch = 0, .offset = present.offset, .strides = present.strides};
     }
-    const bool copies = past.present() || changes || now.strides.element != 1;
+    const bool copies = past.present() || changes || now.strides.element != 1 || f.rows != f.new_keys;
     return copies ? dense(f.kv_heads, f.rows, size) : direct(now);
   };
   const bool biased = f.bias >= 0 && f.k.bias_offset >= 0;
   Place k = cache(f.k, f.past_k, f.present_k, biased || f.rotates(), f.size);
   Place v = cache(f.v, f.past_v, f.present_v, biased, f.value_size);
+  if (!fits) return ResourceExhausted("copies of queries, keys and values need more than the memory limit");
   for (const HeadsOperand* o : {&f.present_k, &f.present_v, &f.y}) {
     if (o->present() && o->strides.element != 1) return Unsupported("outputs whose heads are not contiguous");
   }

@@ -14,7 +14,9 @@ namespace {
 
 using kernels::ConvArgs;
 
-// Why the window cannot be computed here, given the operand's layout: `spatial` is its first spatial dimension.
+constexpr int64_t kMostTaps = UINT16_MAX;  // of depthwise kernels, which count them in 16 bits
+
+// Why the window cannot be computed here. This provider's Conv has the channels last.
 std::string RejectConv(const Node& node, const CpuConfig& config) {
   const bool last = node.domain() == kCpuDomain;
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
@@ -32,6 +34,12 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   }
   const Result<Window> window = ReadWindow(node, x.rank() - 2, Dims(w.shape->begin() + 2, w.shape->end()));
   if (!window.ok()) return window.status().message();
+  for (int d = 0; d < window->rank(); ++d) {
+    if (window->pads_begin[d] < 0 || window->pads_end[d] < 0) return "negative padding";
+  }
+  if (node.GetInt("group", 1) > 1 && (*w.shape)[1].is_constant(1) && Product(window->kernel).value() > kMostTaps) {
+    return "a depthwise kernel of more than " + std::to_string(kMostTaps) + " taps";
+  }
   const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
   for (int d = 0; same && d < window->rank(); ++d) {
     const Dim& extent = (*x.shape)[d + (last ? 1 : 2)];
@@ -92,7 +100,6 @@ class ConvKernel final : public CpuKernel {
     d.why += epilogue_text_;
     return d;
   }
-  const EpilogueList& epilogue() const { return epilogue_; }
 
  private:
   friend class ConvStep;
@@ -183,6 +190,7 @@ Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) co
       (epilogue_.bias_op >= 0 && !(context.inputs[kBiasInput].shape == Shape{weights_shape_[0]}))) {
     return InvalidArgument("weights or bias of another shape than the model promises");
   }
+  if (epilogue_.residual_op >= 0) QUERN_RETURN_IF_ERROR(CheckResultShaped(context, kResidualInput));
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
 }
 

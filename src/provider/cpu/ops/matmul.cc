@@ -90,6 +90,7 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
   const TensorSpec &a = context.inputs[0], &b = context.inputs[1], &y = context.outputs[0];
   step->empty_ = y.shape.num_elements() == 0;
   if (step->empty_) return std::unique_ptr<CpuStep>(std::move(step));
+  if (compiled.matrix_op >= 0) QUERN_RETURN_IF_ERROR(CheckResultShaped(context, compiled.matrix_input));
   MatMulArgs& args = step->args_;
   MatrixOperand lhs = MatrixOf(a, false), rhs{};
   if (compiled.trans_a) lhs.Transpose();
@@ -339,6 +340,11 @@ Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileC
 Status InferProduct(InferContext& c) {
   const std::optional<Dims> a = c.input_shape(0), b = c.input_shape(1);
   if (!a || !b || a->empty() || b->size() != 2) return c.Error("the operands' shapes must be known");
+  const Dim &k = a->back(), &rows = (*b)[c.node().GetInt("transB", 0) ? 1 : 0];
+  if (k.is_constant() && rows.is_constant() && k.value() != rows.value()) {
+    return c.Error("the left side has " + k.ToString() + " columns but the right side has " + rows.ToString() +
+                   " rows");
+  }
   Dims y(a->begin(), a->end() - 1);
   y.push_back((*b)[c.node().GetInt("transB", 0) ? 0 : 1]);
   c.SetOutputType(0, ValueType::Tensor(ProductType(c.node()), std::move(y)));

@@ -2,6 +2,7 @@
 // else.
 #include <algorithm>
 
+#include "ops/common/permutation.h"
 #include "ops/infer.h"
 #include "provider/cpu/common/copy.h"
 #include "provider/cpu/cpu_op.h"
@@ -51,12 +52,7 @@ std::string RejectType(const Node& node, const CpuConfig&) {
 
 class TransposeKernel final : public CpuKernel {
  public:
-  explicit TransposeKernel(const Node& node) {
-    for (int64_t i : node.GetInts("perm")) perm_.push_back(i);
-    if (perm_.rank() == 0) {
-      for (int i = node.input(0)->type().rank() - 1; i >= 0; --i) perm_.push_back(i);
-    }
-  }
+  explicit TransposeKernel(const std::vector<int64_t>& perm) : perm_(perm) {}
   Placement Place(const BindContext& context) const override {
     Placement p;
     p.view = Placement::View{.output = 0, .input = 0, .offset = 0, .strides = Permuted(context.inputs[0].strides)};
@@ -252,6 +248,15 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
   }
 }
 
+std::string RejectTranspose(const Node& node, const CpuConfig& config) {
+  const Result<std::vector<int64_t>> perm = ReadPermutation(node, node.input(0)->type().rank());
+  return perm.ok() ? RejectType(node, config) : perm.status().message();
+}
+Result<std::unique_ptr<CpuKernel>> CompileTranspose(const Node& node, const CompileContext&) {
+  QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(node, node.input(0)->type().rank()));
+  return std::unique_ptr<CpuKernel>(new TransposeKernel(perm));
+}
+
 std::string RejectSplit(const Node& node, const CpuConfig& config) {
   for (const GraphValue* v : node.outputs()) {
     if (!v) return "an omitted output";
@@ -260,7 +265,7 @@ std::string RejectSplit(const Node& node, const CpuConfig& config) {
 }
 
 constexpr CpuOp kOps[] = {
-    {"", "Transpose", RejectType, Compile<TransposeKernel>},
+    {"", "Transpose", RejectTranspose, CompileTranspose},
     {"", "Slice", RejectSlice, Compile<SliceKernel>, kAllButData},
     {"", "Concat", RejectType, Compile<ConcatKernel>},
     {"", "Split", RejectSplit, Compile<SplitKernel>, kAllButData},

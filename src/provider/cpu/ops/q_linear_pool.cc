@@ -116,7 +116,7 @@ class PoolKernel final : public CpuKernel {
       QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node_, x.rank() - 2, std::nullopt));
       QUERN_ASSIGN_OR_RETURN(p.window, MakeWindow3(node_, window, ChannelsSecond(node_, x), ChannelsSecond(node_, y)));
     }
-    const int64_t taps = p.window ? p.window->kernel_size() : p.in.plane;
+    const int64_t taps = p.window ? p.window->reached_size() : p.in.plane;
     return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
       const auto zero_at = [&](size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; };
       const Pool pool{p, ByteQuantization::Read(c.inputs[1], zero_at(2), type),

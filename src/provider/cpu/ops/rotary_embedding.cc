@@ -10,8 +10,9 @@ namespace {
 // Which inputs hold what; both operators take [batch, length, heads * size] or [batch, heads, length, size].
 struct Inputs {
   size_t cosines, sines, positions;
+  bool first_position;  // positions of one dimension are that of the first element
 };
-constexpr Inputs kOnnx = {1, 2, 3}, kMicrosoft = {2, 3, 1};
+constexpr Inputs kOnnx = {1, 2, 3, false}, kMicrosoft = {2, 3, 1, true};
 
 // Positions that come with the run lie within the caches.
 Status CheckPositions(const int64_t* positions, int64_t count, int64_t rows) {
@@ -41,12 +42,13 @@ class RotaryKernel final : public CpuKernel {
     const int64_t heads = !flat ? shape[1] : heads_ > 0 ? heads_ : shape[2] / (2 * half);
     const int64_t size = flat ? shape[2] / heads : shape[3];
     const bool given = inputs_.positions < context.inputs.size() && context.inputs[inputs_.positions].present();
-    const bool from_one = given && context.inputs[inputs_.positions].shape.rank() == 1;
+    const bool from_one = given && inputs_.first_position && context.inputs[inputs_.positions].shape.rank() == 1;
     const int64_t count = !given ? 0 : context.inputs[inputs_.positions].shape.num_elements();
     const int64_t rows = std::min(caches[0], context.inputs[inputs_.sines].shape[0]);
-    if (given && !from_one && count != shape[0] * length) {
-      return InvalidArgument("position_ids has " + std::to_string(count) + " entries; " +
-                             std::to_string(shape[0] * length) + " are needed");
+    const int64_t needed = from_one ? 1 : shape[0] * length;
+    if (given && count != needed) {
+      return InvalidArgument("position_ids has " + std::to_string(count) + " entries; " + std::to_string(needed) +
+                             " are needed");
     }
     return MakeStep([=, inputs = inputs_, interleaved = interleaved_, batch = shape[0]](const StepContext& c) {
       const auto floats = [&](size_t i) { return static_cast<const float*>(c.inputs[i]); };

@@ -89,10 +89,7 @@ class Converter {
   // This provider's Conv on integers; of its type the result tells.
   Node* ReplaceByProduct(std::vector<GraphValue*> inputs) {
     const DType type = node_->output(0)->type().dtype;
-    Node* conv = Add("Conv", 11, {inputs[0], inputs[1]}, type)->producer();
-    for (const auto& [name, value] : node_->attributes()) conv->SetAttribute(name, value);
-    ReplaceBy(conv->output(0));
-    Node* product = ReplaceChannelsLast(graph_, conv, std::move(inputs), type);
+    Node* product = ReplaceChannelsLast(graph_, node_, "Conv", std::move(inputs), type);
     product->SetAttribute("y_type", static_cast<int64_t>(type));
     return product;
   }

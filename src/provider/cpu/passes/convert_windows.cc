@@ -19,7 +19,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     if (!IsWindow(*node)) continue;
     const CpuOp* op = FindCpuOp(kCpuDomain, node->op_type());
     if (!op || (op->reject && !op->reject(*node, context.config).empty())) continue;
-    ReplaceChannelsLast(graph, node, node->inputs(), node->output(0)->type().dtype);
+    ReplaceChannelsLast(graph, node, node->op_type(), node->inputs(), node->output(0)->type().dtype);
     ++changes;
   }
   return changes;

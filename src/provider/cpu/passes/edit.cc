@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/common/permutation.h"
 #include "tensor/tensor.h"
 
 namespace quern::cpu {
@@ -36,11 +37,9 @@ bool IsIdentity(const Permutation& p) {
 
 std::optional<Permutation> TransposePermutation(const Node* node) {
   if (!node || !node->Is("Transpose") || !node->input(0)->type().shape) return std::nullopt;
-  Permutation p = node->GetInts("perm");
-  if (p.empty()) {
-    for (int i = node->input(0)->type().rank() - 1; i >= 0; --i) p.push_back(i);
-  }
-  return p;
+  Result<Permutation> p = ReadPermutation(*node, node->input(0)->type().rank());
+  if (!p.ok()) return std::nullopt;
+  return std::move(p).value();
 }
 
 GraphValue* FindTranspose(const GraphValue* value, const Permutation& p, const Node* before) {
@@ -108,14 +107,14 @@ Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::ve
   return node;
 }
 
-Node* ReplaceChannelsLast(Graph& graph, Node* node, std::vector<GraphValue*> inputs, DType dtype) {
+Node* ReplaceChannelsLast(Graph& graph, Node* node, const std::string& op_type, std::vector<GraphValue*> inputs,
+                          DType dtype) {
   const int rank = inputs[0]->type().rank();
   inputs[0] = TransposeValue(graph, inputs[0], ToChannelsLast(rank), node);
   const Dims& nchw = *node->output(0)->type().shape;
   Dims dims;
   for (int64_t i : ToChannelsLast(rank)) dims.push_back(nchw[i]);
-  Node* made =
-      AddInternal(graph, node->op_type(), *node, std::move(inputs), ValueType::Tensor(dtype, std::move(dims)), node);
+  Node* made = AddInternal(graph, op_type, *node, std::move(inputs), ValueType::Tensor(dtype, std::move(dims)), node);
   for (const auto& [name, value] : node->attributes()) made->SetAttribute(name, value);
   graph.ReplaceAllUses(node->output(0), TransposeValue(graph, made->output(0), ToChannelsFirst(rank), node));
   RemoveIfDead(graph, node);

@@ -28,9 +28,10 @@ GraphValue* FindTranspose(const GraphValue* value, const Permutation& p, const N
 // is no node at all.
 GraphValue* TransposeValue(Graph& graph, GraphValue* value, const Permutation& p, Node* before);
 
-// A channels-last Conv or pool of this provider in the place of `node`, between transposes: `inputs` are those of the
-// node, input 0 still channels first; its attributes are copied, the result is of type `dtype`.
-Node* ReplaceChannelsLast(Graph& graph, Node* node, std::vector<GraphValue*> inputs, DType dtype);
+// A channels-last Conv or pool of this provider in the place of `node`, between transposes: `inputs` are its own, input
+// 0 still channels first; the attributes of `node` are copied, the result is of type `dtype`.
+Node* ReplaceChannelsLast(Graph& graph, Node* node, const std::string& op_type, std::vector<GraphValue*> inputs,
+                          DType dtype);
 
 // The value's constant tensor, or null.
 const Tensor* ConstantTensor(const GraphValue* value);

@@ -155,7 +155,7 @@ bool Rewrite(Graph& graph, Node* node, const Match& m, const CompileContext& con
   }
   Node* product = nullptr;
   if (node->Is("Conv")) {
-    product = ReplaceChannelsLast(graph, node, std::move(inputs), DType::kF32);
+    product = ReplaceChannelsLast(graph, node, "Conv", std::move(inputs), DType::kF32);
   } else {
     product = AddInternal(graph, "MatMul", *node, std::move(inputs), node->output(0)->type(), node);
     product->SetAttribute("transB", node->GetInt("transB", 0));

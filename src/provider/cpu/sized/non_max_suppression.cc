@@ -23,21 +23,23 @@ struct Box {
 // The boxes kept so far, each coordinate by itself, so that a comparison with many is one loop.
 class Kept {
  public:
+  static constexpr int64_t kFloats = 5;  // of each box
+  Kept(float* memory, int64_t most)
+      : x0_(memory), y0_(memory + most), x1_(memory + 2 * most), y1_(memory + 3 * most), area_(memory + 4 * most) {}
   void Add(const Box& b) {
-    x0_.push_back(b.x0);
-    y0_.push_back(b.y0);
-    x1_.push_back(b.x1);
-    y1_.push_back(b.y1);
-    area_.push_back(b.area());
+    x0_[size_] = b.x0;
+    y0_[size_] = b.y0;
+    x1_[size_] = b.x1;
+    y1_[size_] = b.y1;
+    area_[size_++] = b.area();
   }
-  size_t size() const { return x0_.size(); }
   // True when the intersection over the union with one of them is above the threshold.
   bool Overlaps(const Box& b, float threshold) const {
-    constexpr size_t kAtOnce = 64;  // between these is looked whether one was found
+    constexpr int64_t kAtOnce = 64;  // between these is looked whether one was found
     const float area = b.area();
-    for (size_t from = 0; from < size(); from += kAtOnce) {
+    for (int64_t from = 0; from < size_; from += kAtOnce) {
       int found = 0;
-      for (size_t i = from; i < std::min(size(), from + kAtOnce); ++i) {
+      for (int64_t i = from; i < std::min(size_, from + kAtOnce); ++i) {
         const float width = std::min(b.x1, x1_[i]) - std::max(b.x0, x0_[i]);
         const float height = std::min(b.y1, y1_[i]) - std::max(b.y0, y0_[i]);
         const float common = width * height, all = area + area_[i] - common;
@@ -50,42 +52,39 @@ class Kept {
   }
 
  private:
-  std::vector<float> x0_, y0_, x1_, y1_, area_;
+  float *x0_, *y0_, *x1_, *y1_, *area_;
+  int64_t size_ = 0;
 };
 
-struct Limits {
+struct Rules {
   int64_t most = 0;
   float overlap = 0, score = -std::numeric_limits<float>::infinity();
   bool has_score = false, center_point = false;
 };
 
-// The indices of the boxes that are kept, best first.
-std::vector<int64_t> Select(const Limits& limits, int64_t count, const float* boxes, const float* scores) {
-  struct Candidate {
-    float score;
-    int64_t box;
-    // By falling score, of equal ones the first; NaN is below every number.
-    bool operator<(const Candidate& o) const {
-      const bool nan = score != score, other_nan = o.score != o.score;
-      if (nan != other_nan) return other_nan;
-      return nan || score == o.score ? box < o.box : score > o.score;
-    }
-  };
-  std::vector<Candidate> order;
+// The indices of the boxes that are kept, best first; returns how many. `order` has room for `count` indices, `kept`
+// for `most` boxes.
+int64_t Select(const Rules& rules, int64_t count, const float* boxes, const float* scores, int64_t* order, float* kept,
+               int64_t most, int64_t* selected) {
+  int64_t candidates = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (!limits.has_score || scores[i] > limits.score) order.push_back({scores[i], i});
+    if (!rules.has_score || scores[i] > rules.score) order[candidates++] = i;
   }
-  std::sort(order.begin(), order.end());
-  std::vector<int64_t> selected;
-  Kept kept;
-  for (const Candidate& c : order) {
-    if (static_cast<int64_t>(selected.size()) >= limits.most) break;
-    const Box box = Box::Of(boxes + 4 * c.box, limits.center_point);
-    if (kept.Overlaps(box, limits.overlap)) continue;
-    kept.Add(box);
-    selected.push_back(c.box);
+  // By falling score, of equal ones the first; NaN is below every number.
+  std::sort(order, order + candidates, [scores](int64_t a, int64_t b) {
+    const bool nan = scores[a] != scores[a], other_nan = scores[b] != scores[b];
+    if (nan != other_nan) return other_nan;
+    return nan || scores[a] == scores[b] ? a < b : scores[a] > scores[b];
+  });
+  Kept others(kept, most);
+  int64_t n = 0;
+  for (int64_t i = 0; i < candidates && n < most; ++i) {
+    const Box box = Box::Of(boxes + 4 * order[i], rules.center_point);
+    if (others.Overlaps(box, rules.overlap)) continue;
+    others.Add(box);
+    selected[n++] = order[i];
   }
-  return selected;
+  return n;
 }
 
 // The number that optional input i holds, if it does.
@@ -110,31 +109,40 @@ Status Run(SizedRun& run) {
     return InvalidArgument("scores have shape " + scores.shape().ToString() +
                            "; [images, classes, boxes] is needed, and boxes have shape " + boxes.shape().ToString());
   }
-  Limits limits;
-  limits.center_point = run.node.GetInt("center_point_box", 0) != 0;
-  QUERN_RETURN_IF_ERROR(ReadNumber(run, 2, &limits.most));
-  QUERN_RETURN_IF_ERROR(ReadNumber(run, 3, &limits.overlap));
-  QUERN_RETURN_IF_ERROR(ReadNumber(run, 4, &limits.score, &limits.has_score));
-  if (!(limits.overlap >= 0 && limits.overlap <= 1)) {
-    return InvalidArgument("iou_threshold is " + std::to_string(limits.overlap) + "; it must be in [0, 1]");
+  Rules rules;
+  rules.center_point = run.node.GetInt("center_point_box", 0) != 0;
+  QUERN_RETURN_IF_ERROR(ReadNumber(run, 2, &rules.most));
+  QUERN_RETURN_IF_ERROR(ReadNumber(run, 3, &rules.overlap));
+  QUERN_RETURN_IF_ERROR(ReadNumber(run, 4, &rules.score, &rules.has_score));
+  if (!(rules.overlap >= 0 && rules.overlap <= 1)) {
+    return InvalidArgument("iou_threshold is " + std::to_string(rules.overlap) + "; it must be in [0, 1]");
   }
-  const int64_t count = boxes.dim(1), classes = scores.dim(1);
-  const int64_t lines = count > 0 && limits.most > 0 ? boxes.dim(0) * classes : 0;
-  std::vector<std::vector<int64_t>> selected(static_cast<size_t>(lines));
+  const int64_t count = boxes.dim(1), classes = scores.dim(1), most = std::clamp<int64_t>(rules.most, 0, count);
+  const int64_t lines = most > 0 ? boxes.dim(0) * classes : 0;
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, count));
-  QUERN_RETURN_IF_ERROR(ForEachItem(run, lines, grain, [&](int64_t line) {
-    selected[static_cast<size_t>(line)] =
-        Select(limits, count, boxes.data<float>() + line / classes * count * 4, scores.data<float>() + line * count);
-  }));
+  const int64_t slots = std::min<int64_t>(run.executor->concurrency(), std::max<int64_t>(1, lines));
+  QUERN_ASSIGN_OR_RETURN(const Tensor selected, run.Scratch(DType::kI64, lines * most));
+  QUERN_ASSIGN_OR_RETURN(const Tensor counts, run.Scratch(DType::kI64, lines));
+  QUERN_ASSIGN_OR_RETURN(const Tensor orders, run.Scratch(DType::kI64, slots * count));
+  QUERN_ASSIGN_OR_RETURN(const Tensor kept, run.Scratch(DType::kF32, slots * most * Kept::kFloats));
+  QUERN_RETURN_IF_ERROR(ForEachItem(
+      run, lines, grain,
+      [&](int slot, int64_t line) {
+        counts.data<int64_t>()[line] =
+            Select(rules, count, boxes.data<float>() + line / classes * count * 4, scores.data<float>() + line * count,
+                   orders.data<int64_t>() + slot * count, kept.data<float>() + slot * most * Kept::kFloats, most,
+                   selected.data<int64_t>() + line * most);
+      },
+      static_cast<int>(slots)));
   int64_t total = 0;
-  for (const auto& s : selected) total += static_cast<int64_t>(s.size());
+  for (const int64_t n : counts.values<int64_t>()) total += n;
   QUERN_ASSIGN_OR_RETURN(const Tensor y, run.Allocate(0, DType::kI64, Shape{total, 3}));
   int64_t* to = y.data<int64_t>();
   for (int64_t line = 0; line < lines; ++line) {
-    for (const int64_t box : selected[static_cast<size_t>(line)]) {
+    for (int64_t i = 0; i < counts.data<int64_t>()[line]; ++i) {
       *to++ = line / classes;
       *to++ = line % classes;
-      *to++ = box;
+      *to++ = selected.data<int64_t>()[line * most + i];
     }
   }
   return OkStatus();

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "base/status.h"
 #include "graph/graph.h"
@@ -21,6 +22,8 @@ class SizedRun {
   virtual ~SizedRun() = default;
   // Memory for output `index`, contiguous and uninitialised.
   virtual Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) = 0;
+  // Memory for the time of the run: that many numbers.
+  virtual Result<Tensor> Scratch(DType dtype, int64_t count) = 0;
 
   const Node& node;
   const std::span<const Tensor> inputs;
@@ -34,17 +37,23 @@ struct SizedOp {
   Status (*run)(SizedRun& run);
 };
 
-// f(i) for each of n items, in pieces of at least `grain`.
+// f(i), or f(slot, i) with an executor's slot, for each of n items, in pieces of at least `grain`.
 template <typename F>
-Status ForEachItem(const SizedRun& run, int64_t n, int64_t grain, F f) {
-  const auto some = [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i);
+Status ForEachItem(const SizedRun& run, int64_t n, int64_t grain, F f, int max_slots = 0) {
+  const auto some = [&](int slot, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if constexpr (std::is_invocable_v<F, int, int64_t>) {
+        f(slot, i);
+      } else {
+        f(i);
+      }
+    }
   };
   if (n <= grain) {
     some(0, 0, n);
     return OkStatus();
   }
-  return run.executor->ParallelFor(n, grain, some, run.cancel);
+  return run.executor->ParallelFor(n, grain, some, run.cancel, max_slots);
 }
 
 extern const SizedOp kSizedCompress;

@@ -30,7 +30,7 @@ std::string WhyNot(const Node& node, const SizedOp& op) {
 int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
   for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
     const Node& node = *view->nodes[i].node;
-    const SizedOp* op = FindSizedOp(node);
+    const SizedOp* op = FindSizedOp(node.domain(), node.op_type());
     if (!op) continue;  // the other part of the provider says why not
     const std::string why = WhyNot(node, *op);
     if (why.empty()) {
@@ -64,6 +64,9 @@ class ClusterRun final : public SizedRun {
     QUERN_ASSIGN_OR_RETURN(made, AllocateCharged(args_.context->memory(), dtype, shape));
     return made;
   }
+  Result<Tensor> Scratch(DType dtype, int64_t count) override {
+    return AllocateCharged(args_.context->memory(), dtype, Shape{count});
+  }
   const std::vector<Tensor>& outputs() const { return outputs_; }
 
  private:
@@ -83,7 +86,8 @@ Status RunNodes(const Graph& graph, const quern_run_args& args) {
       }
     }
     ClusterRun run(*n, inputs, args);
-    if (Status status = FindSizedOp(*n)->run(run); !status.ok()) return status.WithContext(n->Describe());
+    if (Status status = FindSizedOp(n->domain(), n->op_type())->run(run); !status.ok())
+      return status.WithContext(n->Describe());
     for (int i = 0; i < n->num_outputs(); ++i) {
       if (n->output(i)) values[n->output(i)] = run.outputs()[static_cast<size_t>(i)];
     }
@@ -99,9 +103,10 @@ const char* Describe(void*, void* executable, void* plan) {
 
 }  // namespace
 
-const SizedOp* FindSizedOp(const Node& node) {
+const SizedOp* FindSizedOp(std::string_view domain, std::string_view op_type) {
+  if (!domain.empty()) return nullptr;
   for (const SizedOp* op : {&kSizedCompress, &kSizedNonMaxSuppression, &kSizedNonZero}) {
-    if (node.Is(op->op_type)) return op;
+    if (op_type == op->op_type) return op;
   }
   return nullptr;
 }

@@ -10,8 +10,8 @@
 
 namespace quern::cpu {
 
-// The operator of this kind that the node is; null when it is none.
-const SizedOp* FindSizedOp(const Node& node);
+// Null when there is none.
+const SizedOp* FindSizedOp(std::string_view domain, std::string_view op_type);
 
 std::shared_ptr<Provider> MakeSizedProvider();
 

@@ -1,7 +1,7 @@
 """Our operator table (docs/operators.md) against the schemas of the onnx package: every version of an operator that is
 in force somewhere between operator sets 6 and 28 of ai.onnx, and all of ai.onnx.ml, is there, and the attributes of the
-newest are onnx's. The inputs, outputs and element types of every version are compared, too, as the built ops_test writes
-them (QUERN_OPS_TEST, else that of build/release; skipped when there is none).
+newest are onnx's. The inputs, outputs and element types of every version are compared, too, as the built ops_test
+writes them (QUERN_OPS_TEST, else that of build/release; skipped when there is none).
 """
 
 import collections

@@ -108,6 +108,7 @@ class Tests(Runner):
                 gtest_filter="*sme*:*Sme*:*2vx*",  # 2vx: rows beside SME's that share its tile of two vectors
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
+                shards=CORES,
             )
         emulator = [QEMU, "-L", ARM64_ROOT, "-cpu", "max,sme_fa64=off"]
         quern, material = self.command(folder), self.generated()

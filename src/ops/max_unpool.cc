@@ -1,8 +1,4 @@
 // MaxUnpool: the elements that MaxPool chose, put back where they stood, zeros elsewhere.
-//
-// Indices count in the tensor that was pooled. Where output_shape is given, that is a tensor of this shape, as
-// onnxruntime and PyTorch have it; onnx's own example counts in the smaller shape that kernel and strides imply, and is
-// told by indices that are far from the windows of the given shape.
 #include <algorithm>
 #include <string>
 
@@ -10,23 +6,12 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elements.h"
 #include "ops/common/eval_infer.h"
-#include "ops/common/indices.h"
 #include "ops/common/type_sets.h"
+#include "ops/common/unpool.h"
 #include "ops/common/view.h"
-#include "ops/common/window.h"
 
 namespace quern {
 namespace {
-
-// The shape that kernel, strides and pads imply for what was pooled to x.
-Result<Dims> ImpliedShape(const Node& node, const Dims& x) {
-  QUERN_ASSIGN_OR_RETURN(const Window w, ReadWindow(node, static_cast<int>(x.size()) - 2, std::nullopt));
-  Dims shape = {x[0], x[1]};
-  for (int d = 0; d < w.rank(); ++d) {
-    shape.push_back((x[2 + d] - 1) * w.strides[d] + w.kernel[d] - w.pads_begin[d] - w.pads_end[d]);
-  }
-  return shape;
-}
 
 Status Infer(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(0), indices = c.input_shape(1);
@@ -44,7 +29,7 @@ Status Infer(InferContext& c) {
   }
   ValueType type = ValueType::Tensor(c.input_dtype(0));
   if (x) {
-    QUERN_ASSIGN_OR_RETURN(type.shape, ImpliedShape(c.node(), *x));
+    QUERN_ASSIGN_OR_RETURN(type.shape, UnpooledDims(c.node(), *x));
   }
   if (c.HasInput(2)) {
     const std::optional<Dims> given = c.input_data(2);
@@ -63,50 +48,14 @@ Status Infer(InferContext& c) {
   return OkStatus();
 }
 
-// The position that `index` has in a tensor of `shape`, or nothing when it is outside.
-std::optional<Shape> PositionOf(int64_t index, const Shape& shape) {
-  if (index < 0 || index >= shape.num_elements()) return std::nullopt;
-  Shape position = shape;
-  for (int d = shape.rank() - 1; d >= 0; --d) {
-    position[d] = index % shape[d];
-    index /= shape[d];
-  }
-  return position;
-}
-
-// Whether each index, taken in `shape`, lies in the window of its element, whatever the padding was.
-bool AreInWindows(const Tensor& indices, const Shape& shape, const Window& w) {
-  IndexCounter at(indices.shape());
-  for (int64_t index : indices.values<int64_t>()) {
-    const std::optional<Shape> position = PositionOf(index, shape);
-    if (!position) return false;
-    for (int d = 0; d < shape.rank(); ++d) {
-      const std::optional<int64_t> start = CheckedMul(at.index()[d], d < 2 ? int64_t{1} : w.strides[d - 2]);
-      const int64_t reach = d < 2 ? 0 : w.kernel[d - 2].value() - 1;
-      if (!start || (*position)[d] < *start - reach || (*position)[d] - reach > *start) return false;
-    }
-    at.Next();
-  }
-  return true;
-}
-
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
   QUERN_ASSIGN_OR_RETURN(const ElementInput x, ElementInput::Make(c, 0));
   const Tensor& indices = c.input(1);
   const Shape& shape = outputs.shape(0);
   QUERN_ASSIGN_OR_RETURN(ElementOutput out, ElementOutput::Make(c, 0, x.dtype(), shape));
-  Shape counted = shape;  // what indices count in
-  if (c.HasInput(2)) {
-    QUERN_ASSIGN_OR_RETURN(const Window w, ReadWindow(c.node(), shape.rank() - 2, std::nullopt));
-    QUERN_ASSIGN_OR_RETURN(const Dims implied, ImpliedShape(c.node(), Dims(x.shape().begin(), x.shape().end())));
-    bool fits = true;
-    for (int d = 0; d < shape.rank(); ++d) {
-      fits = fits && implied[d].is_constant() && implied[d].value() >= 0 && implied[d].value() <= shape[d];
-      if (fits) counted[d] = implied[d].value();
-    }
-    if (!fits || AreInWindows(indices, shape, w)) counted = shape;
-  }
+  QUERN_ASSIGN_OR_RETURN(const UnpoolShapes shapes, UnpoolShapes::Make(c.node(), x.shape(), shape, c.HasInput(2)));
+  const Shape& counted = shapes.CountedIn(indices.data<int64_t>());
   const Shape strides = shape.ContiguousStrides();
   QUERN_RETURN_IF_ERROR(DispatchElements(x.dtype(), [&]<typename T>() -> Status {
     std::fill_n(out.data<T>(), out.num_elements(), T{});

@@ -102,6 +102,8 @@ class CpuKernel {
   // Bit i: input i may be strided in any way (else the plan hands contiguous memory). Likewise outputs.
   virtual uint64_t strided_inputs() const { return 0; }
   virtual uint64_t strided_outputs() const { return 0; }
+  // Whether output i may lie in memory of these strides; else the plan copies it there.
+  virtual bool TakesOutputStrides(size_t i, const Shape&) const { return i < 64 && (strided_outputs() >> i & 1) != 0; }
   // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
   virtual uint64_t plan_time_inputs() const { return 0; }
 };

@@ -270,7 +270,6 @@ TEST_F(CpuOps, Reductions) {
       Tensor x = DrawTensor(integers ? Pick({DType::kI32, DType::kI64}) : DType::kF32, shape, 1);
       if (name == "ReduceLogSum")
         for (float& v : x.values<float>()) v = std::fabs(v) + 0.1f;
-      if (name == "ReduceLogSum") c.op = "ReduceLogSum";
       c.In(x);
       std::vector<int64_t> axes;
       for (int d = 0; d < shape.rank(); ++d) {
@@ -279,8 +278,12 @@ TEST_F(CpuOps, Reductions) {
       if (Draw(0, 4)) c.In(Ints(axes), true);
       c.Attr("keepdims", Draw(0, 1));
       if (Draw(0, 3) == 0) c.Attr("noop_with_empty_axes", int64_t{1});
-      if (name == "ReduceLogSum") continue;  // Neg before it would make its sums negative: below
-      ASSERT_NO_FATAL_FAILURE(Check(c));
+      if (name == "ReduceLogSum") {  // without the Neg of the chained case, which would make its sums negative
+        for (const bool portable : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, false));
+        ASSERT_NO_FATAL_FAILURE(CheckStrided(c));
+      } else {
+        ASSERT_NO_FATAL_FAILURE(Check(c));
+      }
     }
   }
   Case old{.op = "ReduceMean", .opset = 11};
@@ -373,17 +376,20 @@ TEST_F(CpuOps, Resize) {
     }
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }
-  const std::vector<float> scales = {1, 1, 2, 3};
-  for (const char* mode : {"nearest", "linear"}) {
-    Case upsample{.op = "Upsample", .opset = 9};
-    upsample.In(DrawTensor(DType::kF32, Shape{1, 2, 3, 4})).In(Tensor::FromValues<float>(Shape{4}, scales), true);
-    ASSERT_NO_FATAL_FAILURE(Check(upsample.Attr("mode", std::string(mode))));
-    Case seven{.op = "Upsample", .opset = 7};
-    seven.In(DrawTensor(DType::kF32, Shape{1, 2, 3, 4})).Attr("scales", scales);
-    ASSERT_NO_FATAL_FAILURE(Check(seven.Attr("mode", std::string(mode))));
-    Case six{.op = "Upsample", .opset = 6};
-    six.In(DrawTensor(DType::kF32, Shape{1, 2, 3, 4})).Attr("height_scale", 2.0f).Attr("width_scale", 3.0f);
-    ASSERT_NO_FATAL_FAILURE(Check(six.Attr("mode", std::string(mode))));
+}
+
+TEST_F(CpuOps, Upsample) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    Case c{.op = "Upsample", .opset = Pick({6, 7, 9})};
+    c.absolute = 1e-5;
+    c.In(DrawTensor(DType::kF32, Shape{Draw(1, 2), Draw(1, 5), Draw(1, 6), Draw(1, 6)}));
+    c.Attr("mode", Pick<std::string>({"nearest", c.opset == 6 ? "bilinear" : "linear"}));
+    const float high = Pick({1.0f, 1.5f, 2.0f}), wide = Pick({1.0f, 2.0f, 3.0f});
+    const std::vector<float> scales = {1, 1, high, wide};
+    if (c.opset == 6) c.Attr("height_scale", high).Attr("width_scale", wide);
+    if (c.opset == 7) c.Attr("scales", scales);
+    if (c.opset == 9) c.In(Tensor::FromValues<float>(Shape{4}, scales), true);
+    ASSERT_NO_FATAL_FAILURE(Check(c));
   }
 }
 
@@ -409,11 +415,13 @@ TEST_F(CpuOps, Rearrangements) {
     if (Draw(0, 1)) triangle.In(Tensor::Scalar<int64_t>(Draw(-8, 8)), Draw(0, 1) != 0);
     ASSERT_NO_FATAL_FAILURE(Check(triangle));
   }
-  Case fill{.op = "ConstantOfShape"};
-  fill.In(Ints({3, 4}), true).Attr("value", Value(Tensor::FromValues<float>(Shape{1}, std::vector<float>{2.5f})));
-  ASSERT_NO_FATAL_FAILURE(Check(fill));
-  Case zeros{.op = "ConstantOfShape"};
-  ASSERT_NO_FATAL_FAILURE(Check(zeros.In(Ints({2, 0, 3}), true)));
+  for (int i = 0; i < kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(0, 6);
+    Case fill{.op = "ConstantOfShape", .opset = Pick({9, 20, 25})};
+    fill.In(Ints({shape.begin(), shape.end()}), true);
+    if (Draw(0, 3)) fill.Attr("value", Value(DrawTensor(AnyWidth(), Shape{1})));
+    ASSERT_NO_FATAL_FAILURE(Check(fill));
+  }
 }
 
 TEST_F(CpuOps, Range) {

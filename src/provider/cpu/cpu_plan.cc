@@ -44,6 +44,10 @@ TensorSpec Dense(TensorSpec s) {
   return s;
 }
 
+Shape StridesOf(const quern_tensor_view& v) {
+  return Shape(std::span<const int64_t>(v.strides, static_cast<size_t>(v.rank)));
+}
+
 size_t BytesOf(const TensorSpec& s) { return TensorBytes(s.dtype, s.shape).value(); }
 
 // Specs of a node's operands, omitted ones empty.
@@ -93,7 +97,7 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     PlanFacts& f = bound.facts[executable_.input_value(static_cast<int>(i))];
-    f.spec.strides = Shape(std::span<const int64_t>(inputs[i].strides, static_cast<size_t>(inputs[i].rank)));
+    f.spec.strides = StridesOf(inputs[i]);
     f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
   }
   return OkStatus();
@@ -138,7 +142,7 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
         }
       } else if (values[v].output >= 0) {
         const quern_tensor_view& wanted = planned_outputs_[values[v].output];
-        const bool direct = wanted.rank < 0 || (node.kernel->strided_outputs() >> k & 1);
+        const bool direct = wanted.rank < 0 || node.kernel->TakesOutputStrides(k, StridesOf(wanted));
         d.kind = direct ? Decision::Kind::kOutput : Decision::Kind::kBuffer;
         if (!direct) d.buffer = NewBuffer(BytesOf(f.spec), n, last);
       } else {
@@ -179,7 +183,7 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
         at = {Location::Base::kOutput, values[v].output, -1, 0};
         const quern_tensor_view& wanted = planned_outputs_[values[v].output];
         if (wanted.rank >= 0) {
-          f.spec.strides = Shape(std::span<const int64_t>(wanted.strides, static_cast<size_t>(wanted.rank)));
+          f.spec.strides = StridesOf(wanted);
           f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
         }
         break;
@@ -243,8 +247,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
   auto copy_out = [&](int v, int output) -> Status {
     const quern_tensor_view& wanted = planned_outputs_[output];
     TensorSpec to = Dense(bound.facts[v].spec);
-    if (wanted.rank >= 0)
-      to.strides = Shape(std::span<const int64_t>(wanted.strides, static_cast<size_t>(wanted.rank)));
+    if (wanted.rank >= 0) to.strides = StridesOf(wanted);
     BoundSteps::Step s;
     s.step = std::make_unique<CopyStep>(bound.facts[v].spec, to);
     s.inputs = {locations[v]};

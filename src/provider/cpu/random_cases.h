@@ -1,15 +1,18 @@
 // Random cases of the CPU provider's operators against the reference evaluation: shapes, attributes and types drawn at
-// random, run with an executor that orders tasks at random; alone, and between other nodes so that results take their
-// operands' memory. Tests alone include this.
+// random, run with an executor that orders tasks at random; alone, between other nodes so that results take their
+// operands' memory, and on strided memory. Tests alone include this.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/evaluate.h"
@@ -185,19 +188,27 @@ inline Status MakeGraph(const Case& c, bool chained, Built& b) {
 }
 inline void Build(const Case& c, bool chained, Built& b) { ASSERT_TRUE(MakeGraph(c, chained, b).ok()); }
 
+// The cases whose results were compared in this process, by domain and operator. every_operator_test.cc reads it.
+inline std::map<std::pair<std::string, std::string>, std::set<std::string>>& ComparedCases() {
+  static std::map<std::pair<std::string, std::string>, std::set<std::string>> cases;
+  return cases;
+}
+
+template <typename T>
+void ExpectElements(const Tensor& actual, const Tensor& expected, double relative, double absolute) {
+  for (int64_t i = 0; i < expected.num_elements(); ++i) {
+    const T a = actual.data<T>()[i], e = expected.data<T>()[i];
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    ASSERT_LE(std::fabs(a - e), absolute + relative * std::fabs(e)) << "element " << i << ": " << a << ", not " << e;
+  }
+}
+
 inline void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
+  ComparedCases()[{c.domain, c.op}].insert(c.ToString() + " to " + expected.shape().ToString());
   ASSERT_EQ(actual.dtype(), expected.dtype());
   ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
-  if (expected.dtype() != DType::kF32) {
-    ASSERT_TRUE(expected.bytes() == 0 || std::memcmp(actual.raw_data(), expected.raw_data(), expected.bytes()) == 0);
-    return;
-  }
-  for (int64_t i = 0; i < expected.num_elements(); ++i) {
-    const float a = actual.data<float>()[i], e = expected.data<float>()[i];
-    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
-    ASSERT_LE(std::fabs(a - e), c.absolute + c.relative * std::fabs(e))
-        << "element " << i << ": " << a << ", not " << e;
-  }
+  if (expected.dtype() == DType::kF32) return ExpectElements<float>(actual, expected, c.relative, c.absolute);
+  ASSERT_TRUE(expected.bytes() == 0 || std::memcmp(actual.raw_data(), expected.raw_data(), expected.bytes()) == 0);
 }
 
 inline void CheckOnce(const Case& c, bool portable, bool chained) {
@@ -263,12 +274,104 @@ inline void CheckHalved(Case c) {
   }
 }
 
+inline Tensor ToDoubles(const Tensor& x) {
+  Tensor y = Tensor::Allocate(DType::kF64, x.shape()).value();
+  for (int64_t i = 0; i < x.num_elements(); ++i) y.data<double>()[i] = static_cast<double>(x.data<float>()[i]);
+  return y;
+}
+
+// The case with float64 in the place of float32, where the operator admits it and the provider takes it: as near to the
+// reference as float64 is finer.
+inline void CheckDoubled(Case c) {
+  bool any = false;
+  for (Value& v : c.inputs) {
+    if (!v.has_value() || v.tensor().dtype() != DType::kF32) continue;
+    v = ToDoubles(v.tensor());
+    any = true;
+  }
+  Built b;
+  if (!any || !MakeGraph(c, false, b).ok()) return;
+  if (!FindCpuOp(c.domain, c.op)->reject(*b.node, Config(false)).empty()) return;
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  if (!expected.ok()) return;  // no type of this version
+  SCOPED_TRACE("doubled: " + c.ToString());
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(false));
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const Tensor &a = (*actual)[i], &e = (*expected)[i].tensor();
+    if (e.dtype() != DType::kF64) {
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(a, e, c));
+      continue;
+    }
+    ASSERT_EQ(a.dtype(), e.dtype());
+    ASSERT_EQ(a.shape().ToString(), e.shape().ToString());
+    constexpr double kFiner = 0x1p-24;
+    ASSERT_NO_FATAL_FAILURE(ExpectElements<double>(a, e, c.relative * kFiner, c.absolute * kFiner));
+  }
+}
+
+// A tensor of any strides, and all of its memory: bytes of 0x5a.
+struct Strided {
+  Tensor view, memory;
+};
+inline Strided DrawStrided(DType dtype, const Shape& shape) {
+  std::vector<int> order;  // from the innermost dimension
+  for (int d = 0; d < shape.rank(); ++d) order.insert(order.begin() + Draw(0, d), d);
+  Shape strides = shape;
+  int64_t elements = Draw(1, 2);
+  for (const int d : order) {
+    strides[d] = elements;
+    elements = elements * std::max<int64_t>(1, shape[d]) + Draw(0, 2);
+  }
+  const Tensor all = Tensor::Allocate(dtype, Shape{elements}).value();
+  std::memset(all.raw_data(), 0x5a, all.bytes());
+  return {Tensor::WrapStrided(dtype, shape, strides, all.raw_data(), all.owner()), all};
+}
+inline bool MayBeStrided(const Tensor& t) { return t.rank() > 0 && t.rank() < 7 && DTypeBytes(t.dtype()) > 0; }
+
+// On inputs of any strides, of which some are read by no kernel but through a copy, and into outputs of any.
+inline void CheckStrided(const Case& c) {
+  SCOPED_TRACE("strided");
+  Built b;
+  ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  for (Value& v : b.inputs) {
+    if (!MayBeStrided(v.tensor())) continue;
+    const Strided strided = DrawStrided(v.tensor().dtype(), v.tensor().shape());
+    CopyTensor(v.tensor(), strided.view);
+    v = strided.view;
+  }
+  std::vector<Strided> places;
+  std::vector<Tensor> views;
+  for (const Value& v : *expected) {
+    const Tensor& e = v.tensor();
+    places.push_back(MayBeStrided(e) ? DrawStrided(e.dtype(), e.shape()) : Strided{e.Clone().value(), {}});
+    views.push_back(places.back().view);
+  }
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(false), views);
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const Tensor result = views[i].Contiguous().value();
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(result, (*expected)[i].tensor(), c));
+    if (!places[i].memory.defined()) continue;
+    const Tensor clear = result.Clone().value();
+    std::memset(clear.raw_data(), 0x5a, clear.bytes());
+    CopyTensor(clear, views[i]);
+    const char* bytes = static_cast<const char*>(places[i].memory.raw_data());
+    const size_t size = places[i].memory.bytes();
+    ASSERT_EQ(std::count(bytes, bytes + size, 0x5a), static_cast<int64_t>(size)) << "written between the elements";
+  }
+}
+
 inline void Check(const Case& c) {
   SCOPED_TRACE(c.ToString());
   for (const bool portable : {false, true}) {
     for (const bool chained : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, chained));
   }
+  ASSERT_NO_FATAL_FAILURE(CheckStrided(c));
   ASSERT_NO_FATAL_FAILURE(CheckHalved(c));
+  ASSERT_NO_FATAL_FAILURE(CheckDoubled(c));
 }
 
 inline constexpr int kRounds = 12;

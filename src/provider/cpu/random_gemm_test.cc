@@ -1,4 +1,4 @@
-// Gemm with every form of C, on random cases.
+// Gemm with every form of C, and products with blocks of 4-bit weights, on random cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,6 +28,48 @@ TEST_F(CpuOps, GemmWithAnyC) {
     const Shape shapes[] = {Shape{}, Shape{1}, Shape{n}, Shape{1, n}, Shape{m, 1}, Shape{m, n}, Shape{1, 1}};
     if (c.opset < 11 || Draw(0, 5) != 0) c.In(DrawWhole(shapes[Draw(0, 6)]), Draw(0, 1) != 0);
     ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+// x as its dynamic int8 rows have it: one scale and zero point for each row, as docs/numerics.md says.
+Tensor QuantizedRows(const Tensor& x) {
+  const Tensor y = x.Clone().value();
+  const int64_t k = x.shape().back();
+  for (int64_t row = 0; k > 0 && row < x.num_elements() / k; ++row) {
+    float* v = y.data<float>() + row * k;
+    const float low = std::min(0.0f, *std::min_element(v, v + k)), high = std::max(0.0f, *std::max_element(v, v + k));
+    const float s = low == high ? 1 : 255 / (high - low), zero_low = -128 + low * s, zero_high = 127 + high * s;
+    const float zero = zero_low + zero_high > 0 ? -128 - low * s : 127 - high * s;
+    const float z = std::nearbyint(std::clamp(zero, -128.0f, 127.0f));
+    for (int64_t i = 0; i < k; ++i) v[i] = (std::clamp(std::round(v[i] * s) + z, -128.0f, 127.0f) - z) / s;
+  }
+  return y;
+}
+
+TEST_F(CpuOps, ProductsWithBlocksOfFourBits) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const int64_t block = Pick<int64_t>({32, 64, 128}), blocks = Draw(1, 3), n = Draw(1, 70), k = block * blocks;
+    Case c{.op = "MatMulNBits", .domain = "com.microsoft"};
+    c.relative = 1e-5;
+    c.absolute = 1e-4;
+    Shape shape{k};
+    for (int64_t d = Draw(1, 3); d > 0; --d) shape.insert(0, Draw(1, 5));
+    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kU8, Shape{n, blocks, block / 2}), true);
+    c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 0.1f), true);
+    if (Draw(0, 1)) c.In(DrawTensor(DType::kU8, Shape{n * ((blocks + 1) / 2)}), true);
+    c.Attr("K", k).Attr("N", n).Attr("bits", int64_t{4}).Attr("block_size", block).Attr("accuracy_level", int64_t{4});
+    SCOPED_TRACE(c.ToString());
+    Built b;
+    ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
+    const std::vector<Value> rounded = {QuantizedRows(c.inputs[0].tensor())};
+    const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, rounded);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    for (const bool portable : {false, true}) {
+      ASSERT_EQ(FindCpuOp(c.domain, c.op)->reject(*b.node, Config(portable)), "");
+      const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(portable));
+      ASSERT_TRUE(actual.ok()) << actual.status().message();
+      ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[0], (*expected)[0].tensor(), c));
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// Normalizations of groups and lines, predicates of floats, reversed sequences and regions of maps on the CPU provider,
-// on random cases.
+// Normalizations of groups and lines, Swish, predicates of floats, reversed sequences and regions of maps on the CPU
+// provider, on random cases.
 #include <gtest/gtest.h>
 
 #include "provider/cpu/random_cases.h"
@@ -31,6 +31,101 @@ TEST_F(CpuOps, LpNormalization) {
     if (i % 3 == 0) std::fill_n(x.data<float>(), std::min<int64_t>(x.num_elements(), 7), 0.0f);
     c.In(x).Attr("p", Draw(1, 2));
     ASSERT_NO_FATAL_FAILURE(Check(c.Attr("axis", Draw(-shape.rank(), shape.rank() - 1))));
+  }
+}
+
+// NaN and infinities among the numbers; no huge ones, whose squares only the reference's doubles hold.
+Tensor DrawNotFinite(const Shape& shape) {
+  Tensor x = DrawTensor(DType::kF32, shape);
+  for (float& v : x.values<float>()) {
+    if (Draw(0, 20) == 0) v = Pick({NAN, INFINITY, -INFINITY});
+  }
+  return x;
+}
+
+TEST_F(CpuOps, NormalizationsOfWhatIsNotFinite) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const Shape image{Draw(1, 3), 2 * Draw(1, 4), Draw(1, 9), Draw(1, 9)}, channels{image[1]}, line{image[3]};
+    const auto parameter = [](const Shape& shape) { return DrawTensor(DType::kF32, shape); };
+    for (const char* op : {"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}) {
+      Case c{.op = op, .opset = 23};
+      c.relative = c.absolute = 2e-5;
+      c.In(DrawNotFinite(image)).In(parameter(line)).Attr("epsilon", 0.1f);
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+    for (const char* op : {"InstanceNormalization", "GroupNormalization", "BatchNormalization"}) {
+      Case c{.op = op, .opset = 22};
+      c.relative = c.absolute = 2e-5;
+      c.In(DrawNotFinite(image)).In(parameter(channels)).In(parameter(channels)).Attr("epsilon", 0.1f);
+      if (c.op == "GroupNormalization") c.Attr("num_groups", int64_t{2});
+      if (c.op == "BatchNormalization") {
+        Tensor variance = parameter(channels);
+        for (float& v : variance.values<float>()) v = std::fabs(v);
+        c.In(parameter(channels)).In(variance);
+      }
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+    for (const char* op : {"LRN", "LpNormalization", "MeanVarianceNormalization"}) {
+      Case c{.op = op, .opset = 22};
+      c.relative = c.absolute = 2e-5;
+      if (c.op == "LRN") c.Attr("size", int64_t{3});
+      ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawNotFinite(image))));
+    }
+  }
+}
+
+TEST_F(CpuOps, SimplifiedLayerNormalization) {
+  for (int i = 0; i < 3 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 6);
+    const int64_t axis = Draw(-shape.rank(), shape.rank() - 1);
+    const Shape tail(shape.span().subspan(static_cast<size_t>(axis < 0 ? axis + shape.rank() : axis)));
+    Case c{.op = "SimplifiedLayerNormalization", .opset = 17};
+    c.outputs = static_cast<int>(Draw(1, 2));
+    c.relative = c.absolute = 1e-5;
+    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kF32, tail), Draw(0, 1) != 0);
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("axis", axis)));
+    if (c.outputs == 2) ASSERT_NO_FATAL_FAILURE(CheckDoubled(c.Attr("stash_type", int64_t{11})));
+  }
+}
+
+TEST_F(CpuOps, MeanVarianceNormalization) {
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const bool all = Draw(0, 1) != 0;
+    Shape shape = all ? DrawShapeOrLarge(1, 6) : Shape{Draw(1, 3), Draw(0, 9), Draw(1, 9), Draw(2, 30)};
+    if (i % 6 == 0) shape = Shape{Draw(2, 9), Draw(60, 150)};
+    Case c{.op = "MeanVarianceNormalization", .opset = Pick({9, 13})};
+    c.relative = c.absolute = 2e-5;
+    if (shape.rank() != 4 || Draw(0, 1)) {
+      std::vector<int64_t> axes;
+      for (int d = 0; d < shape.rank(); ++d) {
+        if (Draw(0, 1)) axes.push_back(Draw(0, 1) ? d : d - shape.rank());
+      }
+      if (axes.empty()) axes.push_back(Draw(-shape.rank(), shape.rank() - 1));
+      c.Attr("axes", axes);
+    }
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(DType::kF32, shape))));
+  }
+}
+
+TEST_F(CpuOps, Hardmax) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 6);
+    Case c{.op = "Hardmax", .opset = Pick({6, 11, 13})};
+    Tensor x = DrawTensor(DType::kF32, shape, 2, i % 2 == 0);
+    for (float& v : x.values<float>()) v = Draw(0, 1) ? std::nearbyint(v) : v;  // equal ones among them
+    c.In(x).Attr("axis", Draw(c.opset < 11 ? 0 : -shape.rank(), shape.rank() - 1));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+  Case scalar{.op = "Hardmax", .opset = 13};
+  ASSERT_NO_FATAL_FAILURE(Check(scalar.In(Tensor::Scalar(-3.0f))));
+}
+
+TEST_F(CpuOps, Swish) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    Case c{.op = "Swish", .opset = 24};
+    c.In(DrawTensor(DType::kF32, DrawShapeOrLarge(0, 6), 3));
+    if (Draw(0, 1)) c.Attr("alpha", Pick({0.5f, 1.702f, -1.0f}));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
   }
 }
 

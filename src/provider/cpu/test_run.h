@@ -12,15 +12,22 @@
 
 namespace quern::cpu {
 
-// A cluster compiled, planned and run for these inputs, with an executor that orders tasks at random.
-inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const Value> inputs,
-                                            const CpuConfig& config) {
+// A cluster compiled, planned and run for these inputs, with an executor that orders tasks at random. Results lie in
+// `places`, where there are any, of any strides.
+inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const Value> inputs, const CpuConfig& config,
+                                            std::span<const Tensor> places = {}) {
   HostileExecutor executor(7, 3);
   QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(graph, config, executor));
   std::vector<quern_tensor_view> in;
   for (const Value& v : inputs) in.push_back(ViewOf(v.tensor()));
   std::vector<quern_tensor_view> planned(graph.outputs().size());
-  for (quern_tensor_view& v : planned) v.rank = -1;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (places.empty()) {
+      planned[i].rank = -1;
+    } else {
+      planned[i] = ViewOf(places[i]);
+    }
+  }
   quern_plan_args plan_args{};
   plan_args.num_inputs = static_cast<int32_t>(in.size());
   plan_args.inputs = in.data();
@@ -31,8 +38,13 @@ inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const 
   std::vector<Tensor> outputs;
   std::vector<quern_tensor_view> out;
   for (int i = 0; i < exe->num_outputs(); ++i) {
-    QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
-    std::memset(t.raw_data(), 0x5a, t.bytes());
+    Tensor t;
+    if (places.empty()) {
+      QUERN_ASSIGN_OR_RETURN(t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
+      std::memset(t.raw_data(), 0x5a, t.bytes());
+    } else {
+      t = places[static_cast<size_t>(i)];
+    }
     out.push_back(ViewOf(t));
     outputs.push_back(std::move(t));
   }

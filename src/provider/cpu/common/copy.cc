@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "provider/cpu/common/loops.h"
+
 namespace quern::cpu {
 namespace {
 
@@ -146,6 +148,15 @@ Status StridedCopy::Run(const void* from, void* to, Executor& executor, const Ca
 Result<std::unique_ptr<CpuStep>> MakeDenseCopy(const TensorSpec& output) {
   QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(output.dtype, output.shape));
   return std::unique_ptr<CpuStep>(new DenseCopyStep(bytes));
+}
+
+Status CopyUnlessInPlace(const StepContext& c, size_t bytes) {
+  if (c.inputs[0] == c.outputs[0]) return OkStatus();
+  const char* from = static_cast<const char*>(c.inputs[0]);
+  char* to = static_cast<char*>(c.outputs[0]);
+  return ForRange(c, static_cast<int64_t>(bytes), 8 * kBytesPerTask, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 }  // namespace quern::cpu

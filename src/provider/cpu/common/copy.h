@@ -25,4 +25,7 @@ struct StridedCopy {
 // A step that copies contiguous input 0 to contiguous output 0, which has as many bytes.
 Result<std::unique_ptr<CpuStep>> MakeDenseCopy(const TensorSpec& output);
 
+// The bytes of contiguous input 0 to contiguous output 0, unless that is the same memory.
+Status CopyUnlessInPlace(const StepContext& context, size_t bytes);
+
 }  // namespace quern::cpu

@@ -1,4 +1,4 @@
-// DepthToSpace, SpaceToDepth, CumSum, Trilu, ConstantOfShape.
+// DepthToSpace, SpaceToDepth, CumSum, CumProd, Trilu, ConstantOfShape.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -55,28 +55,32 @@ Result<std::unique_ptr<CpuKernel>> CompileDepthSpace(const Node& node, const Com
   return std::unique_ptr<CpuKernel>(new DepthSpaceKernel(node, form));
 }
 
+struct Cumulation {
+  bool product, exclusive, reverse;
+};
+
 template <typename T>
-Result<std::unique_ptr<CpuStep>> BindCumSum(int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse) {
+Result<std::unique_ptr<CpuStep>> BindCumulative(int64_t outer, int64_t n, int64_t inner, Cumulation how) {
   return MakeStep([=](const StepContext& c) {
     return ForItems(c, outer * inner, n, kCostlyGrain, [&](int64_t line) {
       const int64_t first = line / inner * n * inner + line % inner;
       const T* x = static_cast<const T*>(c.inputs[0]) + first;
       T* y = static_cast<T*>(c.outputs[0]) + first;
-      T sum{};
+      T gathered = how.product ? T{1} : T{0};
       for (int64_t k = 0; k < n; ++k) {
-        const int64_t at = (reverse ? n - 1 - k : k) * inner;
-        const T next = WrappingAdd(sum, x[at]);
-        y[at] = exclusive ? sum : next;
-        sum = next;
+        const int64_t at = (how.reverse ? n - 1 - k : k) * inner;
+        const T next = how.product ? WrappingMul(gathered, x[at]) : WrappingAdd(gathered, x[at]);
+        y[at] = how.exclusive ? gathered : next;
+        gathered = next;
       }
     });
   });
 }
 
-class CumSumKernel final : public CpuKernel {
+class CumulativeKernel final : public CpuKernel {
  public:
-  explicit CumSumKernel(const Node& node)
-      : exclusive_(node.GetInt("exclusive", 0) != 0), reverse_(node.GetInt("reverse", 0) != 0) {}
+  explicit CumulativeKernel(const Node& node)
+      : how_{node.op_type() == "CumProd", node.GetInt("exclusive", 0) != 0, node.GetInt("reverse", 0) != 0} {}
   uint64_t plan_time_inputs() const override { return 2; }
   Placement Place(const BindContext&) const override {
     Placement p;
@@ -95,23 +99,27 @@ class CumSumKernel final : public CpuKernel {
     const int64_t outer = shape.num_elements(0, axis), inner = shape.num_elements(axis + 1, shape.rank());
     switch (context.inputs[0].dtype) {
       case DType::kI32:
-        return BindCumSum<int32_t>(outer, shape[axis], inner, exclusive_, reverse_);
+        return BindCumulative<int32_t>(outer, shape[axis], inner, how_);
       case DType::kI64:
-        return BindCumSum<int64_t>(outer, shape[axis], inner, exclusive_, reverse_);
+        return BindCumulative<int64_t>(outer, shape[axis], inner, how_);
+      case DType::kF64:
+        return BindCumulative<double>(outer, shape[axis], inner, how_);
       default:
-        return BindCumSum<float>(outer, shape[axis], inner, exclusive_, reverse_);
+        return BindCumulative<float>(outer, shape[axis], inner, how_);
     }
   }
-  KernelDescription Describe() const override { return Described("CumSum", "plain loop"); }
+  KernelDescription Describe() const override {
+    return Described(how_.product ? "CumProd" : "CumSum", "plain loop by lines");
+  }
 
  private:
-  bool exclusive_, reverse_;
+  Cumulation how_;
 };
 
-std::string RejectCumSum(const Node& node, const CpuConfig&) {
+std::string RejectCumulative(const Node& node, const CpuConfig&) {
   const GraphValue* axis = node.input(1);
   if (!axis->is_constant() && !axis->data()) return "the axis comes with the run";
-  return RejectUnlessType(node.input(0), {DType::kF32, DType::kI32, DType::kI64});
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64, DType::kI32, DType::kI64});
 }
 
 class TriluKernel final : public CpuKernel {
@@ -186,7 +194,8 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 constexpr CpuOp kOps[] = {
     {"", "DepthToSpace", RejectDepthSpace, CompileDepthSpace},
     {"", "SpaceToDepth", RejectDepthSpace, CompileDepthSpace},
-    {"", "CumSum", RejectCumSum, Compile<CumSumKernel>, kAllButData},
+    {"", "CumSum", RejectCumulative, Compile<CumulativeKernel>, kAllButData},
+    {"", "CumProd", RejectCumulative, Compile<CumulativeKernel>, kAllButData},
     {"", "Trilu", RejectTrilu, Compile<TriluKernel>, kAllButData},
     {"", "ConstantOfShape", RejectFill, Compile<FillKernel>, 0b1},
 };

@@ -1,7 +1,7 @@
-// GroupNormalization and LpNormalization of float32.
+// GroupNormalization and LpNormalization of float32 and float64.
 #include <cmath>
 
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/moments.h"
 
 namespace quern::cpu {
 namespace {
@@ -13,6 +13,7 @@ class GroupNormKernel final : public CpuKernel {
  public:
   GroupNormKernel(const Node& node, const CpuConfig& config)
       : row_(VectorRowFor(config)),
+        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
         groups_(node.GetInt("num_groups", 1)),
         per_channel_(node.opset() >= 21),
         epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
@@ -33,28 +34,30 @@ class GroupNormKernel final : public CpuKernel {
     }
     if (shape.num_elements() == 0) return NothingToDo();
     const int64_t part = channels / groups_, plane = shape.num_elements(2, shape.rank()), n = part * plane;
-    return MakeStep([=, row = row_, groups = groups_, per_channel = per_channel_, epsilon = epsilon_,
-                     images = shape[0]](const StepContext& c) {
-      return ForItems(c, images * groups, n * 3, kCheapGrain, [&](int64_t item) {
-        const float* x = static_cast<const float*>(c.inputs[0]) + item * n;
-        float* y = static_cast<float*>(c.outputs[0]) + item * n;
-        const auto count = static_cast<size_t>(n);
-        const float mean = row->fold({.kind = FoldKind::kSum, .n = count, .x = x}) / static_cast<float>(n);
-        const float squares = row->fold({.kind = FoldKind::kSumSquares, .n = count, .x = x, .shift = mean});
-        const float inverse = 1.0f / std::sqrt(squares / static_cast<float>(n) + epsilon);
-        for (int64_t k = 0; k < part; ++k, x += plane, y += plane) {
-          const int64_t at = per_channel ? item % groups * part + k : item % groups;
-          const float factor = static_cast<const float*>(c.inputs[1])[at] * inverse;
-          const float bias = static_cast<const float*>(c.inputs[2])[at];
-          for (int64_t i = 0; i < plane; ++i) y[i] = (x[i] - mean) * factor + bias;
-        }
-      });
+    return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
+      return MakeStep(
+          [=, row = row_, groups = groups_, per_channel = per_channel_, epsilon = epsilon_](const StepContext& c) {
+            return ForItems(c, images * groups, n * 3, kCheapGrain, [&](int64_t item) {
+              const T* x = static_cast<const T*>(c.inputs[0]) + item * n;
+              T* y = static_cast<T*>(c.outputs[0]) + item * n;
+              const Moments<T> m = MomentsOf(*row, n, x, true, static_cast<T>(epsilon));
+              for (int64_t k = 0; k < part; ++k, x += plane, y += plane) {
+                const int64_t at = per_channel ? item % groups * part + k : item % groups;
+                Scale(plane, x, m.mean, static_cast<const T*>(c.inputs[1])[at] * m.inverse,
+                      static_cast<const T*>(c.inputs[2])[at], y);
+              }
+            });
+          });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "each group while it is in cache"); }
+  KernelDescription Describe() const override {
+    return by_micro_kernel_ ? Described(*row_, "each group while it is in cache")
+                            : Described("normalization (f64)", "plain loops by group");
+  }
 
  private:
   const VectorKernel* row_;
+  bool by_micro_kernel_;
   int64_t groups_;
   bool per_channel_;
   float epsilon_;
@@ -63,10 +66,7 @@ class GroupNormKernel final : public CpuKernel {
 std::string RejectGroupNorm(const Node& node, const CpuConfig&) {
   if (node.input(0)->type().rank() < 2) return "an input without channels";
   if (node.GetInt("num_groups", 0) < 1) return "no groups";
-  for (const GraphValue* v : node.inputs()) {
-    if (std::string why = RejectUnlessType(v, {DType::kF32}); !why.empty()) return why;
-  }
-  return {};
+  return RejectMixedFloats(node);
 }
 
 // The norm of a line whose squares leave the range of float32: of huge elements, or of tiny ones.
@@ -76,11 +76,22 @@ float WideNorm(int64_t count, int64_t stride, const float* x) {
   return static_cast<float>(std::sqrt(sum));
 }
 
+// One line of doubles over its norm.
+void NormalizeLine(bool euclidean, int64_t count, int64_t stride, const double* x, double* y) {
+  double norm = 0;
+  for (int64_t k = 0; k < count; ++k) norm += euclidean ? x[k * stride] * x[k * stride] : std::fabs(x[k * stride]);
+  if (euclidean) norm = std::sqrt(norm);
+  for (int64_t k = 0; k < count; ++k) y[k * stride] = norm == 0 ? 0.0 : x[k * stride] / norm;
+}
+
 // x over the norm of its line; lines of neighbouring columns go together.
 class LpNormKernel final : public CpuKernel {
  public:
   LpNormKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)), axis_(node.GetInt("axis", -1)), euclidean_(node.GetInt("p", 2) == 2) {}
+      : row_(VectorRowFor(config)),
+        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
+        axis_(node.GetInt("axis", -1)),
+        euclidean_(node.GetInt("p", 2) == 2) {}
   Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -92,6 +103,15 @@ class LpNormKernel final : public CpuKernel {
     if (shape.num_elements() == 0) return NothingToDo();
     const int64_t outer = shape.num_elements(0, axis), count = shape[axis];
     const int64_t inner = shape.num_elements(axis + 1, shape.rank());
+    if (context.inputs[0].dtype == DType::kF64) {
+      return MakeStep([=, euclidean = euclidean_](const StepContext& c) {
+        return ForItems(c, outer * inner, 2 * count, kCostlyGrain, [&](int64_t line) {
+          const int64_t at = line / inner * count * inner + line % inner;
+          NormalizeLine(euclidean, count, inner, static_cast<const double*>(c.inputs[0]) + at,
+                        static_cast<double*>(c.outputs[0]) + at);
+        });
+      });
+    }
     constexpr int64_t kColumns = 256;  // of one task
     const int64_t blocks = (inner + kColumns - 1) / kColumns;
     return MakeStep([=, row = row_, euclidean = euclidean_](const StepContext& c) {
@@ -128,17 +148,21 @@ class LpNormKernel final : public CpuKernel {
       });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "LpNormalization, folds of lines or rows"); }
+  KernelDescription Describe() const override {
+    return by_micro_kernel_ ? Described(*row_, "LpNormalization, folds of lines or rows")
+                            : Described("LpNormalization (f64)", "plain loops by line");
+  }
 
  private:
   const VectorKernel* row_;
+  bool by_micro_kernel_;
   int64_t axis_;
   bool euclidean_;
 };
 
 std::string RejectLpNorm(const Node& node, const CpuConfig&) {
   if (const int64_t p = node.GetInt("p", 2); p != 1 && p != 2) return "p of " + std::to_string(p);
-  return RejectUnlessType(node.input(0), {DType::kF32});
+  return RejectMixedFloats(node);
 }
 
 template <typename Kernel>

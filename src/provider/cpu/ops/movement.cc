@@ -82,7 +82,7 @@ class TransposeKernel final : public CpuKernel {
   Shape perm_;
 };
 
-// Starts and steps along every axis, as the operator's rules clamp them.
+// Starts and steps along every axis, as the operator's rules clamp them; the step is 1 where it is not taken.
 struct SliceRange {
   Shape starts, steps;
 };
@@ -148,10 +148,11 @@ class SliceKernel final : public CpuKernel {
       if (axis < 0) axis += shape.rank();
       const int64_t extent = shape[static_cast<int>(axis)];
       const int64_t step = steps.empty() ? 1 : steps[i];
-      int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
-      start = step > 0 ? std::clamp<int64_t>(start, 0, extent) : std::clamp<int64_t>(start, 0, extent - 1);
-      r.starts[static_cast<int>(axis)] = start;
-      r.steps[static_cast<int>(axis)] = step;
+      const int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
+      const int64_t last = step > 0 ? extent : std::max<int64_t>(0, extent - 1);
+      r.starts[static_cast<int>(axis)] = std::clamp<int64_t>(start, 0, last);
+      // A step of an extent of 1 may be of any size.
+      if (context.outputs[0].shape[static_cast<int>(axis)] > 1) r.steps[static_cast<int>(axis)] = step;
     }
     return r;
   }

@@ -1,23 +1,30 @@
-// Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization and BatchNormalization of float32;
-// Softmax and LogSoftmax of float64, too.
+// Softmax, LogSoftmax, Hardmax, LayerNormalization, RMSNormalization, SimplifiedLayerNormalization,
+// InstanceNormalization and BatchNormalization of float32 and float64.
 #include <cmath>
 
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/moments.h"
 
 namespace quern::cpu {
 namespace {
 
-using ukernel::FoldKind;
 using ukernel::VectorKernel;
 
-std::string RejectNotF32(const Node& node) {
-  for (const GraphValue* v : node.inputs()) {
-    if (std::string why = RejectUnlessType(v, {DType::kF32}); !why.empty()) return why;
-  }
-  return {};
-}
-
 int NormalizedAxis(int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+// Lines of `count` elements that are `inner` apart: those along the axis, or, before operator set 13, of all dimensions
+// from the axis on.
+struct Lines {
+  int64_t outer, count, inner;
+
+  static Lines Of(const Shape& shape, int64_t axis, bool flatten) {
+    if (shape.rank() == 0) return {1, 1, 1};  // a scalar has no axis to be wrong
+    const int a = NormalizedAxis(axis, shape.rank());
+    if (flatten) return {shape.num_elements(0, a), shape.num_elements(a, shape.rank()), 1};
+    return {shape.num_elements(0, a), shape[a], shape.num_elements(a + 1, shape.rank())};
+  }
+  // Where line i begins.
+  int64_t Start(int64_t i) const { return i / inner * count * inner + i % inner; }
+};
 
 // Softmax of doubles: one line of `count` elements that are `stride` apart.
 void SoftmaxLine(bool log, int64_t count, int64_t stride, const double* x, double* y) {
@@ -46,15 +53,12 @@ class SoftmaxKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();
-    const int axis = shape.rank() == 0 ? 0 : NormalizedAxis(axis_, shape.rank());  // a scalar has none to be wrong
-    const int64_t outer = shape.num_elements(0, axis);
-    // Before operator set 13 all dimensions from the axis on are one.
-    const int64_t count = flatten_ ? shape.num_elements(axis, shape.rank()) : shape.rank() == 0 ? 1 : shape[axis];
-    const int64_t inner = flatten_ || shape.rank() == 0 ? 1 : shape.num_elements(axis + 1, shape.rank());
+    const Lines lines = Lines::Of(shape, axis_, flatten_);
+    const int64_t outer = lines.outer, count = lines.count, inner = lines.inner;
     if (context.inputs[0].dtype == DType::kF64) {
       return MakeStep([=, log = log_](const StepContext& c) {
         return ForItems(c, outer * inner, 4 * count, kCostlyGrain, [&](int64_t line) {
-          const int64_t at = line / inner * count * inner + line % inner;
+          const int64_t at = lines.Start(line);
           SoftmaxLine(log, count, inner, static_cast<const double*>(c.inputs[0]) + at,
                       static_cast<double*>(c.outputs[0]) + at);
         });
@@ -88,12 +92,69 @@ std::string RejectSoftmax(const Node& node, const CpuConfig&) {
   return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64});
 }
 
+// 1 at the first largest element of the line, 0 elsewhere.
+template <typename T>
+void HardmaxLine(int64_t count, int64_t stride, const T* x, T* y) {
+  int64_t best = 0;
+  for (int64_t k = 1; k < count; ++k) {
+    if (x[k * stride] > x[best * stride]) best = k;
+  }
+  for (int64_t k = 0; k < count; ++k) y[k * stride] = k == best ? T{1} : T{0};
+}
+
+class HardmaxKernel final : public CpuKernel {
+ public:
+  HardmaxKernel(const Node& node, const CpuConfig&)
+      : flatten_(node.opset() < 13), axis_(node.GetInt("axis", flatten_ ? 1 : -1)) {}
+  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    if (shape.num_elements() == 0) return NothingToDo();
+    return ByFloatType(context, [lines = Lines::Of(shape, axis_, flatten_)]<typename T>() {
+      return MakeStep([lines](const StepContext& c) {
+        return ForItems(c, lines.outer * lines.inner, 2 * lines.count, kCostlyGrain, [&](int64_t line) {
+          const int64_t at = lines.Start(line);
+          HardmaxLine(lines.count, lines.inner, static_cast<const T*>(c.inputs[0]) + at,
+                      static_cast<T*>(c.outputs[0]) + at);
+        });
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described("Hardmax", "plain loop by lines"); }
+
+ private:
+  bool flatten_;
+  int64_t axis_;
+};
+
+// y = (x - mean) * inverse * scale + bias; scale and bias may be null.
+void NormalizeRow(const VectorKernel& row, int64_t n, const float* x, Moments<float> m, const float* scale,
+                  const float* bias, float* y) {
+  row.normalize(
+      {.n = static_cast<size_t>(n), .x = x, .y = y, .shift = m.mean, .scale = m.inverse, .gamma = scale, .beta = bias});
+}
+void NormalizeRow(const VectorKernel&, int64_t n, const double* x, Moments<double> m, const double* scale,
+                  const double* bias, double* y) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = (x[i] - m.mean) * m.inverse;
+    y[i] = (scale ? v * scale[i] : v) + (bias ? bias[i] : 0.0);
+  }
+}
+
+// A statistic as element i of an output of `type`, where there is one.
+template <typename T>
+void Store(DType type, void* output, int64_t i, T statistic) {
+  if (type == DType::kF32) static_cast<float*>(output)[i] = static_cast<float>(statistic);
+  if (type == DType::kF64) static_cast<double*>(output)[i] = static_cast<double>(statistic);
+}
+
 // Rows over all dimensions from the axis on.
 class LayerNormKernel final : public CpuKernel {
  public:
   LayerNormKernel(const Node& node, const CpuConfig& config)
       : row_(VectorRowFor(config)),
         subtract_mean_(node.op_type() == "LayerNormalization"),
+        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
         axis_(node.GetInt("axis", -1)),
         epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
   Placement Place(const BindContext&) const override {
@@ -106,42 +167,51 @@ class LayerNormKernel final : public CpuKernel {
     const int axis = NormalizedAxis(axis_, shape.rank());
     const int64_t rows = shape.num_elements(0, axis), count = shape.num_elements(axis, shape.rank());
     if (rows == 0) return NothingToDo();  // rows without elements still have a mean: NaN
+    return ByFloatType(context, [&]<typename T>() { return BindRows<T>(context, rows, count); });
+  }
+  KernelDescription Describe() const override {
+    return by_micro_kernel_ ? Described(*row_, "each row while it is in cache")
+                            : Described("normalization (f64)", "plain loops by row");
+  }
+
+ private:
+  template <typename T>
+  Result<std::unique_ptr<CpuStep>> BindRows(const BindContext& context, int64_t rows, int64_t count) const {
     const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
-    const auto wanted = [&](size_t i) { return i < context.outputs.size() && context.outputs[i].present(); };
+    const auto type_of = [&](size_t i) {
+      return i < context.outputs.size() ? context.outputs[i].dtype : DType::kUndefined;
+    };
+    const size_t inverse_at = subtract_mean_ ? 2 : 1;  // among the outputs, the mean before it
     return MakeStep([=, row = row_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = given(1),
-                     has_bias = given(2), wants_mean = wanted(1), wants_inverse = wanted(2)](const StepContext& c) {
-      const auto* scale = has_scale ? static_cast<const float*>(c.inputs[1]) : nullptr;
-      const auto* bias = has_bias ? static_cast<const float*>(c.inputs[2]) : nullptr;
-      const size_t n = static_cast<size_t>(count);
+                     has_bias = given(2), mean_type = subtract_mean_ ? type_of(1) : DType::kUndefined,
+                     inverse_type = type_of(inverse_at)](const StepContext& c) {
+      const T* scale = has_scale ? static_cast<const T*>(c.inputs[1]) : nullptr;
+      const T* bias = has_bias ? static_cast<const T*>(c.inputs[2]) : nullptr;
+      void* const means = mean_type == DType::kUndefined ? nullptr : c.outputs[1];
+      void* const inverses = inverse_type == DType::kUndefined ? nullptr : c.outputs[inverse_at];
       return ForItems(c, rows, count * 2, kCheapGrain, [&](int64_t r) {
-        const float* x = static_cast<const float*>(c.inputs[0]) + r * count;
-        const float mean =
-            subtract ? row->fold({.kind = FoldKind::kSum, .n = n, .x = x}) / static_cast<float>(count) : 0;
-        const float squares = row->fold({.kind = FoldKind::kSumSquares, .n = n, .x = x, .shift = mean});
-        const float inverse = 1.0f / std::sqrt(squares / static_cast<float>(count) + epsilon);
-        row->normalize({.n = n,
-                        .x = x,
-                        .y = static_cast<float*>(c.outputs[0]) + r * count,
-                        .shift = mean,
-                        .scale = inverse,
-                        .gamma = scale,
-                        .beta = bias});
-        if (wants_mean) static_cast<float*>(c.outputs[1])[r] = mean;
-        if (wants_inverse) static_cast<float*>(c.outputs[2])[r] = inverse;
+        const T* x = static_cast<const T*>(c.inputs[0]) + r * count;
+        const Moments<T> m = MomentsOf(*row, count, x, subtract, static_cast<T>(epsilon));
+        NormalizeRow(*row, count, x, m, scale, bias, static_cast<T*>(c.outputs[0]) + r * count);
+        Store(mean_type, means, r, m.mean);
+        Store(inverse_type, inverses, r, m.inverse);
       });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "each row while it is in cache"); }
 
- private:
   const VectorKernel* row_;
-  bool subtract_mean_;
+  bool subtract_mean_, by_micro_kernel_;
   int64_t axis_;
   float epsilon_;
 };
 
 std::string RejectLayerNorm(const Node& node, const CpuConfig&) {
-  if (std::string why = RejectNotF32(node); !why.empty()) return why;
+  if (std::string why = RejectMixedFloats(node); !why.empty()) return why;
+  for (const GraphValue* v : node.outputs()) {
+    const DType t = node.input(0)->type().dtype;
+    if (v && v->type().dtype == DType::kF64 && t != DType::kF64)
+      return std::string("f64 statistics of ") + DTypeName(t);
+  }
   const Dims& x = *node.input(0)->type().shape;
   const int rank = static_cast<int>(x.size());
   const int axis = NormalizedAxis(node.GetInt("axis", -1), rank);
@@ -154,15 +224,12 @@ std::string RejectLayerNorm(const Node& node, const CpuConfig&) {
   return {};
 }
 
-// One channel of one image: y = (x - mean) * factor + bias.
-void Scale(int64_t n, const float* x, float mean, float factor, float bias, float* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor + bias;
-}
-
 class InstanceNormKernel final : public CpuKernel {
  public:
   InstanceNormKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)), epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
+      : row_(VectorRowFor(config)),
+        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
+        epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
   Placement Place(const BindContext&) const override {
     Placement p;
     p.in_place_inputs = {0};
@@ -172,28 +239,32 @@ class InstanceNormKernel final : public CpuKernel {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();
     const int64_t channels = shape[1], plane = shape.num_elements(2, shape.rank());
-    return MakeStep([=, images = shape[0], epsilon = epsilon_, row = row_](const StepContext& c) {
-      return ForItems(c, images * channels, plane * 2, kCheapGrain, [&](int64_t p) {
-        const float* x = static_cast<const float*>(c.inputs[0]) + p * plane;
-        const size_t n = static_cast<size_t>(plane);
-        const float mean = row->fold({.kind = FoldKind::kSum, .n = n, .x = x}) / static_cast<float>(plane);
-        const float squares = row->fold({.kind = FoldKind::kSumSquares, .n = n, .x = x, .shift = mean});
-        const float inverse = 1.0f / std::sqrt(squares / static_cast<float>(plane) + epsilon);
-        Scale(plane, x, mean, static_cast<const float*>(c.inputs[1])[p % channels] * inverse,
-              static_cast<const float*>(c.inputs[2])[p % channels], static_cast<float*>(c.outputs[0]) + p * plane);
+    return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
+      return MakeStep([=, epsilon = epsilon_, row = row_](const StepContext& c) {
+        return ForItems(c, images * channels, plane * 2, kCheapGrain, [&](int64_t p) {
+          const auto at = [&](int i, int64_t k) { return static_cast<const T*>(c.inputs[i]) + k; };
+          const T* x = at(0, p * plane);
+          const Moments<T> m = MomentsOf(*row, plane, x, true, static_cast<T>(epsilon));
+          Scale(plane, x, m.mean, *at(1, p % channels) * m.inverse, *at(2, p % channels),
+                static_cast<T*>(c.outputs[0]) + p * plane);
+        });
       });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "each channel while it is in cache"); }
+  KernelDescription Describe() const override {
+    return by_micro_kernel_ ? Described(*row_, "each channel while it is in cache")
+                            : Described("normalization (f64)", "plain loops by channel");
+  }
 
  private:
   const VectorKernel* row_;
+  bool by_micro_kernel_;
   float epsilon_;
 };
 
 std::string RejectInstanceNorm(const Node& node, const CpuConfig&) {
   if (node.input(0)->type().rank() < 3) return "an input without spatial dimensions";
-  return RejectNotF32(node);
+  return RejectMixedFloats(node);
 }
 
 class BatchNormKernel final : public CpuKernel {
@@ -209,20 +280,20 @@ class BatchNormKernel final : public CpuKernel {
     if (shape.num_elements() == 0) return NothingToDo();
     const int64_t channels = shape.rank() > 1 ? shape[1] : 1;
     const int64_t plane = shape.rank() > 2 ? shape.num_elements(2, shape.rank()) : 1;
-    return MakeStep([=, images = shape[0], epsilon = epsilon_](const StepContext& c) {
-      const auto vector = [&](size_t i) { return static_cast<const float*>(c.inputs[i]); };
-      return ForItems(c, images * channels, plane, kCheapGrain, [&](int64_t p) {
-        const int64_t ch = p % channels;
-        const double factor =
-            static_cast<double>(vector(1)[ch]) / std::sqrt(static_cast<double>(vector(4)[ch]) + epsilon);
-        Scale(plane, vector(0) + p * plane, vector(3)[ch], static_cast<float>(factor), vector(2)[ch],
-              static_cast<float*>(c.outputs[0]) + p * plane);
+    return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
+      return MakeStep([=, epsilon = epsilon_](const StepContext& c) {
+        const auto vector = [&](size_t i) { return static_cast<const T*>(c.inputs[i]); };
+        return ForItems(c, images * channels, plane, kCheapGrain, [&](int64_t p) {
+          const int64_t ch = p % channels;
+          const double factor =
+              static_cast<double>(vector(1)[ch]) / std::sqrt(static_cast<double>(vector(4)[ch]) + epsilon);
+          Scale(plane, vector(0) + p * plane, vector(3)[ch], static_cast<T>(factor), vector(2)[ch],
+                static_cast<T*>(c.outputs[0]) + p * plane);
+        });
       });
     });
   }
-  KernelDescription Describe() const override {
-    return Described("batch normalization (f32)", "plain loop by channel");
-  }
+  KernelDescription Describe() const override { return Described("batch normalization", "plain loop by channel"); }
 
  private:
   float epsilon_;
@@ -233,7 +304,7 @@ std::string RejectBatchNorm(const Node& node, const CpuConfig&) {
     if (node.output(i)) return "the outputs of training";
   }
   if (node.opset() >= 14 && node.GetInt("training_mode", 0) != 0) return "training mode";
-  return RejectNotF32(node);
+  return RejectMixedFloats(node);
 }
 
 template <typename Kernel>
@@ -244,8 +315,10 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 constexpr CpuOp kOps[] = {
     {"", "Softmax", RejectSoftmax, Compile<SoftmaxKernel>},
     {"", "LogSoftmax", RejectSoftmax, Compile<SoftmaxKernel>},
+    {"", "Hardmax", RejectSoftmax, Compile<HardmaxKernel>},
     {"", "LayerNormalization", RejectLayerNorm, Compile<LayerNormKernel>},
     {"", "RMSNormalization", RejectLayerNorm, Compile<LayerNormKernel>},
+    {"", "SimplifiedLayerNormalization", RejectLayerNorm, Compile<LayerNormKernel>},
     {"", "InstanceNormalization", RejectInstanceNorm, Compile<InstanceNormKernel>},
     {"", "BatchNormalization", RejectBatchNorm, Compile<BatchNormKernel>},
 };

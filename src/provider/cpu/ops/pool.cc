@@ -24,17 +24,13 @@ std::string RejectMaxPool(const Node& node, const CpuConfig&) {
 std::string RejectMaxPoolLast(const Node& node, const CpuConfig& config) {
   return node.output(1) ? "the indices output" : RejectMaxPool(node, config);
 }
-std::string RejectAveragePool(const Node& node, const CpuConfig&) {
+std::string RejectFloatPool(const Node& node, const CpuConfig&) {
   if (std::string why = RejectRank(node); !why.empty()) return why;
   return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64});
 }
-std::string RejectGlobalPool(const Node& node, const CpuConfig&) {
-  if (std::string why = RejectRank(node); !why.empty()) return why;
-  return RejectUnlessType(node.input(0), {DType::kF32});
-}
 std::string RejectLpPool(const Node& node, const CpuConfig& config) {
   if (node.GetInt("p", 2) < 1) return "p below 1";
-  return RejectGlobalPool(node, config);
+  return RejectFloatPool(node, config);
 }
 
 // [N, spatial..., C] as [N, C, spatial...].
@@ -106,22 +102,40 @@ void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff
   }
 }
 
+// `rows` of n elements: row r is at x + offsets[r], or at x + r * row_stride when offsets is null.
+template <typename T>
+struct PlainRows {
+  int64_t rows, n;
+  const T* x;
+  const ptrdiff_t* offsets;
+  int64_t row_stride;
+};
 // Folds of what has no micro-kernel: integers and doubles. `divisor` of averages.
 template <typename T>
-void FoldRows(bool average, double divisor, int64_t rows, int64_t n, const T* x, const ptrdiff_t* offsets, T* y) {
+void FoldRows(const Fold& fold, double divisor, const PlainRows<T>& a, T* y) {
+  const bool is_max = fold.kind == FoldKind::kMax;
   const T lowest =
       std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  std::fill_n(y, n, average ? T{0} : lowest);
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* from = x + offsets[r];
-    if (average) {
-      for (int64_t c = 0; c < n; ++c) y[c] = static_cast<T>(y[c] + from[c]);
-    } else {
-      for (int64_t c = 0; c < n; ++c) y[c] = from[c] > y[c] || from[c] != from[c] ? from[c] : y[c];
+  std::fill_n(y, a.n, is_max ? lowest : T{0});
+  for (int64_t r = 0; r < a.rows; ++r) {
+    const T* from = a.x + (a.offsets ? a.offsets[r] : r * a.row_stride);
+    if (is_max) {
+      for (int64_t c = 0; c < a.n; ++c) y[c] = from[c] > y[c] || from[c] != from[c] ? from[c] : y[c];
+    } else if constexpr (std::is_same_v<T, double>) {  // sums and norms are of floats only
+      const auto power = static_cast<double>(fold.p);
+      for (int64_t c = 0; c < a.n; ++c) {
+        const double v = from[c], size = std::fabs(v);
+        y[c] += fold.p == 0 ? v : fold.p == 1 ? size : fold.p == 2 ? v * v : std::pow(size, power);
+      }
     }
   }
-  if (!average) return;
-  for (int64_t c = 0; c < n; ++c) y[c] = divisor == 0 ? T{0} : static_cast<T>(y[c] / divisor);
+  if constexpr (std::is_same_v<T, double>) {
+    for (int64_t c = 0; c < a.n; ++c) {
+      if (fold.average) y[c] = divisor == 0 ? 0 : y[c] / divisor;
+      if (fold.p == 2) y[c] = std::sqrt(y[c]);
+      if (fold.p > 2) y[c] = std::pow(y[c], 1.0 / static_cast<double>(fold.p));
+    }
+  }
 }
 
 template <typename T>
@@ -170,7 +184,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
                                  .y = y});
           } else {
             static_cast<void>(row);  // float32's
-            FoldRows(pool.fold.average, static_cast<double>(divisor), count, pool.channels, first, offsets, y);
+            FoldRows<T>(pool.fold, static_cast<double>(divisor), {count, pool.channels, first, offsets, 0}, y);
           }
         }
       }
@@ -220,7 +234,8 @@ class PoolKernel final : public CpuKernel {
 
 class GlobalPoolKernel final : public CpuKernel {
  public:
-  GlobalPoolKernel(const Node& node, const CpuConfig& config) : row_(VectorRowFor(config)), fold_(Fold::Of(node)) {}
+  GlobalPoolKernel(const Node& node, const CpuConfig& config)
+      : row_(VectorRowFor(config)), wide_(node.input(0)->type().dtype == DType::kF64), fold_(Fold::Of(node)) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& in = context.inputs[0].shape;
@@ -229,22 +244,32 @@ class GlobalPoolKernel final : public CpuKernel {
     if (pixels == 0) return InvalidArgument("the input has no elements to pool");
     constexpr int64_t kBlock = 64;  // channels of one task: what a fold holds in registers
     const int64_t blocks = (channels + kBlock - 1) / kBlock;
-    return MakeStep([=, images = in[0], row = row_, fold = fold_](const StepContext& c) {
+    return MakeStep([=, images = in[0], row = row_, fold = fold_, wide = wide_](const StepContext& c) {
       return ForItems(c, images * blocks, pixels * kBlock, 2 * kCheapGrain, [&](int64_t item) {
-        const int64_t image = item / blocks, first = item % blocks * kBlock;
+        const int64_t image = item / blocks, first = item % blocks * kBlock, n = std::min(kBlock, channels - first);
+        const int64_t from = image * pixels * channels + first, to = image * channels + first;
+        if (wide) {
+          FoldRows<double>(fold, static_cast<double>(pixels),
+                           {pixels, n, static_cast<const double*>(c.inputs[0]) + from, nullptr, channels},
+                           static_cast<double*>(c.outputs[0]) + to);
+          return;
+        }
         fold.Run(*row, {.rows = static_cast<size_t>(pixels),
-                        .n = static_cast<size_t>(std::min(kBlock, channels - first)),
-                        .x = static_cast<const float*>(c.inputs[0]) + image * pixels * channels + first,
+                        .n = static_cast<size_t>(n),
+                        .x = static_cast<const float*>(c.inputs[0]) + from,
                         .row_stride = channels,
                         .scale = fold.average ? 1.0f / static_cast<float>(pixels) : 1.0f,
-                        .y = static_cast<float*>(c.outputs[0]) + image * channels + first});
+                        .y = static_cast<float*>(c.outputs[0]) + to});
       });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "a fold of all pixels"); }
+  KernelDescription Describe() const override {
+    return wide_ ? Described("global pool (f64)", "plain loop") : Described(*row_, "a fold of all pixels");
+  }
 
  private:
   const ukernel::VectorKernel* row_;
+  bool wide_;
   Fold fold_;
 };
 
@@ -276,16 +301,16 @@ Status InferGlobalPoolLast(InferContext& c) {
 // The standard operators become this provider's by cpu_convert_windows, but for a MaxPool with indices.
 constexpr CpuOp kOps[] = {
     {"", "MaxPool", RejectMaxPool, CompileIndexedMaxPool},
-    {"", "AveragePool", RejectAveragePool, nullptr},
+    {"", "AveragePool", RejectFloatPool, nullptr},
     {"", "LpPool", RejectLpPool, nullptr},
-    {"", "GlobalMaxPool", RejectGlobalPool, nullptr},
-    {"", "GlobalAveragePool", RejectGlobalPool, nullptr},
+    {"", "GlobalMaxPool", RejectFloatPool, nullptr},
+    {"", "GlobalAveragePool", RejectFloatPool, nullptr},
     {"", "GlobalLpPool", RejectLpPool, nullptr},
     {kCpuDomain, "MaxPool", RejectMaxPoolLast, Compile<PoolKernel>, 0, InferPoolLast},
-    {kCpuDomain, "AveragePool", RejectAveragePool, Compile<PoolKernel>, 0, InferPoolLast},
+    {kCpuDomain, "AveragePool", RejectFloatPool, Compile<PoolKernel>, 0, InferPoolLast},
     {kCpuDomain, "LpPool", RejectLpPool, Compile<PoolKernel>, 0, InferPoolLast},
-    {kCpuDomain, "GlobalMaxPool", RejectGlobalPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
-    {kCpuDomain, "GlobalAveragePool", RejectGlobalPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {kCpuDomain, "GlobalMaxPool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
+    {kCpuDomain, "GlobalAveragePool", RejectFloatPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
     {kCpuDomain, "GlobalLpPool", RejectLpPool, Compile<GlobalPoolKernel>, 0, InferGlobalPoolLast},
 };
 

@@ -7,6 +7,7 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/reduce_loops.h"
 
 namespace quern::cpu {
 namespace {
@@ -44,62 +45,6 @@ std::optional<std::vector<int64_t>> AxesOf(const Node& node, const BindContext& 
   if (!context.inputs[1].constant) return std::nullopt;
   const Result<std::vector<int64_t>> values = ToInt64s(*context.inputs[1].constant);
   return values.ok() ? std::optional(*values) : std::nullopt;
-}
-
-// A reduction as: for each kept index (outer dimensions, then `columns` neighbouring elements), the elements at
-// `offsets`, or `run` neighbours from each of them.
-struct ReduceLoops {
-  Shape outer, outer_strides;      // kept dimensions but for the columns
-  int64_t columns = 1;             // innermost kept dimension, when nothing behind it is reduced
-  int64_t run = 1;                 // innermost reduced dimension, when nothing behind it is kept
-  std::vector<ptrdiff_t> offsets;  // of the other reduced dimensions
-  int64_t count() const { return run * static_cast<int64_t>(offsets.size()); }
-};
-
-ReduceLoops MakeLoops(const Shape& shape, const std::vector<bool>& reduced) {
-  struct Group {
-    int64_t extent, stride;
-    bool reduced;
-  };
-  std::vector<Group> groups;
-  const Shape strides = shape.ContiguousStrides();
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;
-    if (!groups.empty() && groups.back().reduced == reduced[d]) {
-      groups.back() = {groups.back().extent * shape[d], strides[d], reduced[d]};
-    } else {
-      groups.push_back({shape[d], strides[d], reduced[d]});
-    }
-  }
-  ReduceLoops loops;
-  if (!groups.empty()) {
-    (groups.back().reduced ? loops.run : loops.columns) = groups.back().extent;
-    groups.pop_back();
-  }
-  loops.offsets = {0};
-  for (const Group& g : groups) {
-    if (!g.reduced) {
-      loops.outer.push_back(g.extent);
-      loops.outer_strides.push_back(g.stride);
-      continue;
-    }
-    std::vector<ptrdiff_t> more;
-    more.reserve(loops.offsets.size() * static_cast<size_t>(g.extent));
-    for (ptrdiff_t o : loops.offsets) {
-      for (int64_t i = 0; i < g.extent; ++i) more.push_back(o + i * g.stride);
-    }
-    loops.offsets = std::move(more);
-  }
-  return loops;
-}
-
-int64_t OuterOffset(const ReduceLoops& loops, int64_t index) {
-  int64_t at = 0;
-  for (int d = loops.outer.rank() - 1; d >= 0; --d) {
-    at += index % loops.outer[d] * loops.outer_strides[d];
-    index /= loops.outer[d];
-  }
-  return at;
 }
 
 template <typename T>

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/common/scatter.h"
+#include "provider/cpu/common/copy.h"
 #include "provider/cpu/common/indices.h"
 #include "provider/cpu/common/loops.h"
 
@@ -45,15 +46,6 @@ Result<Combine> CombineFor(quern::Reduction reduction, DType dtype) {
   return f;
 }
 
-Status CopyData(const StepContext& c, size_t bytes) {
-  if (c.inputs[0] == c.outputs[0]) return OkStatus();  // in place
-  const char* from = static_cast<const char*>(c.inputs[0]);
-  char* to = static_cast<char*>(c.outputs[0]);
-  return ForRange(c, static_cast<int64_t>(bytes), kCheapGrain * 8, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
-  });
-}
-
 class ScatterKernel : public CpuKernel {
  public:
   Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
@@ -82,7 +74,7 @@ class ScatterElementsKernel final : public ScatterKernel {
     return MakeStep([=, strides = data.ContiguousStrides(), extent = data[axis]](const StepContext& c) {
       const int64_t n = shape.num_elements();
       QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, extent));
-      QUERN_RETURN_IF_ERROR(CopyData(c, total));
+      QUERN_RETURN_IF_ERROR(CopyUnlessInPlace(c, total));
       for (int64_t i = 0; i < n; ++i) {
         int64_t rest = i, at = Wrapped(IndexAt(c.inputs[1], wide, i), extent) * strides[axis];
         for (int d = shape.rank() - 1; d >= 0; --d) {
@@ -132,7 +124,7 @@ class ScatterNdKernel final : public ScatterKernel {
       for (int64_t i = 0; i < tuples * depth; ++i) {
         QUERN_RETURN_IF_ERROR(CheckIndex(indices[i], i, i % depth, data[static_cast<int>(i % depth)]));
       }
-      QUERN_RETURN_IF_ERROR(CopyData(c, total));
+      QUERN_RETURN_IF_ERROR(CopyUnlessInPlace(c, total));
       const auto slice_bytes = slice * static_cast<int64_t>(bytes);
       for (int64_t t = 0; t < tuples; ++t) {
         int64_t at = 0;

@@ -118,7 +118,7 @@ TEST(CpuClaims, DequantizedWeightsAreKnownInEveryCluster) {
     GraphValue* x = g.In("x", DType::kF32, {1, 2, 5, 5});
     const std::map<std::string, Attribute, std::less<>> same = {{"auto_pad", std::string("SAME_UPPER")}};
     for (const std::string n : {"1", "2"}) {
-      x = g.Op("Cosh", {x}, "cosh" + n);  // the CPU provider has none
+      x = g.Op("ImageScaler", {x}, "scaled" + n);  // the CPU provider has none
       x = g.Op("QuantizeLinear", {x, scale, zero}, "q" + n);
       x = g.Op("DequantizeLinear", {x, scale, zero}, "d" + n);
       x = g.Op("Conv", {x, weights}, "conv" + n, same);
@@ -132,7 +132,7 @@ TEST(CpuClaims, DequantizedWeightsAreKnownInEveryCluster) {
   Claims claims;
   Count(Json::parse(cpu->Facts("partition").value()), claims);
   EXPECT_EQ(claims.left.size(), 1u);
-  EXPECT_EQ(claims.all - claims.cpu, 2) << "Cosh alone";
+  EXPECT_EQ(claims.all - claims.cpu, 2) << "ImageScaler alone";
   std::vector<Value> in = {DrawFloats(Shape{1, 2, 5, 5}, 1)}, actual(1), expected(1);
   ASSERT_TRUE(cpu->Run(in, actual).ok());
   ASSERT_TRUE(reference->Run(in, expected).ok());

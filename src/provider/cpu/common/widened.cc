@@ -13,15 +13,15 @@ namespace {
 // QuantizeLinear).
 bool ComputesInFloat(const Node& node) {
   static constexpr std::string_view kOnnx =
-      " Abs Acos Add ArgMax ArgMin Asin Atan Attention AveragePool BatchNormalization Ceil Celu Clip Col2Im Conv "
-      "ConvTranspose Cos CumProd CumSum Div Einsum Elu Equal Erf Exp Floor GRU Gelu Gemm GlobalAveragePool "
-      "GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization HardSigmoid HardSwish "
-      "Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log "
-      "LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mod Mul Neg "
-      "PRelu Pow RMSNormalization Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
-      "ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize RoiAlign RotaryEmbedding Round Selu Sigmoid Sign "
-      "SimplifiedLayerNormalization Sin Softmax Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu TopK "
-      "Upsample ";
+      " Abs Acos Acosh Add Affine ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BatchNormalization "
+      "Ceil Celu Clip Col2Im Conv ConvTranspose Cos Cosh CumProd CumSum Div Einsum Elu Equal Erf Exp Floor GRU "
+      "Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization "
+      "HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less "
+      "LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min "
+      "Mish Mod Mul Neg PRelu ParametricSoftplus Pow RMSNormalization Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
+      "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize RoiAlign "
+      "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
+      "Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
       " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits "
       "MultiHeadAttention QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";

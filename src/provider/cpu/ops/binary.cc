@@ -1,50 +1,141 @@
-// Elementwise operators of two or more broadcast inputs, of the inputs' type: Add, Sub, Mul, Div, Mod, Pow, Min, Max,
-// Sum, Mean, PRelu. float32 through the vector micro-kernels, integers by plain loops.
-#include <atomic>
+// Elementwise operators of two or more broadcast inputs, of the inputs' type: Add, Sub, Mul, Div, Mod, Min, Max,
+// Sum, Mean, PRelu. float32 through the vector micro-kernels where they have the function, other types by plain rows.
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <optional>
 
-#include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
 
 using ukernel::BinaryKind;
 
-struct VectorBinary {
-  const char* op_type;
-  BinaryKind kind;
+// Functions of two elements of one type; integers wrap around.
+struct Plus {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return WrappingAdd(a, b);
+  }
 };
-constexpr VectorBinary kVectorBinaries[] = {
-    {"Add", BinaryKind::kAdd}, {"Sub", BinaryKind::kSub},  {"Mul", BinaryKind::kMul},
-    {"Div", BinaryKind::kDiv}, {"Min", BinaryKind::kMin},  {"Max", BinaryKind::kMax},
-    {"Sum", BinaryKind::kAdd}, {"Mean", BinaryKind::kAdd}, {"PRelu", BinaryKind::kPrelu},
+struct Minus {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return WrappingSub(a, b);
+  }
 };
-
-// The result may take the memory of one of the first two inputs: later ones are read after it is written.
-Placement PlaceBinary(const BindContext& context) {
-  Placement p;
-  const TensorSpec& out = context.outputs[0];
-  for (size_t i = 0; i < std::min<size_t>(2, context.inputs.size()); ++i) {
-    const TensorSpec& in = context.inputs[i];
-    if (in.dtype == out.dtype && in.shape.num_elements() == out.shape.num_elements()) {
-      p.in_place_inputs.push_back(static_cast<int>(i));
+struct Times {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return WrappingMul(a, b);
+  }
+};
+// A NaN wins in both.
+struct Least {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a != a || a < b ? a : b;
+  }
+};
+struct Most {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return a != a || a > b ? a : b;
+  }
+};
+struct Sloped {
+  template <typename T>
+  T operator()(T x, T slope) const {
+    return x < T{0} ? WrappingMul(slope, x) : x;
+  }
+};
+double Divided(double a, double b) { return a / b; }
+struct Quotient {
+  template <typename T>
+  T operator()(T a, T b, bool& by_zero) const {
+    if (b == T{0}) {
+      by_zero = true;
+      return T{0};
+    }
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return WrappingSub(T{0}, a);  // the smallest number stays
+    return static_cast<T>(a / b);
+  }
+};
+// With the sign of the divisor, or (kDividend) of the dividend.
+template <bool kDividend>
+struct Remainder {
+  template <typename T>
+  T operator()(T a, T b, bool& by_zero) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T{0}) {
+        by_zero = true;
+        return T{0};
+      }
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
+      const T r = static_cast<T>(a % b);
+      return !kDividend && r != T{0} && (r < T{0}) != (b < T{0}) ? static_cast<T>(r + b) : r;
+    } else {
+      const T r = std::fmod(a, b);
+      if (kDividend || r != r) return r;
+      if (r == T{0}) return std::copysign(T{0}, b);
+      return (r < T{0}) != (b < T{0}) ? r + b : r;
     }
   }
-  return p;
+};
+
+template <typename T, auto kF>
+constexpr BinaryRow kRow = BinaryLoop<T, T, T, kF>;
+template <auto kF, typename List = IntegerTypeList>
+BinaryRow Integers(DType dtype) {
+  return BinaryRowOf<kF>(List{}, dtype);
+}
+// Signed and unsigned alike.
+template <auto kF>
+BinaryRow IntegersByWidth(DType dtype) {
+  return BinaryRowOf<kF>(UnsignedTypeList{}, AsUnsigned(dtype));
+}
+
+constexpr BinaryKind kNoKind = BinaryKind::kCount;
+constexpr const char* kByZero = "integer division by zero";
+struct BinaryOperator {
+  const char* op_type;
+  BinaryKind kind;  // kNoKind: float32 by `f32`
+  BinaryRow f64;
+  BinaryRow (*integers)(DType) = nullptr;  // null where there are none
+  bool costly = false;                     // as scalar code
+  BinaryRow f32 = nullptr;
+};
+constexpr BinaryOperator kOperators[] = {
+    {"Add", BinaryKind::kAdd, kRow<double, Plus{}>, IntegersByWidth<Plus{}>},
+    {"Sub", BinaryKind::kSub, kRow<double, Minus{}>, IntegersByWidth<Minus{}>},
+    {"Mul", BinaryKind::kMul, kRow<double, Times{}>, IntegersByWidth<Times{}>},
+    {"Div", BinaryKind::kDiv, kRow<double, Divided>, Integers<Quotient{}>, true},
+    {"Min", BinaryKind::kMin, kRow<double, Least{}>, Integers<Least{}>},
+    {"Max", BinaryKind::kMax, kRow<double, Most{}>, Integers<Most{}>},
+    {"Sum", BinaryKind::kAdd, kRow<double, Plus{}>},
+    {"Mean", BinaryKind::kAdd, kRow<double, Plus{}>},
+    {"PRelu", BinaryKind::kPrelu, kRow<double, Sloped{}>,
+     Integers<Sloped{}, Types<int32_t, int64_t, uint32_t, uint64_t>>},
+    {"Mod", kNoKind, kRow<double, Remainder<false>{}>, Integers<Remainder<false>{}>, true,
+     kRow<float, Remainder<false>{}>},
+};
+// Mod with attribute fmod.
+constexpr BinaryOperator kFmod = {
+    "Mod", kNoKind, kRow<double, Remainder<true>{}>, Integers<Remainder<true>{}>, true, kRow<float, Remainder<true>{}>};
+
+const BinaryOperator& Find(const Node& node) {
+  if (node.Is("Mod") && node.GetInt("fmod", 0) != 0) return kFmod;
+  return *std::find_if(std::begin(kOperators), std::end(kOperators),
+                       [&](const BinaryOperator& o) { return node.op_type() == o.op_type; });
 }
 
 // PRelu's slope broadcasts to x one way only, which the walk does not care about.
 class VectorBinaryKernel final : public CpuKernel {
  public:
-  VectorBinaryKernel(const Node& node, const CpuConfig& config) : row_(VectorRowFor(config)), name_(node.op_type()) {
-    for (const VectorBinary& b : kVectorBinaries) {
-      if (name_ == b.op_type) kind_ = b.kind;
-    }
-    mean_ = name_ == "Mean";
-  }
+  VectorBinaryKernel(const Node& node, const CpuConfig& config)
+      : row_(VectorRowFor(config)), name_(node.op_type()), kind_(Find(node).kind), mean_(name_ == "Mean") {}
   Placement Place(const BindContext& context) const override { return PlaceBinary(context); }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -96,212 +187,46 @@ class VectorBinaryKernel final : public CpuKernel {
  private:
   const ukernel::VectorKernel* row_;
   std::string name_;
-  BinaryKind kind_ = BinaryKind::kAdd;
-  bool mean_ = false;
+  BinaryKind kind_;
+  bool mean_;
 };
 
-// y = f(a, b) of one result type by plain loops; f may note a fault (division by zero) in its last argument.
-template <typename T, typename Second, typename F>
-class PlainBinaryKernel final : public CpuKernel {
- public:
-  PlainBinaryKernel(F f, std::string name, const char* fault) : f_(f), name_(std::move(name)), fault_(fault) {}
-  Placement Place(const BindContext& context) const override { return PlaceBinary(context); }
-
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const Shape& out = context.outputs[0].shape;
-    if (out.num_elements() == 0) return NothingToDo();
-    std::vector<BroadcastWalk<2>> walks;
-    if (context.inputs.size() == 1) {
-      return MakeStep([bytes = static_cast<size_t>(out.num_elements()) * sizeof(T)](const StepContext& c) {
-        if (c.outputs[0] != c.inputs[0]) std::memcpy(c.outputs[0], c.inputs[0], bytes);
-        return OkStatus();
-      });
-    }
-    walks.emplace_back(out, std::array{context.inputs[0].shape, context.inputs[1].shape});
-    for (size_t i = 2; i < context.inputs.size(); ++i)
-      walks.emplace_back(out, std::array{out, context.inputs[i].shape});
-    return MakeStep([f = f_, fault = fault_, walks = std::move(walks)](const StepContext& c) {
-      T* y = static_cast<T*>(c.outputs[0]);
-      std::atomic<bool> failed{false};
-      for (size_t i = 0; i < walks.size(); ++i) {
-        const BroadcastWalk<2>& walk = walks[i];
-        const T* a = i == 0 ? static_cast<const T*>(c.inputs[0]) : y;
-        const auto* b = static_cast<const Second*>(c.inputs[i + 1]);
-        QUERN_RETURN_IF_ERROR(walk.Run(c, kCostlyGrain, [&](int64_t at, const auto& offset, int64_t run) {
-          const T* u = a + offset[0];
-          const Second* v = b + offset[1];
-          const int du = walk.step(0), dv = walk.step(1);
-          bool bad = false;
-          for (int64_t k = 0; k < run; ++k) y[at + k] = f(u[k * du], v[k * dv], bad);
-          if (bad) failed.store(true, std::memory_order_relaxed);
-        }));
-      }
-      return failed ? InvalidArgument(fault) : OkStatus();
-    });
-  }
-  KernelDescription Describe() const override {
-    return Described(name_ + " (" + DTypeName(DTypeOf<T>::value) + ")", "plain loop");
-  }
-
- private:
-  F f_;
-  std::string name_;
-  const char* fault_;
-};
-
-template <typename T, typename Second, typename F>
-std::unique_ptr<CpuKernel> Plain(const Node& node, F f, const char* fault = "") {
-  return std::make_unique<PlainBinaryKernel<T, Second, F>>(f, node.op_type(), fault);
+// Null where there is none; float32 that has a micro-kernel is not asked for.
+BinaryRow FindRow(const Node& node) {
+  const BinaryOperator& o = Find(node);
+  const DType dtype = node.input(0)->type().dtype;
+  if (dtype == DType::kF32) return o.f32;
+  if (dtype == DType::kF64) return o.f64;
+  return o.integers ? o.integers(dtype) : nullptr;
 }
 
-using PlainIntegers = Types<int8_t, uint8_t, int32_t, int64_t>;
-constexpr TypeSet kPlainIntegers = {DType::kI8, DType::kU8, DType::kI32, DType::kI64};
+bool IsOfVectors(const Node& node) { return node.input(0)->type().dtype == DType::kF32 && Find(node).kind != kNoKind; }
 
-template <typename T>
-T Quotient(T a, T b, bool& fault) {
-  if (b == T{0}) {
-    fault = true;
-    return T{0};
-  }
-  if (std::is_signed_v<T> && b == static_cast<T>(-1)) return WrappingSub(T{0}, a);  // the smallest number wraps around
-  return static_cast<T>(a / b);
-}
-// With the sign of the divisor, or (kDividend) of the dividend.
-template <typename T, bool kDividend>
-T Remainder(T a, T b, bool& fault) {
-  if (b == T{0}) {
-    fault = true;
-    return T{0};
-  }
-  if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
-  const T r = static_cast<T>(a % b);
-  return !kDividend && r != T{0} && (r < T{0}) != (b < T{0}) ? static_cast<T>(r + b) : r;
-}
-constexpr char kByZero[] = "integer division by zero";
-
-Result<std::unique_ptr<CpuKernel>> CompileInteger(const Node& node) {
-  std::unique_ptr<CpuKernel> kernel;
-  const std::string& op = node.op_type();
-  QUERN_RETURN_IF_ERROR(DispatchType(PlainIntegers{}, node.input(0)->type().dtype, [&]<typename T>() {
-    if (op == "Add" || op == "Sum") kernel = Plain<T, T>(node, [](T a, T b, bool&) { return WrappingAdd(a, b); });
-    if (op == "Sub") kernel = Plain<T, T>(node, [](T a, T b, bool&) { return WrappingSub(a, b); });
-    if (op == "Mul") kernel = Plain<T, T>(node, [](T a, T b, bool&) { return WrappingMul(a, b); });
-    if (op == "Min") kernel = Plain<T, T>(node, [](T a, T b, bool&) { return a < b ? a : b; });
-    if (op == "Max") kernel = Plain<T, T>(node, [](T a, T b, bool&) { return a > b ? a : b; });
-    if (op == "Div") kernel = Plain<T, T>(node, Quotient<T>, kByZero);
-    if (op == "Mod") {
-      kernel = node.GetInt("fmod", 0) ? Plain<T, T>(node, Remainder<T, true>, kByZero)
-                                      : Plain<T, T>(node, Remainder<T, false>, kByZero);
-    }
-    return OkStatus();
-  }));
-  return kernel;
-}
-
-// Before operator set 7 the second input was aligned by attributes.
-std::string RejectLegacy(const Node& node) {
-  if (node.opset() < 7 && node.Is("PRelu")) return "slopes as before operator set 7";
-  if (node.opset() >= 7 || node.num_inputs() < 2 || node.GetInt("broadcast", 0) == 0) return {};
-  return "broadcasting by attributes, as before operator set 7";
-}
-
-std::string RejectBinary(const Node& node, const CpuConfig&) {
-  const std::string& op = node.op_type();
-  const bool integers = op != "Mean" && op != "PRelu" && op != "Sum";
+std::string Reject(const Node& node, const CpuConfig&) {
+  const DType dtype = node.input(0)->type().dtype;
+  if (!IsOfVectors(node) && !FindRow(node)) return std::string("type ") + DTypeName(dtype);
   for (const GraphValue* v : node.inputs()) {
-    TypeSet types = {DType::kF32};
-    if (integers) types = types | kPlainIntegers;
-    if (std::string why = RejectUnlessType(v, types); !why.empty()) return why;
+    if (std::string why = RejectUnlessType(v, {dtype}); !why.empty()) return why;
   }
-  return RejectLegacy(node);
+  if (node.opset() < 7 && node.Is("PRelu")) return "slopes as before operator set 7";
+  return RejectLegacyBroadcast(node);
 }
 
-Result<std::unique_ptr<CpuKernel>> CompileBinary(const Node& node, const CompileContext& context) {
-  if (node.input(0)->type().dtype != DType::kF32) return CompileInteger(node);
-  return std::unique_ptr<CpuKernel>(new VectorBinaryKernel(node, *context.config));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  if (IsOfVectors(node)) return std::unique_ptr<CpuKernel>(new VectorBinaryKernel(node, *context.config));
+  return MakePlainBinary({.name = node.op_type(),
+                          .from = node.input(0)->type().dtype,
+                          .row = FindRow(node),
+                          .costly = Find(node).costly,
+                          .by_count = node.Is("Mean") ? kRow<double, Divided> : nullptr,
+                          .fault = kByZero});
 }
 
-std::string RejectMod(const Node& node, const CpuConfig&) {
-  if (node.input(0)->type().dtype == DType::kF32 && node.GetInt("fmod", 0) == 0) return "fmod = 0 of floats";
-  return RejectUnlessType(node.input(0), kPlainIntegers | TypeSet{DType::kF32});
-}
-Result<std::unique_ptr<CpuKernel>> CompileMod(const Node& node, const CompileContext&) {
-  if (node.input(0)->type().dtype != DType::kF32) return CompileInteger(node);
-  return Plain<float, float>(node, [](float a, float b, bool&) { return std::fmod(a, b); });
-}
-
-// Squares and cubes with a constant exponent, else the C library's pow.
-class SmallPowerKernel final : public CpuKernel {
- public:
-  SmallPowerKernel(ukernel::UnaryKind kind, const CpuConfig& config) : row_(VectorRowFor(config)), kind_(kind) {}
-  Placement Place(const BindContext& context) const override {
-    Placement p;
-    if (context.inputs[0].shape.num_elements() == context.outputs[0].shape.num_elements()) p.in_place_inputs = {0};
-    return p;
-  }
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    // The exponent has one element, so the result has as many as the base.
-    return MakeStep([n = context.outputs[0].shape.num_elements(), row = row_, kind = kind_](const StepContext& c) {
-      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-        row->unary({.kind = kind,
-                    .n = static_cast<size_t>(end - begin),
-                    .x = static_cast<const float*>(c.inputs[0]) + begin,
-                    .y = static_cast<float*>(c.outputs[0]) + begin});
-      });
-    });
-  }
-  KernelDescription Describe() const override { return Described(*row_, "Pow with a small constant exponent"); }
-
- private:
-  const ukernel::VectorKernel* row_;
-  ukernel::UnaryKind kind_;
-};
-
-std::optional<ukernel::UnaryKind> SmallPower(const GraphValue* exponent) {
-  if (!exponent->is_constant() || exponent->constant()->tensor().num_elements() != 1) return std::nullopt;
-  const Tensor& t = exponent->constant()->tensor();
-  const double e = t.dtype() == DType::kF32   ? static_cast<double>(*t.data<float>())
-                   : t.dtype() == DType::kI64 ? static_cast<double>(*t.data<int64_t>())
-                                              : static_cast<double>(*t.data<int32_t>());
-  if (e == 1) return ukernel::UnaryKind::kCopy;
-  if (e == 2) return ukernel::UnaryKind::kSquare;
-  if (e == 3) return ukernel::UnaryKind::kCube;
-  return std::nullopt;
-}
-
-std::string RejectPow(const Node& node, const CpuConfig&) {
-  if (std::string why = RejectUnlessType(node.input(0), {DType::kF32}); !why.empty()) return why;
-  if (std::string why = RejectUnlessType(node.input(1), {DType::kF32, DType::kI32, DType::kI64}); !why.empty()) {
-    return why + " of the exponent";
-  }
-  return RejectLegacy(node);
-}
-
-Result<std::unique_ptr<CpuKernel>> CompilePow(const Node& node, const CompileContext& context) {
-  if (const auto kind = SmallPower(node.input(1))) {
-    return std::unique_ptr<CpuKernel>(new SmallPowerKernel(*kind, *context.config));
-  }
-  switch (node.input(1)->type().dtype) {
-    case DType::kF32:
-      return Plain<float, float>(node, [](float a, float b, bool&) { return std::pow(a, b); });
-    case DType::kI32:
-      return Plain<float, int32_t>(
-          node, [](float a, int32_t b, bool&) { return static_cast<float>(std::pow(double{a}, b)); });
-    default:
-      return Plain<float, int64_t>(node, [](float a, int64_t b, bool&) {
-        return static_cast<float>(std::pow(static_cast<double>(a), static_cast<double>(b)));
-      });
-  }
-}
-
-constexpr CpuOp kOps[] = {
-    {"", "Add", RejectBinary, CompileBinary},   {"", "Sub", RejectBinary, CompileBinary},
-    {"", "Mul", RejectBinary, CompileBinary},   {"", "Div", RejectBinary, CompileBinary},
-    {"", "Min", RejectBinary, CompileBinary},   {"", "Max", RejectBinary, CompileBinary},
-    {"", "Sum", RejectBinary, CompileBinary},   {"", "Mean", RejectBinary, CompileBinary},
-    {"", "PRelu", RejectBinary, CompileBinary}, {"", "Mod", RejectMod, CompileMod},
-    {"", "Pow", RejectPow, CompilePow},
-};
+constexpr auto kOps = [] {
+  std::array<CpuOp, std::size(kOperators)> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = {"", kOperators[i].op_type, Reject, Compile};
+  return ops;
+}();
 
 }  // namespace
 

@@ -1,118 +1,166 @@
-// Cast between plain number types, by the rules of the reference: fractions are cut off; values that do not fit a
-// 32- or 64-bit integer give the most negative number, smaller integers keep the low bits.
+// Cast and CastLike between plain number types, by the rules of the reference: fractions are cut off; values that do
+// not fit a 32- or 64-bit integer give the most negative number, smaller integers keep the low bits. BitCast.
 #include <limits>
 #include <type_traits>
 
-#include "ops/common/dispatch.h"
+#include "base/round_to_odd.h"
 #include "provider/cpu/common/convert_floats.h"
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/plain_rows.h"
+#include "provider/cpu/common/widened.h"
 
 namespace quern::cpu {
 namespace {
 
-using CastList = Types<float, int64_t, int32_t, bool, uint8_t, int8_t, double, Float16, BFloat16>;
-constexpr TypeSet kCastTypes = {DType::kF32, DType::kI64, DType::kI32, DType::kBool, DType::kU8,
-                                DType::kI8,  DType::kF64, DType::kF16, DType::kBF16};
+constexpr TypeSet kCastTypes = kNumericTypes | TypeSet{DType::kBool};
 
-template <typename T>
-constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
-
-template <typename To, typename X>
-To Truncate(X x) {
-  if constexpr (sizeof(To) == 4) {
-    const bool fits = x > static_cast<X>(-2147483904.0) && x < static_cast<X>(2147483648.0);
-    // Between the neighbours of -2^31 a double may still be too small.
-    const int64_t wide = fits ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min();
-    return wide < std::numeric_limits<To>::min() ? std::numeric_limits<To>::min() : static_cast<To>(wide);
-  } else {
-    const bool fits = x >= static_cast<X>(-9223372036854775808.0) && x < static_cast<X>(9223372036854775808.0);
-    return static_cast<To>(fits ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min());
+template <typename To>
+struct Converted {
+  template <typename From>
+  To operator()(From x) const {
+    if constexpr (std::is_same_v<To, bool>) {
+      return x != From{};
+    } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      return Truncated(x);
+    } else {
+      return static_cast<To>(x);
+    }
   }
+
+ private:
+  template <typename X>
+  static To Truncated(X x) {
+    constexpr X kTwoTo63 = static_cast<X>(9223372036854775808.0);
+    if constexpr (std::is_same_v<To, int32_t>) {
+      const bool fits = x > static_cast<X>(-2147483904.0) && x < static_cast<X>(2147483648.0);
+      // Between the neighbours of -2^31 a double may still be too small.
+      const int64_t wide = fits ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min();
+      return wide < std::numeric_limits<To>::min() ? std::numeric_limits<To>::min() : static_cast<To>(wide);
+    } else {
+      if (std::is_same_v<To, uint64_t> && x >= kTwoTo63 && x < 2 * kTwoTo63) return static_cast<To>(x);
+      const bool fits = x >= -kTwoTo63 && x < kTwoTo63;
+      return static_cast<To>(fits ? static_cast<int64_t>(x) : std::numeric_limits<int64_t>::min());
+    }
+  }
+};
+
+// float32 that rounds to 16 bits as x does.
+struct RoundedToOdd {
+  template <typename From>
+  float operator()(From x) const {
+    return RoundToOdd(x);
+  }
+};
+
+// A loop per pair of types, signed and unsigned integers being one where results have the same bits.
+template <typename To>
+UnaryRow FromFloats(DType from) {
+  return UnaryRowOf<Converted<To>{}, To>(Types<float, double>{}, from);
+}
+template <typename To>
+UnaryRow FromIntegers(DType from) {
+  return UnaryRowOf<Converted<To>{}, To>(IntegerTypeList{}, from == DType::kBool ? DType::kU8 : from);
 }
 
-template <typename To, typename From>
-To Convert(From v) {
-  const auto x = static_cast<ComputeType<From>>(v);
-  using X = std::remove_cv_t<decltype(x)>;
-  if constexpr (std::is_same_v<To, bool>) {
-    return x != X{};
-  } else if constexpr (kIsHalf<To>) {
-    return To(static_cast<float>(x));
-  } else if constexpr (std::is_floating_point_v<X> && std::is_integral_v<To>) {
-    return Truncate<To>(x);
-  } else {
-    return static_cast<To>(x);
+// `from` and `to` are no 16-bit floats.
+UnaryRow FindRow(DType from, DType to) {
+  if (from == to) return CopyRow(DTypeBytes(to));
+  if (IsFloatType(from)) {
+    switch (to) {
+      case DType::kF32:
+        return FromFloats<float>(from);
+      case DType::kF64:
+        return FromFloats<double>(from);
+      case DType::kI32:
+        return FromFloats<int32_t>(from);
+      case DType::kU32:
+        return FromFloats<uint32_t>(from);
+      case DType::kI64:
+        return FromFloats<int64_t>(from);
+      case DType::kU64:
+        return FromFloats<uint64_t>(from);
+      case DType::kBool:
+        return FromFloats<bool>(from);
+      default:
+        return DTypeBytes(to) == 1 ? FromFloats<uint8_t>(from) : FromFloats<uint16_t>(from);
+    }
+  }
+  if (to == DType::kF32) return FromIntegers<float>(from);
+  if (to == DType::kF64) return FromIntegers<double>(from);
+  if (to == DType::kBool) return FromIntegers<bool>(from);
+  if (DTypeBytes(from) == DTypeBytes(to)) return CopyRow(DTypeBytes(to));
+  switch (DTypeBytes(to)) {
+    case 1:
+      return FromIntegers<uint8_t>(from);
+    case 2:
+      return FromIntegers<uint16_t>(from);
+    case 4:
+      return FromIntegers<uint32_t>(from);
+    default:
+      return FromIntegers<uint64_t>(from);
   }
 }
 
 template <typename From, typename To>
-void CastRange(const void* from, void* to, int64_t begin, int64_t end) {
-  const From* x = static_cast<const From*>(from);
-  To* y = static_cast<To*>(to);
-  if constexpr ((kIsHalf<From> && std::is_same_v<To, float>) || (kIsHalf<To> && std::is_same_v<From, float>)) {
-    ConvertFloats(x + begin, y + begin, end - begin);
-  } else {
-    for (int64_t i = begin; i < end; ++i) y[i] = Convert<To>(x[i]);
-  }
+void ConvertLoop(int64_t n, const void* x, void* y, const RowParameters&) {
+  ConvertFloats(static_cast<const From*>(x), static_cast<To*>(y), n);
 }
 
-class CastKernel final : public CpuKernel {
- public:
-  using Loop = void (*)(const void*, void*, int64_t, int64_t);
-  CastKernel(Loop loop, DType from, DType to) : loop_(loop), from_(from), to_(to) {}
-  Placement Place(const BindContext&) const override {
-    Placement p;
-    if (DTypeBytes(from_) == DTypeBytes(to_)) p.in_place_inputs = {0};
-    return p;
+// 16-bit floats through float32.
+std::vector<UnaryRow> FindRows(DType from, DType to) {
+  if (from == to) return {CopyRow(DTypeBytes(to))};
+  std::vector<UnaryRow> rows;
+  DType at = from;
+  if (IsHalf(from)) {
+    rows.push_back(from == DType::kF16 ? ConvertLoop<Float16, float> : ConvertLoop<BFloat16, float>);
+    at = DType::kF32;
   }
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    return MakeStep([n = context.outputs[0].shape.num_elements(), loop = loop_](const StepContext& c) {
-      return ForRange(c, n, kCheapGrain,
-                      [&](int64_t begin, int64_t end) { loop(c.inputs[0], c.outputs[0], begin, end); });
-    });
+  if (!IsHalf(to)) {
+    if (at != to) rows.push_back(FindRow(at, to));
+    return rows;
   }
-  KernelDescription Describe() const override {
-    return Described(std::string("Cast (") + DTypeName(from_) + " to " + DTypeName(to_) + ")", "plain loop");
-  }
+  using Wide = Types<double, int32_t, int64_t, uint32_t, uint64_t>;
+  const UnaryRow odd = UnaryRowOf<RoundedToOdd{}, float>(Wide{}, at);
+  if (at != DType::kF32) rows.push_back(odd ? odd : FindRow(at, DType::kF32));
+  rows.push_back(to == DType::kF16 ? ConvertLoop<float, Float16> : ConvertLoop<float, BFloat16>);
+  return rows;
+}
 
- private:
-  Loop loop_;
-  DType from_, to_;
-};
-
-DType Target(const Node& node) { return static_cast<DType>(node.GetInt("to", 0)); }
+// Of CastLike, the second input's type.
+DType Target(const Node& node) {
+  return node.Is("CastLike") ? node.input(1)->type().dtype : static_cast<DType>(node.GetInt("to", 0));
+}
 
 std::string RejectCast(const Node& node, const CpuConfig&) {
   const DType from = node.input(0)->type().dtype, to = Target(node);
   if (!kCastTypes.Has(to)) return std::string("to type ") + DTypeName(to);
-  // Wide numbers need care to be rounded once.
-  const bool narrow = to == DType::kF16 || to == DType::kBF16;
-  if (narrow && from != to && from != DType::kF32 && DTypeBytes(from) > 2) {
-    return std::string("type ") + DTypeName(from) + " to " + DTypeName(to);
-  }
-  return RejectUnlessType(node.input(0), kCastTypes);
+  return kCastTypes.Has(from) ? std::string() : std::string("type ") + DTypeName(from);
 }
 
 Result<std::unique_ptr<CpuKernel>> CompileCast(const Node& node, const CompileContext&) {
   const DType from = node.input(0)->type().dtype, to = Target(node);
-  CastKernel::Loop loop = nullptr;
-  QUERN_RETURN_IF_ERROR(DispatchType(CastList{}, from, [&]<typename From>() {
-    return DispatchType(CastList{}, to, [&]<typename To>() {
-      if constexpr (std::is_same_v<From, To>) {
-        loop = [](const void* x, void* y, int64_t begin, int64_t end) {
-          std::memmove(static_cast<To*>(y) + begin, static_cast<const To*>(x) + begin,
-                       static_cast<size_t>(end - begin) * sizeof(To));
-        };
-      } else {
-        loop = CastRange<From, To>;
-      }
-      return OkStatus();
-    });
-  }));
-  return std::unique_ptr<CpuKernel>(new CastKernel(loop, from, to));
+  return MakePlainUnary({.name = "Cast to " + std::string(DTypeName(to)), .from = from, .rows = FindRows(from, to)});
 }
 
-constexpr CpuOp kOps[] = {{"", "Cast", RejectCast, CompileCast}};
+std::string RejectBitCast(const Node& node, const CpuConfig&) {
+  const DType from = node.input(0)->type().dtype;
+  const size_t bytes = DTypeBytes(from);
+  return bytes >= 1 && bytes <= 8 ? std::string() : std::string("type ") + DTypeName(from);
+}
+
+// Bytes read as bool are 0 or 1 afterwards.
+Result<std::unique_ptr<CpuKernel>> CompileBitCast(const Node& node, const CompileContext&) {
+  const DType from = node.input(0)->type().dtype;
+  const bool to_bool = Target(node) == DType::kBool;
+  return MakePlainUnary({.name = "BitCast",
+                         .from = from,
+                         .rows = {to_bool ? UnaryLoop<uint8_t, bool, Converted<bool>{}> : CopyRow(DTypeBytes(from))}});
+}
+
+constexpr CpuOp kOps[] = {
+    {"", "Cast", RejectCast, CompileCast},
+    {"", "CastLike", RejectCast, CompileCast},
+    {"", "BitCast", RejectBitCast, CompileBitCast},
+};
 
 }  // namespace
 

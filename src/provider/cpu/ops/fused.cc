@@ -37,6 +37,13 @@ std::string RejectOperands(const Node& node, const CpuConfig&) {
   return {};
 }
 
+// Gelu and Swish take float64 too.
+std::string RejectGelu(const Node& node, const CpuConfig&) {
+  const DType dtype = node.input(0)->type().dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF64) return std::string("type ") + DTypeName(dtype);
+  return {};
+}
+
 std::string RejectFusedConv(const Node& node, const CpuConfig& config) {
   if (std::string why = RejectOperands(node, config); !why.empty()) return why;
   const std::string activation = node.GetString("activation", "");
@@ -102,10 +109,10 @@ constexpr CpuOp kOps[] = {
     {kMicrosoft, "QAttention", RejectQAttention, nullptr},
     {kMicrosoft, "DynamicQuantizeMatMul", RejectDynamicProduct, nullptr},
     {kMicrosoft, "FusedConv", RejectFusedConv, nullptr},
-    {kMicrosoft, "FastGelu", RejectOperands, nullptr},
-    {kMicrosoft, "BiasGelu", RejectOperands, nullptr},
-    {kMicrosoft, "Gelu", RejectOperands, nullptr},
-    {kMicrosoft, "QuickGelu", RejectOperands, nullptr},
+    {kMicrosoft, "FastGelu", RejectGelu, nullptr},
+    {kMicrosoft, "BiasGelu", RejectGelu, nullptr},
+    {kMicrosoft, "Gelu", RejectGelu, nullptr},
+    {kMicrosoft, "QuickGelu", RejectGelu, nullptr},
     {kMicrosoft, "SkipLayerNormalization", RejectSkipNorm, nullptr},
     {kMicrosoft, "SkipSimplifiedLayerNormalization", RejectSkipNorm, nullptr},
 };

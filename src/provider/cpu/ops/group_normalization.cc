@@ -1,5 +1,6 @@
 // GroupNormalization and LpNormalization of float32 and float64.
 #include <cmath>
+#include <limits>
 
 #include "provider/cpu/common/moments.h"
 
@@ -69,19 +70,18 @@ std::string RejectGroupNorm(const Node& node, const CpuConfig&) {
   return RejectMixedFloats(node);
 }
 
-// The norm of a line whose squares leave the range of float32: of huge elements, or of tiny ones.
-float WideNorm(int64_t count, int64_t stride, const float* x) {
-  double sum = 0;
-  for (int64_t k = 0; k < count; ++k) sum += static_cast<double>(x[k * stride]) * static_cast<double>(x[k * stride]);
-  return static_cast<float>(std::sqrt(sum));
-}
-
-// One line of doubles over its norm.
-void NormalizeLine(bool euclidean, int64_t count, int64_t stride, const double* x, double* y) {
+// One line over its norm, in double.
+template <typename T>
+void NormalizeLine(bool euclidean, int64_t count, int64_t stride, const T* x, T* y) {
   double norm = 0;
-  for (int64_t k = 0; k < count; ++k) norm += euclidean ? x[k * stride] * x[k * stride] : std::fabs(x[k * stride]);
+  for (int64_t k = 0; k < count; ++k) {
+    const double v = static_cast<double>(x[k * stride]);
+    norm += euclidean ? v * v : std::fabs(v);
+  }
   if (euclidean) norm = std::sqrt(norm);
-  for (int64_t k = 0; k < count; ++k) y[k * stride] = norm == 0 ? 0.0 : x[k * stride] / norm;
+  for (int64_t k = 0; k < count; ++k) {
+    y[k * stride] = norm == 0 ? T{0} : static_cast<T>(static_cast<double>(x[k * stride]) / norm);
+  }
 }
 
 // x over the norm of its line; lines of neighbouring columns go together.
@@ -112,7 +112,8 @@ class LpNormKernel final : public CpuKernel {
         });
       });
     }
-    constexpr int64_t kColumns = 256;  // of one task
+    constexpr int64_t kColumns = 256;                                // of one task
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();  // in the place of a norm: the line is done
     const int64_t blocks = (inner + kColumns - 1) / kColumns;
     return MakeStep([=, row = row_, euclidean = euclidean_](const StepContext& c) {
       const FoldKind kind = euclidean ? FoldKind::kSumSquares : FoldKind::kSumAbs;
@@ -132,18 +133,27 @@ class LpNormKernel final : public CpuKernel {
                           .row_stride = inner,
                           .y = norms});
         }
-        constexpr float kTiny = 1e-30f;  // squares below lose digits
-        for (int64_t i = 0; euclidean && i < n; ++i) {
-          const bool fits = norms[i] > kTiny && std::isfinite(norms[i]);
-          norms[i] = fits ? std::sqrt(norms[i]) : WideNorm(count, inner, x + i);
-        }
+        // Sums beyond the range of float32, and squares that lose digits, are left to lines of their own.
+        constexpr float kTiny = 1e-30f;
+        const auto fits = [&](int64_t i) { return std::isfinite(norms[i]) && (!euclidean || norms[i] > kTiny); };
         if (inner == 1) {
-          const float norm = norms[0];
+          if (!fits(0)) return NormalizeLine(euclidean, count, inner, x, y);
+          const float norm = euclidean ? std::sqrt(norms[0]) : norms[0];
           for (int64_t k = 0; k < count; ++k) y[k] = norm == 0 ? 0.0f : x[k] / norm;
           return;
         }
+        for (int64_t i = 0; i < n; ++i) {
+          if (fits(i)) {
+            norms[i] = euclidean ? std::sqrt(norms[i]) : norms[i];
+          } else {
+            NormalizeLine(euclidean, count, inner, x + i, y + i);
+            norms[i] = kNan;
+          }
+        }
         for (int64_t k = 0; k < count; ++k, x += inner, y += inner) {
-          for (int64_t i = 0; i < n; ++i) y[i] = norms[i] == 0 ? 0.0f : x[i] / norms[i];
+          for (int64_t i = 0; i < n; ++i) {
+            if (norms[i] == norms[i]) y[i] = norms[i] == 0 ? 0.0f : x[i] / norms[i];
+          }
         }
       });
     });

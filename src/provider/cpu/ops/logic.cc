@@ -1,59 +1,17 @@
 // Comparisons, logic and choice with broadcasting: Equal, Greater, GreaterOrEqual, Less, LessOrEqual, And, Or, Xor,
-// Where.
-#include "ops/common/dispatch.h"
+// Not, Where.
+#include <algorithm>
+
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
-
-// bool y = f(a, b).
-template <typename T, typename F>
-class CompareKernel final : public CpuKernel {
- public:
-  explicit CompareKernel(std::string name) : name_(std::move(name)) {}
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const BroadcastWalk<2> walk(context.outputs[0].shape, {context.inputs[0].shape, context.inputs[1].shape});
-    return MakeStep([walk](const StepContext& c) {
-      bool* y = static_cast<bool*>(c.outputs[0]);
-      const T *a = static_cast<const T*>(c.inputs[0]), *b = static_cast<const T*>(c.inputs[1]);
-      const int da = walk.step(0), db = walk.step(1);
-      return walk.Run(c, kCostlyGrain, [&](int64_t at, const auto& offset, int64_t run) {
-        const T *u = a + offset[0], *v = b + offset[1];
-        bool* to = y + at;
-        if (da && db) {
-          for (int64_t i = 0; i < run; ++i) to[i] = F{}(u[i], v[i]);
-        } else if (da) {
-          for (int64_t i = 0; i < run; ++i) to[i] = F{}(u[i], *v);
-        } else {
-          for (int64_t i = 0; i < run; ++i) to[i] = F{}(*u, v[i * db]);
-        }
-      });
-    });
-  }
-  KernelDescription Describe() const override {
-    return Described(name_ + " (" + DTypeName(DTypeOf<T>::value) + ")", "plain loop");
-  }
-
- private:
-  std::string name_;
-};
 
 struct EqualTo {
   template <typename T>
   bool operator()(T a, T b) const {
     return a == b;
-  }
-};
-struct GreaterThan {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a > b;
-  }
-};
-struct AtLeast {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a >= b;
   }
 };
 struct LessThan {
@@ -68,86 +26,82 @@ struct AtMost {
     return a <= b;
   }
 };
-struct Both {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a && b;
-  }
-};
-struct Either {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a || b;
-  }
-};
-struct Differ {
-  template <typename T>
-  bool operator()(T a, T b) const {
-    return a != b;
-  }
-};
+bool Both(bool a, bool b) { return a && b; }
+bool Either(bool a, bool b) { return a || b; }
+bool Differ(bool a, bool b) { return a != b; }
+bool Negated(bool a) { return !a; }
 
-constexpr TypeSet kCompared = {DType::kF32, DType::kI64, DType::kI32, DType::kU8, DType::kI8};
+using Floats = Types<float, double>;
 
-std::string RejectCompare(const Node& node, const CpuConfig&) {
-  if (node.opset() < 7 && node.GetInt("broadcast", 0) != 0)
-    return "broadcasting by attributes, as before operator set 7";
-  return RejectUnlessType(node.input(0), node.Is("Equal") ? kCompared | TypeSet{DType::kBool} : kCompared);
+// Null for types that have none.
+template <auto kF>
+BinaryRow OrderRow(DType dtype) {
+  const BinaryRow floats = BinaryRowOf<kF, bool>(Floats{}, dtype);
+  return floats ? floats : BinaryRowOf<kF, bool>(IntegerTypeList{}, dtype);
+}
+BinaryRow EqualityRow(DType dtype) {
+  const BinaryRow floats = BinaryRowOf<EqualTo{}, bool>(Floats{}, dtype);
+  return floats ? floats : BinaryRowOf<EqualTo{}, bool>(UnsignedTypeList{}, AsUnsigned(dtype));
+}
+template <bool (*kF)(bool, bool)>
+BinaryRow LogicRow(DType dtype) {
+  return dtype == DType::kBool ? BinaryLoop<bool, bool, bool, kF> : nullptr;
 }
 
-template <typename F>
-Result<std::unique_ptr<CpuKernel>> CompileCompare(const Node& node, const CompileContext&) {
-  std::unique_ptr<CpuKernel> kernel;
-  QUERN_RETURN_IF_ERROR(DispatchType(Types<float, int64_t, int32_t, uint8_t, int8_t, bool>{},
-                                     node.input(0)->type().dtype, [&]<typename T>() {
-                                       kernel = std::make_unique<CompareKernel<T, F>>(node.op_type());
-                                       return OkStatus();
-                                     }));
-  return kernel;
+template <BinaryRow (*kRowFor)(DType)>
+std::string Reject(const Node& node, const CpuConfig&) {
+  const DType dtype = node.input(0)->type().dtype;
+  if (!kRowFor(dtype)) return std::string("type ") + DTypeName(dtype);
+  return RejectLegacyBroadcast(node);
 }
 
-std::string RejectLogic(const Node& node, const CpuConfig&) {
-  if (node.opset() < 7 && node.GetInt("broadcast", 0) != 0)
-    return "broadcasting by attributes, as before operator set 7";
-  return RejectUnlessType(node.input(0), {DType::kBool});
+template <BinaryRow (*kRowFor)(DType), bool kSwapped = false>
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+  const DType dtype = node.input(0)->type().dtype;
+  return MakePlainBinary({.name = node.op_type(), .from = dtype, .row = kRowFor(dtype), .swapped = kSwapped});
 }
 
-template <typename F>
-Result<std::unique_ptr<CpuKernel>> CompileLogic(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new CompareKernel<bool, F>(node.op_type()));
+std::string RejectNot(const Node& node, const CpuConfig&) { return RejectUnlessType(node.input(0), {DType::kBool}); }
+Result<std::unique_ptr<CpuKernel>> CompileNot(const Node&, const CompileContext&) {
+  return MakePlainUnary({.name = "Not", .from = DType::kBool, .rows = {UnaryLoop<bool, bool, Negated>}});
 }
 
 // By the width of an element only.
+using ChoiceRow = void (*)(int64_t n, const void* choice, const void* a, const void* b, void* y);
 template <typename T>
-Result<std::unique_ptr<CpuStep>> BindWhere(const BindContext& context) {
-  const BroadcastWalk<3> walk(context.outputs[0].shape,
-                              {context.inputs[0].shape, context.inputs[1].shape, context.inputs[2].shape});
-  return MakeStep([walk](const StepContext& c) {
-    const bool* choice = static_cast<const bool*>(c.inputs[0]);
-    const T *a = static_cast<const T*>(c.inputs[1]), *b = static_cast<const T*>(c.inputs[2]);
-    T* y = static_cast<T*>(c.outputs[0]);
-    const int dc = walk.step(0), da = walk.step(1), db = walk.step(2);
-    return walk.Run(c, kCostlyGrain, [&](int64_t at, const auto& offset, int64_t run) {
-      const bool* p = choice + offset[0];
-      const T *u = a + offset[1], *v = b + offset[2];
-      for (int64_t i = 0; i < run; ++i) y[at + i] = p[i * dc] ? u[i * da] : v[i * db];
-    });
-  });
+void Choose(int64_t n, const void* choice, const void* a, const void* b, void* y) {
+  const bool* __restrict p = static_cast<const bool*>(choice);
+  const T* __restrict u = static_cast<const T*>(a), * __restrict v = static_cast<const T*>(b);
+  T* __restrict to = static_cast<T*>(y);
+  for (int64_t i = 0; i < n; ++i) {
+    const T chosen = u[i], other = v[i];  // both are read, so that there is no branch
+    to[i] = p[i] ? chosen : other;
+  }
 }
 
 class WhereKernel final : public CpuKernel {
  public:
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    switch (DTypeBytes(context.outputs[0].dtype)) {
-      case 1:
-        return BindWhere<uint8_t>(context);
-      case 2:
-        return BindWhere<uint16_t>(context);
-      case 4:
-        return BindWhere<uint32_t>(context);
-      default:
-        return BindWhere<uint64_t>(context);
-    }
+    const size_t bytes = DTypeBytes(context.outputs[0].dtype);
+    const ChoiceRow row = bytes == 1   ? Choose<uint8_t>
+                          : bytes == 2 ? Choose<uint16_t>
+                          : bytes == 4 ? Choose<uint32_t>
+                                       : Choose<uint64_t>;
+    const BroadcastWalk<3> walk(context.outputs[0].shape,
+                                {context.inputs[0].shape, context.inputs[1].shape, context.inputs[2].shape});
+    return MakeStep([row, bytes, walk](const StepContext& c) {
+      const auto *choice = static_cast<const char*>(c.inputs[0]), *a = static_cast<const char*>(c.inputs[1]),
+                 *b = static_cast<const char*>(c.inputs[2]);
+      auto* y = static_cast<char*>(c.outputs[0]);
+      return walk.Run(c, kCheapGrain, [&](int64_t at, const auto& offset, int64_t run) {
+        const RunOperand p(choice + offset[0], walk.step(0), 1, run);
+        const RunOperand u(a + static_cast<size_t>(offset[1]) * bytes, walk.step(1), bytes, run);
+        const RunOperand v(b + static_cast<size_t>(offset[2]) * bytes, walk.step(2), bytes, run);
+        for (int64_t i = 0; i < run; i += kRowChunk) {
+          row(std::min(kRowChunk, run - i), p.At(i), u.At(i), v.At(i), y + static_cast<size_t>(at + i) * bytes);
+        }
+      });
+    });
   }
   KernelDescription Describe() const override { return Described("Where", "plain loop"); }
 };
@@ -160,15 +114,18 @@ Result<std::unique_ptr<CpuKernel>> CompileWhere(const Node&, const CompileContex
   return std::unique_ptr<CpuKernel>(new WhereKernel());
 }
 
+constexpr auto kLess = OrderRow<LessThan{}>;
+constexpr auto kAtMost = OrderRow<AtMost{}>;
 constexpr CpuOp kOps[] = {
-    {"", "Equal", RejectCompare, CompileCompare<EqualTo>},
-    {"", "Greater", RejectCompare, CompileCompare<GreaterThan>},
-    {"", "GreaterOrEqual", RejectCompare, CompileCompare<AtLeast>},
-    {"", "Less", RejectCompare, CompileCompare<LessThan>},
-    {"", "LessOrEqual", RejectCompare, CompileCompare<AtMost>},
-    {"", "And", RejectLogic, CompileLogic<Both>},
-    {"", "Or", RejectLogic, CompileLogic<Either>},
-    {"", "Xor", RejectLogic, CompileLogic<Differ>},
+    {"", "Equal", Reject<EqualityRow>, Compile<EqualityRow>},
+    {"", "Greater", Reject<kLess>, Compile<kLess, true>},
+    {"", "GreaterOrEqual", Reject<kAtMost>, Compile<kAtMost, true>},
+    {"", "Less", Reject<kLess>, Compile<kLess>},
+    {"", "LessOrEqual", Reject<kAtMost>, Compile<kAtMost>},
+    {"", "And", Reject<LogicRow<Both>>, Compile<LogicRow<Both>>},
+    {"", "Or", Reject<LogicRow<Either>>, Compile<LogicRow<Either>>},
+    {"", "Xor", Reject<LogicRow<Differ>>, Compile<LogicRow<Differ>>},
+    {"", "Not", RejectNot, CompileNot},
     {"", "Where", RejectWhere, CompileWhere},
 };
 

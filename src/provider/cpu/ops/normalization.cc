@@ -166,6 +166,13 @@ class LayerNormKernel final : public CpuKernel {
     const Shape& shape = context.inputs[0].shape;
     const int axis = NormalizedAxis(axis_, shape.rank());
     const int64_t rows = shape.num_elements(0, axis), count = shape.num_elements(axis, shape.rank());
+    const Shape row(shape.span().subspan(static_cast<size_t>(axis)));
+    for (size_t i = 1; i < context.inputs.size(); ++i) {
+      if (context.inputs[i].present() && !(context.inputs[i].shape == row)) {
+        return InvalidArgument("a scale or bias of shape " + context.inputs[i].shape.ToString() +
+                               " but the model promises " + row.ToString());
+      }
+    }
     if (rows == 0) return NothingToDo();  // rows without elements still have a mean: NaN
     return ByFloatType(context, [&]<typename T>() { return BindRows<T>(context, rows, count); });
   }

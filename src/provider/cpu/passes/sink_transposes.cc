@@ -15,14 +15,14 @@ namespace quern::cpu {
 namespace {
 
 bool IsElementwise(const Node& node) {
-  static const std::set<std::string_view> kOps = {
-      "Abs",       "Add",      "Cast",       "Ceil",  "Celu",  "Clip",    "Cos",         "Div",       "Elu",
-      "Equal",     "Erf",      "Exp",        "Floor", "Gelu",  "Greater", "HardSigmoid", "HardSwish", "Identity",
-      "LeakyRelu", "Less",     "Log",        "Max",   "Mean",  "Min",     "Mish",        "Mul",       "Neg",
-      "Not",       "Pow",      "Reciprocal", "Relu",  "Round", "Selu",    "Sigmoid",     "Sign",      "Sin",
-      "Softplus",  "Softsign", "Sqrt",       "Sub",   "Sum",   "Tanh",    "Where"};
+  static constexpr std::string_view kOps =
+      " Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast Ceil "
+      "Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity "
+      "IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or Pow Reciprocal Relu Round "
+      "Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu Where "
+      "Xor ";
   static const std::set<std::string_view> kOnBytes = {"QLinearAdd", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid"};
-  return node.domain().empty() ? kOps.contains(node.op_type())
+  return node.domain().empty() ? kOps.find(" " + node.op_type() + " ") != kOps.npos
                                : node.domain() == "com.microsoft" && kOnBytes.contains(node.op_type());
 }
 

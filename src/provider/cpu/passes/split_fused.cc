@@ -1,7 +1,7 @@
 // Operators of com.microsoft that stand for several become those, which have kernels and join their neighbours:
 //   FusedConv(x, w, b, z)                  ->  activation(Add(Conv(x, w, b), z))
 //   FastGelu(x, b), BiasGelu(x, b), Gelu   ->  Gelu(Add(x, b))
-//   QuickGelu(x)                           ->  Mul(x, Sigmoid(Mul(x, alpha)))
+//   QuickGelu(x)                           ->  Swish(x)
 //   SkipLayerNormalization(x, s, g, b, c)  ->  LayerNormalization(Add(Add(x, s), c), g, b)
 //   SkipSimplifiedLayerNormalization       ->  RMSNormalization likewise
 //   Attention(x, w, b, mask, past, bias)   ->  quern.cpu.Attention(Add(MatMul(x, w), b), mask, past, bias)
@@ -17,7 +17,7 @@ namespace {
 
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
-// Adds nodes of float32 before the one that they stand for, which give them their name.
+// Adds nodes before the one that they stand for, which gives them its name.
 class Splitter {
  public:
   Splitter(Graph& graph, Node* node) : graph_(graph), node_(node) {}
@@ -63,11 +63,7 @@ class Splitter {
   GraphValue* Gelu(const char* approximate) {
     return Add("Gelu", 20, {Sum(node_->input(0), node_->input(1))}, {{"approximate", std::string(approximate)}});
   }
-  GraphValue* QuickGelu() {
-    GraphValue* x = node_->input(0);
-    GraphValue* scaled = Add("Mul", 14, {x, Scalar(node_->GetFloat("alpha", 1.702f))});
-    return Add("Mul", 14, {x, Add("Sigmoid", 13, {scaled})});
-  }
+  GraphValue* QuickGelu() { return Add("Swish", 24, {node_->input(0)}, {{"alpha", node_->GetFloat("alpha", 1.702f)}}); }
   // `parameters` of the normalization; the operator's next input is added too.
   GraphValue* SkipNorm(const char* op, int opset, int parameters) {
     GraphValue* sum = Sum(Add("Add", 14, {node_->input(0), node_->input(1)}), node_->input(2 + parameters));

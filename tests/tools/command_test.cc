@@ -219,7 +219,8 @@ TEST_F(Command, InspectSaysWhyANodeIsNotTaken) {
   Spill(In("m.onnx"), OneNodeModel("RandomUniformLike", 1));
   const Ended e = Quern("inspect --stage partition " + In("m.onnx"));
   ASSERT_EQ(e.status, 0) << e.err;
-  EXPECT_THAT(e.out, testing::ContainsRegex("the_node +RandomUniformLike +[0-9]+ +reference +0 +cpu: .*RandomUniformLike"));
+  EXPECT_THAT(e.out,
+              testing::ContainsRegex("the_node +RandomUniformLike +[0-9]+ +reference +0 +cpu: .*RandomUniformLike"));
   const Json doc = Json::parse(Quern("inspect --json --stage partition " + In("m.onnx")).out);
   const Json& node = doc["partition"]["nodes"][0];
   EXPECT_EQ(node["provider"], "reference");

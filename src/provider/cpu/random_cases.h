@@ -54,7 +54,7 @@ inline Shape DrawShape(int min_rank, int max_rank, int64_t largest = 6, bool may
 }
 // Now and then large enough for several threads.
 inline Shape DrawShapeOrLarge(int min_rank, int max_rank) {
-  if (Draw(0, 5) == 0) return Shape{Draw(50, 70), Draw(600, 900)};
+  if (Draw(0, 11) == 0) return Shape{Draw(50, 70), Draw(600, 900)};
   return DrawShape(min_rank, max_rank);
 }
 

@@ -105,12 +105,11 @@ class BroadcastWalk {
   // f(output offset, offset of each input, count): a run of `count` neighbouring outputs. Calls may be concurrent.
   template <typename F>
   Status Run(const StepContext& context, int64_t grain, F f) const {
-    return ForRange(context, total_, grain, [&](int64_t begin, int64_t end) { RunPart(begin, end, f); });
+    return ForRange(context, total_, grain, [&](int64_t begin, int64_t end) { RunRange(begin, end, f); });
   }
-
- private:
+  // The same for the outputs [begin, end), in order.
   template <typename F>
-  void RunPart(int64_t begin, int64_t end, F& f) const {
+  void RunRange(int64_t begin, int64_t end, F&& f) const {
     const int inner = rank_ - 1;
     const int64_t length = extents_[inner];
     std::array<int64_t, kMaxRank> index{};
@@ -137,6 +136,7 @@ class BroadcastWalk {
     }
   }
 
+ private:
   int64_t total_;
   int rank_ = 0;
   std::array<int64_t, kMaxRank> extents_{};

@@ -12,13 +12,6 @@ namespace quern::cpu {
 namespace {
 
 template <size_t kBytes>
-void Repeat(const void* element, char* to, int64_t n) {
-  std::array<char, kBytes> bytes;
-  std::memcpy(bytes.data(), element, kBytes);
-  for (int64_t i = 0; i < n; ++i) std::memcpy(to + static_cast<size_t>(i) * kBytes, bytes.data(), kBytes);
-}
-
-template <size_t kBytes>
 void CopyLoop(int64_t n, const void* x, void* y, const RowParameters&) {
   std::memcpy(y, x, static_cast<size_t>(n) * kBytes);
 }
@@ -51,88 +44,44 @@ class PlainUnaryKernel final : public CpuKernel {
   const PlainUnary what_;
 };
 
-// One row of outputs.
-struct Run {
-  int64_t n = 0;
-  const void *a = nullptr, *b = nullptr;
-  int a_step = 1, b_step = 1;
-  void* y = nullptr;
-};
-struct ElementBytes {
-  size_t a = 0, b = 0, y = 0;
-};
-
-bool ApplyRow(const PlainBinary& what, const Run& run, const ElementBytes& bytes) {
-  const auto apply = [&](int64_t n, const void* a, const void* b, void* y) {
-    return what.swapped ? what.row(n, b, a, y) : what.row(n, a, b, y);
-  };
-  const bool in_place = run.y == run.a || run.y == run.b;
-  const bool dense = (run.a_step && run.b_step) || run.n == 1;
-  if (dense && !in_place && !what.convert) return apply(run.n, run.a, run.b, run.y);
-  const RunOperand a(run.a, run.a_step, bytes.a, run.n), b(run.b, run.b_step, bytes.b, run.n);
-  alignas(64) char converted[kRowChunkBytes], result[kRowChunkBytes];
-  bool fine = true;
-  for (int64_t i = 0; i < run.n; i += kRowChunk) {
-    const int64_t n = std::min(kRowChunk, run.n - i);
-    const void* second = b.At(i);
-    if (what.convert) {
-      what.convert(n, second, converted, {});
-      second = converted;
-    }
-    char* y = static_cast<char*>(run.y) + static_cast<size_t>(i) * bytes.y;
-    fine = apply(n, a.At(i), second, in_place ? result : y) && fine;
-    if (in_place) std::memcpy(y, result, static_cast<size_t>(n) * bytes.y);
-  }
-  return fine;
-}
-
 class PlainBinaryKernel final : public CpuKernel {
  public:
   explicit PlainBinaryKernel(PlainBinary what) : what_(std::move(what)) {}
   Placement Place(const BindContext& context) const override { return PlaceBinary(context); }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const Shape& out = context.outputs[0].shape;
-    const size_t count = context.inputs.size();
-    if (out.num_elements() == 0) return NothingToDo();
-    if (count == 1) {
-      return MakeStep([bytes = static_cast<size_t>(out.num_elements()) * DTypeBytes(what_.from)](const StepContext& c) {
-        if (c.outputs[0] != c.inputs[0]) std::memcpy(c.outputs[0], c.inputs[0], bytes);
+    const TensorSpec& out = context.outputs[0];
+    const int64_t n = out.shape.num_elements();
+    if (context.inputs.size() == 1) {
+      return MakeStep([bytes = static_cast<size_t>(n) * DTypeBytes(out.dtype)](const StepContext& c) {
+        if (bytes > 0 && c.outputs[0] != c.inputs[0]) std::memcpy(c.outputs[0], c.inputs[0], bytes);
         return OkStatus();
       });
     }
-    std::vector<BroadcastWalk<2>> walks = {BroadcastWalk<2>(out, {context.inputs[0].shape, context.inputs[1].shape})};
-    for (size_t i = 2; i < count; ++i) walks.emplace_back(out, std::array{out, context.inputs[i].shape});
-    const ElementBytes bytes = {DTypeBytes(what_.from), DTypeBytes(context.inputs[1].dtype),
-                                DTypeBytes(context.outputs[0].dtype)};
-    return MakeStep([this, bytes, n = out.num_elements(), walks = std::move(walks)](const StepContext& c) {
-      std::atomic<bool> failed{false};
-      char* y = static_cast<char*>(c.outputs[0]);
-      const auto apply = [&](const PlainBinary& what, Run run, int64_t at) {
-        run.y = y + static_cast<size_t>(at) * bytes.y;
-        if (!ApplyRow(what, run, bytes)) failed.store(true, std::memory_order_relaxed);
-      };
+    std::vector<PlainOperand> operands;
+    for (const TensorSpec& in : context.inputs) operands.emplace_back(out.shape, in);
+    return MakeStep([this, n, y_bytes = DTypeBytes(out.dtype), result = PlainOperand(out.shape, out),
+                     operands = std::move(operands)](const StepContext& c) {
       const int64_t grain = what_.costly ? kCostlyGrain : kCheapGrain;
-      for (size_t i = 0; i < walks.size(); ++i) {
-        const BroadcastWalk<2>& walk = walks[i];
-        const char* a = i == 0 ? static_cast<const char*>(c.inputs[0]) : y;
-        const char* b = static_cast<const char*>(c.inputs[i + 1]);
-        QUERN_RETURN_IF_ERROR(walk.Run(c, grain, [&](int64_t at, const auto& offset, int64_t run) {
-          apply(what_,
-                {.n = run,
-                 .a = a + static_cast<size_t>(offset[0]) * bytes.a,
-                 .b = b + static_cast<size_t>(offset[1]) * bytes.b,
-                 .a_step = walk.step(0),
-                 .b_step = walk.step(1)},
-                at);
-        }));
-      }
-      if (what_.by_count) {
-        const double operands = static_cast<double>(walks.size() + 1);
-        const PlainBinary by_count{.name = {}, .from = what_.from, .row = what_.by_count};
+      std::atomic<bool> failed{false};
+      const void* so_far = c.inputs[0];
+      for (size_t i = 1; i < operands.size(); ++i) {
+        const PlainOperand& first = i == 1 ? operands[0] : result;
         QUERN_RETURN_IF_ERROR(ForRange(c, n, grain, [&](int64_t begin, int64_t end) {
-          apply(by_count,
-                {.n = end - begin, .a = y + static_cast<size_t>(begin) * bytes.y, .b = &operands, .b_step = 0}, begin);
+          OperandReader a(first, so_far), b(operands[i], c.inputs[i]);
+          const bool whole = first.is_whole() && operands[i].is_whole() && !what_.convert && c.outputs[0] != so_far &&
+                             c.outputs[0] != c.inputs[i];
+          if (!ApplyRow(a, b, whole, begin, end, y_bytes, static_cast<char*>(c.outputs[0]))) {
+            failed.store(true, std::memory_order_relaxed);
+          }
+        }));
+        so_far = c.outputs[0];
+      }
+      if (what_.last) {
+        const RowParameters count{.a = static_cast<double>(operands.size())};
+        QUERN_RETURN_IF_ERROR(ForRange(c, n, grain, [&](int64_t begin, int64_t end) {
+          char* y = static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * y_bytes;
+          ApplyRows({what_.last}, count, end - begin, y, y, y_bytes, y_bytes);
         }));
       }
       return failed ? InvalidArgument(what_.fault) : OkStatus();
@@ -143,6 +92,26 @@ class PlainBinaryKernel final : public CpuKernel {
   }
 
  private:
+  // The outputs [begin, end). `whole`: both operands can be read, and y written, as they are.
+  bool ApplyRow(OperandReader& a, OperandReader& b, bool whole, int64_t begin, int64_t end, size_t y_bytes,
+                char* y) const {
+    alignas(64) char converted[kRowChunkBytes], result[kRowChunkBytes];
+    bool fine = true;
+    for (int64_t n; begin < end; begin += n) {
+      n = whole ? end - begin : std::min(kRowChunk, end - begin);
+      const void *u = a.Read(begin, n), *v = b.Read(begin, n);
+      if (what_.convert) {
+        what_.convert(n, v, converted, {});
+        v = converted;
+      }
+      char* to = y + static_cast<size_t>(begin) * y_bytes;
+      const bool overwrites = to == u || to == v;
+      fine = what_.row(n, what_.swapped ? v : u, what_.swapped ? u : v, overwrites ? result : to) && fine;
+      if (overwrites) std::memcpy(to, result, static_cast<size_t>(n) * y_bytes);
+    }
+    return fine;
+  }
+
   const PlainBinary what_;
 };
 
@@ -168,12 +137,47 @@ UnaryRow CopyRow(size_t bytes) {
   return bytes == 1 ? CopyLoop<1> : bytes == 2 ? CopyLoop<2> : bytes == 4 ? CopyLoop<4> : CopyLoop<8>;
 }
 
-RunOperand::RunOperand(const void* at, int step, size_t bytes, int64_t run)
-    : first_(static_cast<const char*>(at)), step_bytes_(step ? bytes : 0) {
-  if (step) return;
-  first_ = repeated_;
-  const auto repeat = bytes == 1 ? Repeat<1> : bytes == 2 ? Repeat<2> : bytes == 4 ? Repeat<4> : Repeat<8>;
-  repeat(at, repeated_, std::min(run, kRowChunk));
+PlainOperand::PlainOperand(const Shape& out, const TensorSpec& operand)
+    : walk_(out, {operand.shape}),
+      bytes_(DTypeBytes(operand.dtype)),
+      whole_(operand.shape.num_elements() == out.num_elements()) {}
+
+template <typename T>
+const void* OperandReader::GatherAs(int64_t begin, int64_t n) {
+  const T* first = reinterpret_cast<const T*>(first_);
+  T* to = reinterpret_cast<T*>(buffer_);
+  const bool repeats = operand_.walk_.step(0) == 0;
+  const void* result = buffer_;
+  operand_.walk_.RunRange(begin, begin + n, [&](int64_t at, const auto& offset, int64_t count) {
+    const T* from = first + offset[0];
+    if (count == n && !repeats) {
+      result = from;
+      return;
+    }
+    if (count == n && from == repeated_ && n <= repetitions_) return;
+    repeated_ = count == n ? from : nullptr;
+    repetitions_ = n;
+    T* run = to + (at - begin);
+    if (repeats) {
+      std::fill_n(run, count, *from);
+    } else {
+      std::copy_n(from, count, run);
+    }
+  });
+  return result;
+}
+
+const void* OperandReader::Gather(int64_t begin, int64_t n) {
+  switch (operand_.bytes_) {
+    case 1:
+      return GatherAs<uint8_t>(begin, n);
+    case 2:
+      return GatherAs<uint16_t>(begin, n);
+    case 4:
+      return GatherAs<uint32_t>(begin, n);
+    default:
+      return GatherAs<uint64_t>(begin, n);
+  }
 }
 
 void ApplyRows(const std::vector<UnaryRow>& rows, const RowParameters& parameters, int64_t n, const void* x, void* y,

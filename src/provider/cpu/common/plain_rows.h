@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/common/dispatch.h"
-#include "provider/cpu/cpu_op.h"
+#include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 
@@ -75,24 +75,46 @@ DType AsUnsigned(DType dtype);
 // n elements of `bytes` bytes each, as they are: 1, 2, 4 or 8.
 UnaryRow CopyRow(size_t bytes);
 
-// Elements that a row takes at a time where an operand is not its memory: repeated, converted or overwritten.
-inline constexpr int64_t kRowChunk = 256;
+// Elements that a row takes at a time where an operand is not its memory: broadcast, converted or overwritten.
+inline constexpr int64_t kRowChunk = 512;
 inline constexpr size_t kRowChunkBytes = static_cast<size_t>(kRowChunk) * 8;
 
-// An operand over a run of outputs, as neighbouring elements.
-class RunOperand {
+// How an operand of 1, 2, 4 or 8 bytes each broadcasts to the output.
+class PlainOperand {
  public:
-  // Elements of 1, 2, 4 or 8 bytes from `at` on, 0 or 1 elements apart. Where they are 0 apart, only kRowChunk of them
-  // may be read at once.
-  RunOperand(const void* at, int step, size_t bytes, int64_t run);
-  RunOperand(const RunOperand&) = delete;
-  RunOperand& operator=(const RunOperand&) = delete;
-  const void* At(int64_t i) const { return first_ + static_cast<size_t>(i) * step_bytes_; }
+  PlainOperand(const Shape& out, const TensorSpec& operand);
+  // Each element of the output has its own.
+  bool is_whole() const { return whole_; }
 
  private:
+  friend class OperandReader;
+  BroadcastWalk<1> walk_;
+  size_t bytes_;
+  bool whole_;
+};
+
+// An operand's elements in the order of the output.
+class OperandReader {
+ public:
+  OperandReader(const PlainOperand& operand, const void* first)
+      : operand_(operand), first_(static_cast<const char*>(first)) {}
+  OperandReader(const OperandReader&) = delete;
+  OperandReader& operator=(const OperandReader&) = delete;
+  // Those for the outputs [begin, begin + n), neighbours until the next call; n at most kRowChunk unless is_whole().
+  const void* Read(int64_t begin, int64_t n) {
+    return operand_.whole_ ? first_ + static_cast<size_t>(begin) * operand_.bytes_ : Gather(begin, n);
+  }
+
+ private:
+  const void* Gather(int64_t begin, int64_t n);
+  template <typename T>
+  const void* GatherAs(int64_t begin, int64_t n);
+
+  const PlainOperand& operand_;
   const char* first_;
-  size_t step_bytes_;
-  alignas(64) char repeated_[kRowChunkBytes];  // written only where it is needed
+  const void* repeated_ = nullptr;  // the element that fills the first repetitions_ of the buffer
+  int64_t repetitions_ = 0;
+  alignas(64) char buffer_[kRowChunkBytes];  // written only where it is needed
 };
 
 // One operand, or one that matters: others are looked at when planning.
@@ -114,10 +136,10 @@ struct PlainBinary {
   std::string name;
   DType from{};  // of the first operand
   BinaryRow row = nullptr;
-  bool swapped = false;          // row(b, a)
-  bool costly = false;           // scalar code
-  UnaryRow convert = nullptr;    // of the second operand, to elements of 8 bytes
-  BinaryRow by_count = nullptr;  // at the end, of the result and the number of operands as a double
+  bool swapped = false;        // row(b, a)
+  bool costly = false;         // scalar code
+  UnaryRow convert = nullptr;  // of the second operand, to elements of 8 bytes
+  UnaryRow last = nullptr;     // of the result; its parameter `a` is the number of operands
   const char* fault = "";
 };
 std::unique_ptr<CpuKernel> MakePlainBinary(PlainBinary what);

@@ -52,6 +52,7 @@ struct Sloped {
   }
 };
 double Divided(double a, double b) { return a / b; }
+double OverCount(double sum, const RowParameters& count) { return sum / count.a; }
 struct Quotient {
   template <typename T>
   T operator()(T a, T b, bool& by_zero) const {
@@ -218,7 +219,7 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
                           .from = node.input(0)->type().dtype,
                           .row = FindRow(node),
                           .costly = Find(node).costly,
-                          .by_count = node.Is("Mean") ? kRow<double, Divided> : nullptr,
+                          .last = node.Is("Mean") ? UnaryLoop<double, double, OverCount> : nullptr,
                           .fault = kByZero});
 }
 

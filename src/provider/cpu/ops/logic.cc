@@ -87,18 +87,15 @@ class WhereKernel final : public CpuKernel {
                           : bytes == 2 ? Choose<uint16_t>
                           : bytes == 4 ? Choose<uint32_t>
                                        : Choose<uint64_t>;
-    const BroadcastWalk<3> walk(context.outputs[0].shape,
-                                {context.inputs[0].shape, context.inputs[1].shape, context.inputs[2].shape});
-    return MakeStep([row, bytes, walk](const StepContext& c) {
-      const auto *choice = static_cast<const char*>(c.inputs[0]), *a = static_cast<const char*>(c.inputs[1]),
-                 *b = static_cast<const char*>(c.inputs[2]);
+    const PlainOperand choice(context.outputs[0].shape, context.inputs[0]);
+    const PlainOperand a(context.outputs[0].shape, context.inputs[1]), b(context.outputs[0].shape, context.inputs[2]);
+    return MakeStep([=, n = context.outputs[0].shape.num_elements()](const StepContext& c) {
       auto* y = static_cast<char*>(c.outputs[0]);
-      return walk.Run(c, kCheapGrain, [&](int64_t at, const auto& offset, int64_t run) {
-        const RunOperand p(choice + offset[0], walk.step(0), 1, run);
-        const RunOperand u(a + static_cast<size_t>(offset[1]) * bytes, walk.step(1), bytes, run);
-        const RunOperand v(b + static_cast<size_t>(offset[2]) * bytes, walk.step(2), bytes, run);
-        for (int64_t i = 0; i < run; i += kRowChunk) {
-          row(std::min(kRowChunk, run - i), p.At(i), u.At(i), v.At(i), y + static_cast<size_t>(at + i) * bytes);
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        OperandReader p(choice, c.inputs[0]), u(a, c.inputs[1]), v(b, c.inputs[2]);
+        for (int64_t i = begin; i < end; i += kRowChunk) {
+          const int64_t count = std::min(kRowChunk, end - i);
+          row(count, p.Read(i, count), u.Read(i, count), v.Read(i, count), y + static_cast<size_t>(i) * bytes);
         }
       });
     });

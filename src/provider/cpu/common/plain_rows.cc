@@ -81,7 +81,7 @@ class PlainBinaryKernel final : public CpuKernel {
         const RowParameters count{.a = static_cast<double>(operands.size())};
         QUERN_RETURN_IF_ERROR(ForRange(c, n, grain, [&](int64_t begin, int64_t end) {
           char* y = static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * y_bytes;
-          ApplyRows({what_.last}, count, end - begin, y, y, y_bytes, y_bytes);
+          ApplyRows({&what_.last, 1}, count, end - begin, y, y, y_bytes, y_bytes);
         }));
       }
       return failed ? InvalidArgument(what_.fault) : OkStatus();
@@ -180,7 +180,7 @@ const void* OperandReader::Gather(int64_t begin, int64_t n) {
   }
 }
 
-void ApplyRows(const std::vector<UnaryRow>& rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
+void ApplyRows(std::span<const UnaryRow> rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
                size_t x_bytes, size_t y_bytes) {
   if (rows.size() == 1 && x != y) return rows[0](n, x, y, parameters);
   alignas(64) char between[2][kRowChunkBytes];

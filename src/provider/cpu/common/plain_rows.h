@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -79,7 +80,7 @@ UnaryRow CopyRow(size_t bytes);
 inline constexpr int64_t kRowChunk = 512;
 inline constexpr size_t kRowChunkBytes = static_cast<size_t>(kRowChunk) * 8;
 
-// How an operand of 1, 2, 4 or 8 bytes each broadcasts to the output.
+// How an operand of elements of 1, 2, 4 or 8 bytes broadcasts to the output.
 class PlainOperand {
  public:
   PlainOperand(const Shape& out, const TensorSpec& operand);
@@ -128,7 +129,7 @@ struct PlainUnary {
 std::unique_ptr<CpuKernel> MakePlainUnary(PlainUnary what);
 
 // n elements of x, of x_bytes bytes each, through the rows of PlainUnary; y may be x where the widths are the same.
-void ApplyRows(const std::vector<UnaryRow>& rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
+void ApplyRows(std::span<const UnaryRow> rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
                size_t x_bytes, size_t y_bytes);
 
 // Two operands that broadcast, or more, each of which meets the result so far.

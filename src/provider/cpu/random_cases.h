@@ -303,6 +303,7 @@ inline void CheckDoubled(Case c) {
       ASSERT_NO_FATAL_FAILURE(ExpectSame(a, e, c));
       continue;
     }
+    ComparedCases()[{c.domain, c.op}].insert(c.ToString() + " to " + e.shape().ToString());
     ASSERT_EQ(a.dtype(), e.dtype());
     ASSERT_EQ(a.shape().ToString(), e.shape().ToString());
     constexpr double kFiner = 0x1p-24;

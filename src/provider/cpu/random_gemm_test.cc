@@ -1,4 +1,4 @@
-// Gemm with every form of C, and products with blocks of 4-bit weights, on random cases.
+// MatMul, Gemm with every form of C, and products with blocks of 4-bit weights, on random cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +13,24 @@ Tensor DrawWhole(const Shape& shape) {
   Tensor t = DrawTensor(DType::kF32, shape);
   for (float& v : t.values<float>()) v = std::nearbyint(4 * v);
   return t;
+}
+
+// Batches that broadcast, vectors, no rows or columns or sums of nothing; weights that are packed or come with the run.
+TEST_F(CpuOps, MatMulOfAnyRanks) {
+  for (int i = 0; i < 20 * kRounds; ++i) {
+    const int64_t m = Draw(0, 9), n = Draw(0, 9) == 0 ? 0 : Draw(1, 70), k = Draw(0, 9) == 0 ? 0 : Draw(1, 40);
+    const Shape batch = DrawShape(0, 4, 3);
+    Shape a = BroadcastPart(batch), b = BroadcastPart(batch);
+    if (Draw(0, 2) == 0) b = Shape{};
+    if (a.rank() > 0 || Draw(0, 4)) a.push_back(m);
+    a.push_back(k);
+    b.push_back(k);
+    if (b.rank() > 1 || Draw(0, 4)) b.push_back(n);
+    Case c{.op = "MatMul", .opset = Pick({6, 9, 13})};
+    Tensor x = DrawWhole(a), y = DrawWhole(b);
+    if (i % 10 == 0 && x.num_elements() > 0) x.data<float>()[Draw(0, x.num_elements() - 1)] = Pick({NAN, INFINITY});
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(x, Draw(0, 5) == 0).In(y, Draw(0, 1) != 0)));
+  }
 }
 
 TEST_F(CpuOps, GemmWithAnyC) {

@@ -24,7 +24,7 @@ TEST_F(CpuOps, GroupNormalization) {
 
 TEST_F(CpuOps, LpNormalization) {
   for (int i = 0; i < 4 * kRounds; ++i) {
-    const Shape shape = DrawShapeOrLarge(1, 5);
+    const Shape shape = DrawShapeOrLarge(1, 6);
     Case c{.op = "LpNormalization", .opset = 22};
     c.relative = 1e-5;
     Tensor x = DrawTensor(DType::kF32, shape, 2, i % 4 == 0);

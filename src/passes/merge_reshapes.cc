@@ -32,9 +32,8 @@ std::optional<Dims> Entries(const GraphValue* list) {
 bool NamesItsShape(const Node& n) {
   const std::optional<Dims> entries = n.opset() >= 5 ? Entries(n.input(1)) : std::nullopt;
   const bool zeros = n.GetInt("allowzero", 0) != 0;
-  return entries && std::all_of(entries->begin(), entries->end(), [&](const Dim& d) {
-           return zeros || (d.is_constant() && d.value() != 0);
-         });
+  return entries && std::all_of(entries->begin(), entries->end(),
+                                [&](const Dim& d) { return zeros || (d.is_constant() && d.value() != 0); });
 }
 
 Result<bool> Merge(Graph& graph, Node* n) {

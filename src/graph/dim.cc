@@ -317,6 +317,7 @@ struct Dim::Expr {
     const Dim difference = a - b;
     if (difference.is_constant()) return (difference.value_ > 0) == want_max ? a : b;
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {  // max(max(p, q), q) == max(p, q)
+      if (y->is_constant() && y->value_ <= 0 && x->is_non_negative() && want_max) return *x;
       const std::optional<AtomPlus> nested = AsAtomPlus(*x, kind);
       if (nested && nested->plus == 0 && (nested->atom->a == *y || nested->atom->b == *y)) return *x;
     }
@@ -549,10 +550,22 @@ Dim Dim::Mod(const Dim& a, const Dim& b) {
 Dim Dim::Max(const Dim& a, const Dim& b) { return Expr::Extreme(AtomKind::kMax, a, b); }
 Dim Dim::Min(const Dim& a, const Dim& b) { return Expr::Extreme(AtomKind::kMin, a, b); }
 
+namespace {
+bool IsAtLeastOne(const Dim& d) { return d.is_constant() && d.value() >= 1; }
+}  // namespace
+
 Dim Dim::Broadcast(const Dim& a, const Dim& b) {
   if (a == b || b.is_constant(1)) return a;
   if (a.is_constant(1)) return b;
   if (a.is_constant() != b.is_constant()) return a.is_constant() ? a : b;
+  for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    // min(p, c), c >= 1, is p, or 1, or goes with no p; what p broadcasts to goes with p again.
+    const std::optional<Expr::AtomPlus> least = Expr::AsAtomPlus(*x, AtomKind::kMin);
+    if (least && least->plus == 0 && least->atom->a == *y && IsAtLeastOne(least->atom->b)) return *y;
+    if (least && least->plus == 0 && least->atom->b == *y && IsAtLeastOne(least->atom->a)) return *y;
+    const std::optional<Expr::AtomPlus> wide = Expr::AsAtomPlus(*x, AtomKind::kBroadcast);
+    if (wide && wide->plus == 0 && (wide->atom->a == *y || wide->atom->b == *y)) return *x;
+  }
   return Expr::Compare(a, b) <= 0 ? Expr::Call(AtomKind::kBroadcast, a, b) : Expr::Call(AtomKind::kBroadcast, b, a);
 }
 

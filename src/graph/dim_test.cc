@@ -58,6 +58,12 @@ TEST(Dim, Broadcasts) {
   EXPECT_TRUE(Dim::Broadcast(h, h) == h);
   EXPECT_TRUE(Dim::Broadcast(h, 7) == 7);
   EXPECT_TRUE(Dim::Broadcast(h, w) == Dim::Broadcast(w, h));
+  // What goes with h where it is not 1 is h.
+  EXPECT_TRUE(Dim::Broadcast(Dim::Min(h, 512), h) == h);
+  EXPECT_TRUE(Dim::Broadcast(h, Dim::Max(Dim::Min(h, 512), 0)) == h);
+  EXPECT_FALSE(Dim::Broadcast(h, Dim::Min(h, 0)) == h);
+  EXPECT_FALSE(Dim::Broadcast(h, Dim::Min(h, w)) == h);
+  EXPECT_TRUE(Dim::Broadcast(w, Dim::Broadcast(h, w)) == Dim::Broadcast(h, w));
   EXPECT_EQ(Dim::Broadcast(h, w + 1).ToString(), Dim::Parse("broadcast(h, w + 1)").value().ToString());
   const auto with = [](int64_t a, int64_t b) {
     return Dim::Broadcast(h, w).Evaluate(

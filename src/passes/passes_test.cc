@@ -1,54 +1,19 @@
-#include "passes/passes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "graph/text.h"
 #include "graph/verifier.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
+#include "passes/pass_tester.h"
 
 namespace quern {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-const PrintOptions kFull{.full_constants = true};
-
-// Parses, and checks that printing and parsing again changes nothing.
-std::unique_ptr<Graph> Parse(const std::string& text) {
-  Result<std::unique_ptr<Graph>> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << graph.status().message();
-  if (!graph.ok()) return nullptr;
-  const std::string printed = PrintGraph(**graph, kFull);
-  Result<std::unique_ptr<Graph>> again = ParseGraph(printed);
-  EXPECT_TRUE(again.ok()) << again.status().message();
-  EXPECT_EQ(PrintGraph(**again, kFull), printed);
-  return std::move(graph).value();
-}
-
-std::string WithHeader(const std::string& lines) { return "graph opset(\"\": 17) {\n" + lines + "}\n"; }
-
-// Runs passes (by name) over a graph given by its lines; gives the lines that come out.
-std::string After(const std::vector<const char*>& names, const std::string& lines, int max_rounds = 4) {
-  std::unique_ptr<Graph> graph = Parse(WithHeader(lines));
-  if (graph == nullptr) return "";
-  std::vector<const Pass*> passes;
-  for (const char* name : names) passes.push_back(FindNeutralPass(name));
-  PassOptions options;
-  options.max_rounds = max_rounds;
-  const Result<std::vector<PassReport>> reports = RunPasses(*graph, passes, options);
-  EXPECT_TRUE(reports.ok()) << reports.status().message();
-  const std::string text = PrintGraph(*graph, kFull);
-  Parse(text);
-  const std::string header = WithHeader("").substr(0, WithHeader("").size() - 2);
-  EXPECT_TRUE(text.starts_with(header)) << text;
-  return text.substr(header.size(), text.size() - header.size() - 2);
-}
 
 TEST(NeutralPasses, AreListedInOrder) {
   std::vector<std::string> names;

@@ -8,8 +8,11 @@
 namespace quern {
 
 Result<std::vector<PassReport>> RunNeutralStage(Graph& graph, const std::set<std::string>& skip, const Limits& limits,
-                                                bool warn) {
-  const NeutralPassContext context{limits};
+                                                bool warn, bool one_opset) {
+  NeutralPassContext context{limits};
+  if (const auto import = graph.opset_imports.find(""); one_opset && import != graph.opset_imports.end()) {
+    context.newest_opset = import->second;
+  }
   PassOptions options;
   options.skip = skip;
   options.context = &context;

@@ -13,8 +13,9 @@
 namespace quern {
 
 // Verifies the graph, infers types and shapes, runs the neutral passes but those of `skip`, and infers again. The
-// reports of the passes come back. `warn`: log what inference finds odd about the model.
+// reports of the passes come back. `warn`: log what inference finds odd about the model. `one_opset`: new nodes follow
+// the operator set of ai.onnx that the graph imports, as a file needs.
 Result<std::vector<PassReport>> RunNeutralStage(Graph& graph, const std::set<std::string>& skip, const Limits& limits,
-                                                bool warn);
+                                                bool warn, bool one_opset = false);
 
 }  // namespace quern

@@ -1,0 +1,115 @@
+// Attention over heads that are split off rows, and joined to rows again, takes and gives the rows:
+//   %q4 = Transpose(%q) {perm = [0, 2, 1, 3]} (and keys, values alike)   %y4 = Attention(%q4, %k4, %v4)
+//   %y = Transpose(%y4) {perm = [0, 2, 1, 3]}
+// ->
+//   %qr = Reshape(%q, [0, 0, heads * size]) (and keys, values)
+//   %yr = Attention(%qr, %kr, %vr) {q_num_heads = heads, kv_num_heads = heads}   %y = Reshape(%yr, [0, 0, heads, size])
+// where all number of heads and sizes are known, and nothing else reads the heads of the result. Operands that are no
+// such Transpose are transposed.
+#include "graph/rewriter.h"
+#include "ops/common/permutation.h"
+#include "passes/formula.h"
+#include "passes/passes.h"
+
+namespace quern {
+namespace {
+
+const std::vector<int64_t> kHeadsApart = {0, 2, 1, 3};
+
+bool SplitsHeads(const Node* n) {
+  if (n == nullptr || !n->Is("Transpose") || !n->input(0)->type().has_rank() || n->input(0)->type().rank() != 4) {
+    return false;
+  }
+  const Result<std::vector<int64_t>> perm = ReadPermutation(*n, 4);
+  return perm.ok() && *perm == kHeadsApart;
+}
+
+bool HasKnownHeads(const GraphValue* v) {
+  if (v == nullptr || !v->type().has_rank() || v->type().rank() != 4) return false;
+  const Dims& shape = *v->type().shape;
+  return shape[1].is_constant() && shape[1].value() > 0 && shape[3].is_constant() && shape[3].value() > 0;
+}
+
+class Rewriter {
+ public:
+  Rewriter(Graph& graph, Node* joined) : graph_(graph), node_(joined->input(0)->producer()), joined_(joined) {}
+
+  // Past states have heads of their own.
+  bool Rewrite() {
+    const GraphValue* y = node_->output(0);
+    if (node_->num_inputs() < 3 || node_->input(4) || node_->input(6) || y == nullptr || y->uses().size() != 1) {
+      return false;
+    }
+    for (int i = 1; i < node_->num_outputs(); ++i) {
+      if (node_->output(i) != nullptr) return false;
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (!HasKnownHeads(node_->input(i))) return false;
+    }
+    if (!HasKnownHeads(y)) return false;
+    std::map<std::string, Attribute, std::less<>> attributes = node_->attributes();
+    attributes["q_num_heads"] = (*node_->input(0)->type().shape)[1].value();
+    attributes["kv_num_heads"] = (*node_->input(1)->type().shape)[1].value();
+    const Dims heads = *joined_->output(0)->type().shape;
+    std::vector<GraphValue*> inputs;
+    for (int i = 0; i < 3; ++i) inputs.push_back(Rows(node_->input(i)));
+    if (node_->input(3)) inputs.push_back(node_->input(3));
+    GraphValue* rows = Add(node_, "Attention", node_->opset(), std::move(inputs), Joined(heads), std::move(attributes));
+    GraphValue* shape = Constant({0, 0, heads[2].value(), heads[3].value()});
+    ReplaceNode(graph_, joined_, {.name = joined_->name(), .op_type = "Reshape", .opset = 13, .inputs = {rows, shape}});
+    return true;
+  }
+
+ private:
+  static Dims Joined(const Dims& apart) { return {apart[0], apart[1], apart[2] * apart[3]}; }
+
+  GraphValue* Add(const Node* named, const char* op_type, int opset, std::vector<GraphValue*> inputs, Dims shape,
+                  std::map<std::string, Attribute, std::less<>> attributes) {
+    const DType dtype = inputs[0]->type().dtype;
+    Node* n = graph_.AddNode({.name = named != nullptr ? named->name() : std::string(),
+                              .op_type = op_type,
+                              .opset = opset,
+                              .inputs = std::move(inputs),
+                              .outputs = {graph_.UniqueName(node_->output(0)->name() + "_rows")},
+                              .attributes = std::move(attributes)},
+                             node_);
+    n->output(0)->set_type(ValueType::Tensor(dtype, std::move(shape)));
+    return n->output(0);
+  }
+  GraphValue* Constant(const std::vector<int64_t>& numbers) {
+    const auto n = static_cast<int64_t>(numbers.size());
+    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_shape"),
+                                       Tensor::FromValues<int64_t>(Shape{n}, numbers));
+    v->set_type(ValueType::Tensor(DType::kI64, Dims{Dim(n)}));
+    return v;
+  }
+  // [batch, heads, length, size] as [batch, length, heads * size]
+  GraphValue* Rows(GraphValue* heads) {
+    GraphValue* apart = nullptr;
+    if (SplitsHeads(heads->producer())) {
+      apart = heads->producer()->input(0);
+    } else {
+      Dims shape = *heads->type().shape;
+      std::swap(shape[1], shape[2]);
+      apart = Add(nullptr, "Transpose", 13, {heads}, std::move(shape), {{"perm", kHeadsApart}});
+    }
+    const Dims shape = *apart->type().shape;
+    const int64_t width = shape[2].value() * shape[3].value();
+    return Add(nullptr, "Reshape", 13, {apart, Constant({0, 0, width})}, Joined(shape), {});
+  }
+
+  Graph& graph_;
+  Node *node_, *joined_;
+};
+
+Result<int> Run(Graph& graph, const void*) {
+  return RewriteNodes(graph, [](Graph& g, Node* n) -> Result<bool> {
+    return SplitsHeads(n) && ProducerOf(n->input(0), "Attention") != nullptr && Rewriter(g, n).Rewrite();
+  });
+}
+
+}  // namespace
+
+extern const Pass kAttendWithinRows = {"attend_within_rows", "attention on rows instead of heads", Run};
+
+}  // namespace quern

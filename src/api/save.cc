@@ -49,7 +49,8 @@ Status Save(const quern_model* model, const std::string& path, const quern_save_
   if (neutral) {
     changed = graph->Clone();
     changed->overridable.clear();  // passes compute with their values
-    QUERN_RETURN_IF_ERROR(RunNeutralStage(*changed, skip, options.limits, /*warn=*/true, /*one_opset=*/!as_text).status());
+    QUERN_RETURN_IF_ERROR(
+        RunNeutralStage(*changed, skip, options.limits, /*warn=*/true, /*one_opset=*/!as_text).status());
     graph = changed.get();
   }
   return as_text ? SaveText(*graph, path) : WriteOnnxFile(*graph, path, options);

@@ -118,9 +118,8 @@ class PoolKernel final : public CpuKernel {
     }
     const int64_t taps = p.window ? p.window->reached_size() : p.in.plane;
     return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
-      const auto zero_at = [&](size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; };
-      const Pool pool{p, ByteQuantization::Read(c.inputs[1], zero_at(2), type),
-                      ByteQuantization::Read(c.inputs[3], zero_at(4), type), static_cast<const uint8_t*>(c.inputs[0]),
+      const Pool pool{p, ByteQuantization::Read(c.inputs[1], c.inputs[2], type),
+                      ByteQuantization::Read(c.inputs[3], c.inputs[4], type), static_cast<const uint8_t*>(c.inputs[0]),
                       static_cast<uint8_t*>(c.outputs[0])};
       const int64_t channels = p.in.channels, pixels = p.out.plane;
       if (p.in.channels_last) {

@@ -64,8 +64,7 @@ struct Pool {
         }
       }
       count = (a.last - a.first) * (b.last - b.first) * (r.last - r.first);
-      divisor = p.include_pad ? TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2])
-                              : static_cast<double>(count);
+      divisor = p.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
     }
     uint8_t* out = y + p.out.At(n, channel, pixel);
     for (int64_t i = 0; i < width; ++i) out[i] = Mean(sums[i], count, divisor);
@@ -92,7 +91,7 @@ struct Pool {
         w,
         [&](const int64_t* o) {
           sum = count = 0;
-          padded = TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2]);
+          padded = TapsInPadded(w, o);
         },
         [&](int64_t i0, int64_t i1, int64_t i2) {
           sum += static_cast<uint8_t>(plane[(i0 * w.in[1] + i1) * w.in[2] + i2] ^ bits);

@@ -70,10 +70,6 @@ GraphValue* TransposeValue(Graph& graph, GraphValue* value, const Permutation& p
   return node->output(0);
 }
 
-const Tensor* ConstantTensor(const GraphValue* value) {
-  return value && value->is_constant() && value->constant()->is_tensor() ? &value->constant()->tensor() : nullptr;
-}
-
 bool OnlyUsedBy(const GraphValue* value, const Node* node) {
   return value->uses().size() == 1 && value->uses()[0].node == node;
 }

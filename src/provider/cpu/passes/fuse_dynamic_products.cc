@@ -25,15 +25,10 @@ bool Rewrite(Graph& graph, Node* node, const Match& m, const CpuConfig& config) 
   const int rank = y->type().rank();
   if (rank < 1 || sa.type().rank() > rank || !IsFloat(sw) || sw.type().rank() > rank) return false;
   if (!IsOneNumber(sw) && !IsConstantRow(sw, *y->type().shape)) return false;
-  Node* made = graph.AddNode(
-      {.name = node->name(),
-       .domain = kMicrosoft,
-       .op_type = kToFloat,
-       .opset = 1,
-       .inputs = {product.input(0), product.input(1), m.value("sa"), m.value("sw"), product.input(2), product.input(3)},
-       .outputs = {graph.UniqueName(y->name() + "_fused")}},
+  Node* made = AddProductToFloat(
+      graph, *node,
+      {product.input(0), product.input(1), m.value("sa"), m.value("sw"), product.input(2), product.input(3)}, y->type(),
       node);
-  made->output(0)->set_type(y->type());
   if (!FindCpuOp(kMicrosoft, kToFloat)->reject(*made, config).empty()) {
     graph.Remove(made);
     return false;
@@ -55,14 +50,7 @@ bool AddBias(Graph& graph, Node* node) {
     std::vector<GraphValue*> inputs = product->inputs();
     inputs.resize(6, nullptr);
     inputs.push_back(bias);
-    Node* made = graph.AddNode({.name = product->name(),
-                                .domain = kMicrosoft,
-                                .op_type = kToFloat,
-                                .opset = 1,
-                                .inputs = std::move(inputs),
-                                .outputs = {graph.UniqueName(y->name() + "_biased")}},
-                               node);
-    made->output(0)->set_type(y->type());
+    Node* made = AddProductToFloat(graph, *product, std::move(inputs), y->type(), node);
     graph.ReplaceAllUses(node->output(0), made->output(0));
     RemoveIfDead(graph, node);
     return true;

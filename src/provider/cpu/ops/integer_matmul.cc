@@ -96,18 +96,8 @@ Result<std::unique_ptr<CpuStep>> IntegerProductStep::Create(const Compiled& comp
     args.packed_rhs = &compiled.packed;
     rhs.batch = rhs.batch_strides = {};
   } else {
-    args.rhs.format = ukernel::FormatOf(b.dtype);
-    args.rhs.k_stride = rhs.row_stride;
-    args.rhs.n_stride = rhs.col_stride;
-    GemmProblem problem = compiled.problem;
-    problem.n = static_cast<size_t>(n);
-    problem.k = static_cast<size_t>(rhs.rows);
-    problem.expected_m = args.m;
-    problem.rhs_constant = false;
-    problem.rhs_contiguous = rhs.col_stride == 1;
-    const kernels::SelectOptions options = SelectOptionsFor(compiled.config);
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
+    args.rhs = RunTimeSource(rhs, compiled.problem.rhs);
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
   }
   const auto count = [&](int i) { return context.has_input(i) ? context.inputs[i].shape.num_elements() : int64_t{0}; };
   for (const int i : {in.b_zero, in.b_scale, in.bias, in.counts}) {

@@ -103,18 +103,8 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
   } else {
     rhs = MatrixOf(b, true);
     if (compiled.trans_b) rhs.Transpose();
-    args.rhs.format = Format::kF32;
-    args.rhs.k_stride = rhs.row_stride;
-    args.rhs.n_stride = rhs.col_stride;
-    GemmProblem problem = compiled.problem;
-    problem.n = static_cast<size_t>(rhs.cols);
-    problem.k = static_cast<size_t>(rhs.rows);
-    problem.expected_m = args.m;
-    problem.rhs_constant = false;
-    problem.rhs_contiguous = rhs.col_stride == kF32;
-    const kernels::SelectOptions options = SelectOptionsFor(compiled.config);
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
+    args.rhs = RunTimeSource(rhs, compiled.problem.rhs);
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
   }
   const int64_t n = static_cast<int64_t>(step->product().problem().n);
   const auto dst_element = static_cast<ptrdiff_t>(DTypeBytes(y.dtype));

@@ -11,15 +11,6 @@
 namespace quern::cpu {
 namespace {
 
-struct RowsOfFeatures {
-  int64_t rows, features;
-  static Result<RowsOfFeatures> Of(const Shape& s) {
-    if (s.rank() == 1) return RowsOfFeatures{1, s[0]};
-    if (s.rank() == 2) return RowsOfFeatures{s[0], s[1]};
-    return InvalidArgument("the input has shape " + s.ToString() + ", [N,F] or [F] is needed");
-  }
-};
-
 class LinearKernel final : public CpuKernel {
  public:
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node) {
@@ -41,7 +32,7 @@ class LinearKernel final : public CpuKernel {
   }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures x, RowsOfFeatures::Of(context.inputs[0].shape));
+    QUERN_ASSIGN_OR_RETURN(const RowExtents x, RowExtents::Of(context.inputs[0].shape));
     if (x.features != features_) {
       return InvalidArgument("the input has " + std::to_string(x.features) + " features, the model was made for " +
                              std::to_string(features_));
@@ -175,7 +166,7 @@ class NormalizerKernel final : public CpuKernel {
     norm_ = name == "MAX" ? Norm::kMax : name == "L1" ? Norm::kL1 : Norm::kL2;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures s, RowsOfFeatures::Of(context.inputs[0].shape));
+    QUERN_ASSIGN_OR_RETURN(const RowExtents s, RowExtents::Of(context.inputs[0].shape));
     std::unique_ptr<CpuStep> step;
     QUERN_RETURN_IF_ERROR(DispatchType(FeatureTypeList{}, context.inputs[0].dtype, [&]<typename T>() {
       QUERN_ASSIGN_OR_RETURN(step, MakeStep([s, norm = norm_](const StepContext& c) {

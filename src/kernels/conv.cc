@@ -18,12 +18,6 @@ constexpr size_t kFoldChannels = 16;
 // Entries are spread over threads, whole, when there are at least this many for each thread.
 constexpr size_t kEntriesPerSlot = 2;
 
-size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
-  const size_t reach = dilation * (kernel - 1) + 1;
-  const size_t padded = in + before + after;
-  return padded < reach ? 0 : (padded - reach) / stride + 1;
-}
-
 bool HasPads(const ConvProblem& p) {
   return p.pad_front || p.pad_top || p.pad_left || p.pad_back || p.pad_bottom || p.pad_right;
 }

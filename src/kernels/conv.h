@@ -13,6 +13,13 @@
 
 namespace quern::kernels {
 
+// Output extent of one dimension with so much padding before and after; 0 when the kernel does not fit.
+inline size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
+  const size_t reach = dilation * (kernel - 1) + 1;
+  const size_t padded = in + before + after;
+  return padded < reach ? 0 : (padded - reach) / stride + 1;
+}
+
 struct ConvProblem {
   Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8
   Format rhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8

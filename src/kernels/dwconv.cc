@@ -18,12 +18,6 @@ using ukernel::RoundUp;
 constexpr double kParallelCycles = 60000;
 constexpr size_t kAlign = ukernel::kPackAlignment;
 
-size_t OutExtent(size_t in, size_t before, size_t after, size_t kernel, size_t dilation, size_t stride) {
-  const size_t reach = dilation * (kernel - 1) + 1;
-  const size_t padded = in + before + after;
-  return padded < reach ? 0 : (padded - reach) / stride + 1;
-}
-
 std::string Reason(const ukernel::DwConvKernel& r, const DwSelectOptions& o) {
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);

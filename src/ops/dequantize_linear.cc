@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/common/any_types.h"
+#include "ops/common/dtype_attribute.h"
 #include "ops/common/float_io.h"
 #include "ops/common/integer_io.h"
 #include "ops/common/quantization.h"
@@ -13,7 +14,8 @@ namespace quern {
 namespace {
 
 Status Infer(InferContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const DType given, TypeAttribute(c.node(), "output_dtype"));
+  QUERN_ASSIGN_OR_RETURN(const DType given,
+                         ReadDTypeAttribute(c.node(), "output_dtype", DType::kUndefined, AnyDTypeOrNone()));
   const DType type = given != DType::kUndefined ? given : c.input_dtype(1);
   if (type == DType::kF8E8M0) return c.Error("scales of type f8e8m0 need the attribute 'output_dtype'");
   return InferQuantization(c, type);

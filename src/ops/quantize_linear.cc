@@ -5,6 +5,7 @@
 #include "base/round_to_odd.h"
 #include "ops/common/any_types.h"
 #include "ops/common/dispatch.h"
+#include "ops/common/dtype_attribute.h"
 #include "ops/common/eval_infer.h"
 #include "ops/common/integer_io.h"
 #include "ops/common/quantization.h"
@@ -17,7 +18,8 @@ namespace {
 
 // The type of the zero point, else attribute output_dtype, else u8.
 Result<DType> OutputType(const InferContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const DType given, TypeAttribute(c.node(), "output_dtype"));
+  QUERN_ASSIGN_OR_RETURN(const DType given,
+                         ReadDTypeAttribute(c.node(), "output_dtype", DType::kUndefined, AnyDTypeOrNone()));
   if (!c.HasInput(2)) return given == DType::kUndefined ? DType::kU8 : given;
   const DType zero_point = c.input_dtype(2);
   if (given != DType::kUndefined && zero_point != DType::kUndefined && given != zero_point) {
@@ -29,7 +31,7 @@ Result<DType> OutputType(const InferContext& c) {
 
 // The type that x, the scale and their quotient are rounded to; f64 stands for none.
 Result<DType> Precision(const Node& node, DType scale) {
-  QUERN_ASSIGN_OR_RETURN(const DType given, TypeAttribute(node, "precision"));
+  QUERN_ASSIGN_OR_RETURN(const DType given, ReadDTypeAttribute(node, "precision", DType::kUndefined, AnyDTypeOrNone()));
   if (given == DType::kUndefined) {
     // A power of two has no precision of its own; quotients of integers are exact until they are rounded to one.
     return scale == DType::kF8E8M0 ? DType::kF32 : scale == DType::kI32 ? DType::kF64 : scale;

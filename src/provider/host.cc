@@ -255,6 +255,11 @@ Logger& ProcessLogger() {
   return logger;
 }
 
+int32_t ReportStatus(const Status& status) {
+  if (!status.ok()) HostSetError(status.message().c_str());
+  return static_cast<int32_t>(status.code());
+}
+
 std::string TakeProviderError() {
   std::string s = std::move(t_error);
   t_error.clear();

@@ -103,6 +103,8 @@ namespace quern {
 const quern_host_api* HostApi();
 // Where providers, sessions and the C ABI log; process-wide, as quern_set_log is.
 Logger& ProcessLogger();
+// What a function of an in-tree provider returns: the code, with the message left through set_error.
+int32_t ReportStatus(const Status& status);
 // Text that a provider (or the C ABI) left through set_error on this thread; cleared by reading.
 std::string TakeProviderError();
 

@@ -29,6 +29,17 @@ inline Result<RowDims> RowDimsOf(const InferContext& c, int i) {
   return RowDims{shape->size() == 1 ? Dim(1) : shape->front(), shape->back()};
 }
 
+// The same of a shape whose extents are known.
+struct RowExtents {
+  int64_t rows = 0, features = 0;
+
+  static Result<RowExtents> Of(const Shape& shape) {
+    if (shape.rank() == 1) return RowExtents{1, shape[0]};
+    if (shape.rank() == 2) return RowExtents{shape[0], shape[1]};
+    return InvalidArgument("the input has shape " + shape.ToString() + ", [N,F] or [F] is needed");
+  }
+};
+
 // An error unless the number of features is `needed` or not known. Context: of inference or evaluation.
 template <typename Context>
 Status CheckFeatures(const Context& c, const Dim& features, int64_t needed) {
@@ -43,12 +54,10 @@ class FeatureRows {
  public:
   static Result<FeatureRows> Make(EvalContext& c, int i) {
     const Tensor& x = c.input(i);
-    if (x.rank() != 1 && x.rank() != 2) {
-      return c.Error("input " + std::to_string(i) + " has shape " + x.shape().ToString() + ", [N,F] or [F] is needed");
-    }
+    const Result<RowExtents> extents = RowExtents::Of(x.shape());
+    if (!extents.ok()) return extents.status().WithContext(c.node().Describe());
     FeatureRows r;
-    r.rows_ = x.rank() == 1 ? 1 : x.dim(0);
-    r.features_ = x.shape().back();
+    r.extents_ = *extents;
     r.values_.reserve(static_cast<size_t>(x.num_elements()));
     QUERN_RETURN_IF_ERROR(
         DispatchType(Types<float, double, int64_t, int32_t, Float16>{}, x.dtype(), [&]<typename From>() {
@@ -58,14 +67,15 @@ class FeatureRows {
     return r;
   }
 
-  int64_t num_rows() const { return rows_; }
-  int64_t num_features() const { return features_; }
+  int64_t num_rows() const { return extents_.rows; }
+  int64_t num_features() const { return extents_.features; }
   std::span<const T> row(int64_t n) const {
-    return std::span<const T>(values_).subspan(static_cast<size_t>(n * features_), static_cast<size_t>(features_));
+    const int64_t features = extents_.features;
+    return std::span<const T>(values_).subspan(static_cast<size_t>(n * features), static_cast<size_t>(features));
   }
 
  private:
-  int64_t rows_ = 0, features_ = 0;
+  RowExtents extents_;
   std::vector<T> values_;
 };
 

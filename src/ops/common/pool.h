@@ -28,11 +28,16 @@ inline KernelRange ValidKernel(const Window3& w, int d, int64_t o) {
   return {first, std::max(first, last), start + first * dilation};
 }
 
-// Taps of the window at `o` that lie inside the padded input of dimension d.
-inline double TapsInPadded(const Window3& w, int d, int64_t o) {
-  const int64_t start = o * w.stride[d] - w.pad_begin[d];
-  const int64_t past = w.in[d] + w.pad_end[d] - start;
-  return past <= 0 ? 0.0 : static_cast<double>(std::min(w.kernel[d], (past + w.dilation[d] - 1) / w.dilation[d]));
+// Taps of the window at `o` (its three indices) that lie inside the padded input. Attributes allow more than 64 bits
+// hold.
+inline double TapsInPadded(const Window3& w, const int64_t* o) {
+  double taps = 1;
+  for (int d = 0; d < 3; ++d) {
+    const int64_t past = w.in[d] + w.pad_end[d] - (o[d] * w.stride[d] - w.pad_begin[d]);
+    const int64_t inside = past <= 0 ? 0 : std::min(w.kernel[d], (past + w.dilation[d] - 1) / w.dilation[d]);
+    taps *= static_cast<double>(inside);
+  }
+  return taps;
 }
 
 // For every output position of one plane calls start(o), then tap(i0, i1, i2) for each input element in its window,

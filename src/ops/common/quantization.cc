@@ -6,15 +6,6 @@
 
 namespace quern {
 
-Result<DType> TypeAttribute(const Node& node, std::string_view name) {
-  const int64_t type = node.GetInt(name, 0);
-  if (type != 0 && !IsOnnxType(type)) {
-    return InvalidArgument(node.Describe() + ": attribute '" + std::string(name) + "' is " + std::to_string(type) +
-                           ", which is no element type");
-  }
-  return static_cast<DType>(type);
-}
-
 Status InferQuantization(InferContext& c, DType dtype) {
   QUERN_ASSIGN_OR_RETURN(const OpVersion* version, FindOpVersion(c.node()));
   if (dtype != DType::kUndefined && !version->outputs[0].types.Has(dtype)) {

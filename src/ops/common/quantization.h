@@ -10,9 +10,6 @@ namespace quern {
 // those that the node's operator set gives for it.
 Status InferQuantization(InferContext& context, DType dtype);
 
-// The type that an attribute names, kUndefined when it is 0 or not there; an error for a number that is no type.
-Result<DType> TypeAttribute(const Node& node, std::string_view name);
-
 // Input 0 as [outer, extent, inner] around the axis. Calls f(element, parameter) for each element.
 class QuantizationLayout {
  public:

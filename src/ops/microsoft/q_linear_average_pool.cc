@@ -45,7 +45,7 @@ Status Evaluate(EvalContext& c) {
           [&](const int64_t* o) {
             sum = 0;
             count = 0;
-            padded_count = TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2]);
+            padded_count = TapsInPadded(w, o);
           },
           [&](int64_t i0, int64_t i1, int64_t i2) {
             sum += x[in.At(n, ch, (i0 * w.in[1] + i1) * w.in[2] + i2)] - from.zero_point;

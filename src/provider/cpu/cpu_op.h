@@ -87,9 +87,13 @@ class CpuStep {
 };
 
 struct BindContext {
-  std::span<const TensorSpec> inputs;
+  std::span<const TensorSpec> inputs;  // as many as the node lists; its operator may have more
   std::span<const TensorSpec> outputs;
   int concurrency = 1;
+
+  // Whether the operand is there; none has a negative index.
+  bool has_input(int i) const { return i >= 0 && i < static_cast<int>(inputs.size()) && inputs[i].present(); }
+  bool has_output(int i) const { return i >= 0 && i < static_cast<int>(outputs.size()) && outputs[i].present(); }
 };
 
 // A compiled node: holds packed weights and attributes, knows no shapes.

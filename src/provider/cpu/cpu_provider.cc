@@ -24,11 +24,6 @@ struct CpuProvider {
       : config(std::move(c)), executor(std::move(e)), weights(config.limits.memory_bytes) {}
 };
 
-int32_t Fail(const Status& status) {
-  if (!status.ok()) HostApi()->set_error(status.message().c_str());
-  return static_cast<int32_t>(status.code());
-}
-
 // The first operand that plans must know and that is known only when a run brings it.
 const GraphValue* OperandOfRun(const Node& node, const CpuOp& op) {
   for (int i = 0; i < std::min(node.num_inputs(), 32); ++i) {
@@ -85,7 +80,7 @@ int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void**
   auto& provider = *static_cast<CpuProvider*>(self);
   Result<std::unique_ptr<CpuExecutable>> exe =
       CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor, &provider.weights);
-  if (!exe.ok()) return Fail(exe.status());
+  if (!exe.ok()) return ReportStatus(exe.status());
   *executable = std::move(exe).value().release();
   return 0;
 }
@@ -93,7 +88,7 @@ int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void**
 int32_t Plan(void*, void* executable, const quern_plan_args* args, quern_plan_sink* sink, void** out) {
   auto& exe = *static_cast<CpuExecutable*>(executable);
   Result<std::unique_ptr<CpuPlan>> plan = CpuPlan::Build(exe, *args);
-  if (!plan.ok()) return Fail(plan.status());
+  if (!plan.ok()) return ReportStatus(plan.status());
   for (int i = 0; i < exe.num_outputs(); ++i) {
     const TensorSpec& spec = (*plan)->output(i).spec;
     HostApi()->set_output(sink, i, static_cast<int32_t>(spec.dtype), spec.shape.rank(), spec.shape.begin());
@@ -104,7 +99,7 @@ int32_t Plan(void*, void* executable, const quern_plan_args* args, quern_plan_si
 }
 
 int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
-  return Fail(static_cast<const CpuPlan*>(plan)->Run(*args));
+  return ReportStatus(static_cast<const CpuPlan*>(plan)->Run(*args));
 }
 
 using Json = nlohmann::ordered_json;

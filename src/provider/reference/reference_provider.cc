@@ -15,11 +15,6 @@ struct ReferenceExecutable {
   std::shared_ptr<const Graph> graph;
 };
 
-int32_t Fail(const Status& status) {
-  if (!status.ok()) HostApi()->set_error(status.message().c_str());
-  return static_cast<int32_t>(status.code());
-}
-
 int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
   for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
     const Result<const OpVersion*> version = FindOpVersion(*view->nodes[i].node);
@@ -109,7 +104,7 @@ int32_t Plan(void*, void* executable, const quern_plan_args*, quern_plan_sink*, 
 }
 
 int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
-  return Fail(RunNodes(*static_cast<const ReferenceExecutable*>(plan), *args));
+  return ReportStatus(RunNodes(*static_cast<const ReferenceExecutable*>(plan), *args));
 }
 
 const char* Describe(void*, void* executable, void* plan) {

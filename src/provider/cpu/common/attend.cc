@@ -54,13 +54,29 @@ int64_t Attend::KeysFor(int64_t last_query) const {
   return std::min(sizes_.keys, sizes_.reach + last_query + 1);
 }
 
+MatrixOperand Attend::KeyMatrix(int64_t keys) const {
+  return {.rows = sizes_.size,
+          .cols = keys,
+          .row_stride = sizes_.k.element * kF32,
+          .col_stride = sizes_.k.row * kF32,
+          .batch = {},
+          .batch_strides = {}};
+}
+
+MatrixOperand Attend::ValueMatrix(int64_t keys) const {
+  return {.rows = keys,
+          .cols = sizes_.value_size,
+          .row_stride = sizes_.v.row * kF32,
+          .col_stride = kF32,
+          .batch = {},
+          .batch_strides = {}};
+}
+
 MatMulArgs Attend::ScoresArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
   args.lhs_row_stride = (by_group_ ? sizes_.q.head : sizes_.q.row) * kF32;
-  args.rhs.format = ukernel::Format::kF32;
-  args.rhs.k_stride = sizes_.k.element * kF32;
-  args.rhs.n_stride = sizes_.k.row * kF32;
+  args.rhs = RunTimeSource(KeyMatrix(sizes_.keys), ukernel::Format::kF32);
   args.dst_row_stride = score_pitch_ * kF32;
   args.ops = &scale_;
   args.op_count = 1;
@@ -71,30 +87,18 @@ MatMulArgs Attend::ValuesArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
   args.lhs_row_stride = score_pitch_ * kF32;
-  args.rhs.format = ukernel::Format::kF32;
-  args.rhs.k_stride = sizes_.v.row * kF32;
-  args.rhs.n_stride = kF32;
+  args.rhs = RunTimeSource(ValueMatrix(sizes_.keys), ukernel::Format::kF32);
   args.dst_row_stride = (by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
   return args;
 }
 
 Result<Attend::Products> Attend::MakeProducts(int64_t keys, const CpuConfig& config) const {
-  const kernels::SelectOptions options = SelectOptionsFor(config);
   Products made;
   made.keys = keys;
-  kernels::GemmProblem problem;
-  problem.precision = PrecisionFor(config);
-  problem.expected_m = static_cast<size_t>(block_);
-  problem.rhs_constant = false;
-  const auto create = [&](int64_t n, int64_t k, bool contiguous) -> Result<kernels::MatMul> {
-    problem.n = static_cast<size_t>(n);
-    problem.k = static_cast<size_t>(k);
-    problem.rhs_contiguous = contiguous;
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    return kernels::MatMul::Create(problem, options, layout);
-  };
-  QUERN_ASSIGN_OR_RETURN(made.scores, create(keys, sizes_.size, false));
-  QUERN_ASSIGN_OR_RETURN(made.values, create(sizes_.value_size, keys, true));
+  const kernels::GemmProblem problem{.precision = PrecisionFor(config)};
+  const auto m = static_cast<size_t>(block_);
+  QUERN_ASSIGN_OR_RETURN(made.scores, RunTimeProduct(problem, m, KeyMatrix(keys), config));
+  QUERN_ASSIGN_OR_RETURN(made.values, RunTimeProduct(problem, m, ValueMatrix(keys), config));
   const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
   for (size_t i = 0; i < 2; ++i) {
     made.scores_plan[i] = made.scores.Plan(ScoresArgs(rows[i]), 1);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/matmul.h"
+#include "provider/cpu/common/matrix_operand.h"
 #include "provider/cpu/cpu_op.h"
 #include "ukernel/vector.h"
 
@@ -69,6 +70,9 @@ class Attend {
   };
   Attend() = default;
   Result<Products> MakeProducts(int64_t keys, const CpuConfig& config) const;
+  // The right sides of scores and values.
+  MatrixOperand KeyMatrix(int64_t keys) const;
+  MatrixOperand ValueMatrix(int64_t keys) const;
   kernels::MatMulArgs ScoresArgs(int64_t rows) const;
   kernels::MatMulArgs ValuesArgs(int64_t rows) const;
   int64_t KeysFor(int64_t last_query) const;

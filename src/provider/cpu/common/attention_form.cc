@@ -6,9 +6,6 @@
 namespace quern::cpu {
 namespace {
 
-bool Given(const BindContext& c, size_t i) { return i < c.inputs.size() && c.inputs[i].present(); }
-bool Wanted(const BindContext& c, size_t i) { return i < c.outputs.size() && c.outputs[i].present(); }
-
 // [batch, length, heads * size] or [batch, heads, length, size].
 HeadsOperand HeadsOf(const TensorSpec& s, int index, int64_t size) {
   if (s.shape.rank() == 4) {
@@ -21,7 +18,7 @@ HeadsOperand InputHeads(const BindContext& c, int index, int64_t size) {
 }
 // None where the output is not wanted.
 HeadsOperand OutputHeads(const BindContext& c, int index, int64_t size) {
-  if (!Wanted(c, static_cast<size_t>(index))) return {};
+  if (!c.has_output(index)) return {};
   return HeadsOf(c.outputs[static_cast<size_t>(index)], index, size);
 }
 // Part `part` of [batch, length, heads, parts, size].
@@ -40,7 +37,7 @@ void ReadRowStrides(const Shape& given, int64_t (&strides)[3]) {
 
 // Keys and values before the new ones, and with them: inputs at `key` and `value`, outputs 1 and 2.
 void ReadCaches(const BindContext& c, int key, int value, AttentionForm& f) {
-  if (Given(c, static_cast<size_t>(key))) {
+  if (c.has_input(key)) {
     f.past_rows = c.inputs[static_cast<size_t>(key)].shape[2];
     f.past_k = InputHeads(c, key, f.size);
     f.past_v = InputHeads(c, value, f.value_size);
@@ -54,15 +51,15 @@ float ScaleOr(float given, int64_t size) {
 }
 
 // What the operators of com.microsoft share: an int32 mask and a tensor of biases.
-void ReadMasks(const Node& node, const BindContext& c, size_t mask, size_t added, AttentionForm& f) {
+void ReadMasks(const Node& node, const BindContext& c, int mask, int added, AttentionForm& f) {
   f.filter = node.GetFloat("mask_filter_value", -10000.0f);
-  if (Given(c, added)) {
-    f.added = static_cast<int>(added);
+  if (c.has_input(added)) {
+    f.added = added;
     ReadRowStrides(c.inputs[added].shape, f.added_strides);
   }
-  if (!Given(c, mask)) return;
+  if (!c.has_input(mask)) return;
   const Shape& s = c.inputs[mask].shape;
-  f.mask_input = static_cast<int>(mask);
+  f.mask_input = mask;
   f.mask_columns = s.back();
   switch (s.rank()) {
     case 1:
@@ -107,14 +104,14 @@ Result<AttentionForm> ReadAttention(const Node& node, const BindContext& c) {
   // No key is further away than all keys and queries together.
   f.left = std::min(node.GetInt("left_window_size", -1), f.keys + f.queries);
   f.right = std::min(node.GetInt("right_window_size", -1), f.keys + f.queries);
-  if (Given(c, kMask)) {
+  if (c.has_input(kMask)) {
     const TensorSpec& mask = c.inputs[kMask];
     f.mask = mask.dtype == DType::kBool ? AttentionForm::Mask::kSeen : AttentionForm::Mask::kAdded;
     f.mask_input = kMask;
     f.mask_columns = mask.shape.back();
     ReadRowStrides(mask.shape, f.mask_strides);
   }
-  if (Given(c, kValidLengths)) {
+  if (c.has_input(kValidLengths)) {
     f.lengths = AttentionForm::Lengths::kValid;
     f.lengths_input = kValidLengths;
   }
@@ -143,12 +140,12 @@ Result<AttentionForm> ReadPackedAttention(const Node& node, const BindContext& c
                         .offset = part * s.strides[0],
                         .strides = {s.strides[1], s.strides[2], s.strides[3], s.strides[4]}};
   };
-  if (Given(c, kPast)) {
+  if (c.has_input(kPast)) {
     f.past_rows = c.inputs[kPast].shape[3];
     f.past_k = half(c.inputs[kPast], kPast, 0);
     f.past_v = half(c.inputs[kPast], kPast, 1);
   }
-  if (Wanted(c, 1)) {
+  if (c.has_output(1)) {
     f.present_k = half(c.outputs[1], 1, 0);
     f.present_v = half(c.outputs[1], 1, 1);
   }
@@ -184,7 +181,7 @@ Result<AttentionForm> ReadMultiHeadAttention(const Node& node, const BindContext
     f.v = k.rank() == 5 ? PackedHeads(c, kKey, 1) : InputHeads(c, kValue, f.value_size);
     widths = k.rank() == 4 ? -1 : f.heads * f.size;
   }
-  if (Given(c, kBias)) {
+  if (c.has_input(kBias)) {
     f.bias = kBias;
     f.k.bias_offset = widths;  // keys and values that are a past have none
     f.v.bias_offset = widths < 0 ? widths : 2 * widths;
@@ -219,7 +216,7 @@ Result<AttentionForm> ReadGroupQueryAttention(const Node& node, const BindContex
   f.queries = f.new_keys = q.shape[1];
   f.heads = node.GetInt("num_heads", 1);
   f.kv_heads = node.GetInt("kv_num_heads", 1);
-  const bool packed = !Given(c, kKey);
+  const bool packed = !c.has_input(kKey);
   f.size = f.value_size = q.shape[2] / (packed ? f.heads + 2 * f.kv_heads : f.heads);
   f.q = InputHeads(c, kQuery, f.size);
   if (packed) {
@@ -252,16 +249,16 @@ Result<AttentionForm> ReadGroupQueryAttention(const Node& node, const BindContex
   if (node.GetInt("do_rotary", 0) != 0) {
     f.cosines = kCosines;
     f.sines = kSines;
-    f.positions = Given(c, kPositions) ? kPositions : -1;
+    f.positions = c.has_input(kPositions) ? kPositions : -1;
     f.angle_rows = c.inputs[kCosines].shape[0];
     f.rotated_half = c.inputs[kCosines].shape[1];
     f.interleaved = node.GetInt("rotary_interleaved", 0) != 0;
   }
-  if (Given(c, kAdded)) {
+  if (c.has_input(kAdded)) {
     f.added = kAdded;
     ReadRowStrides(c.inputs[kAdded].shape, f.added_strides);
   }
-  if (Given(c, kSink)) f.sinks = kSink;
+  if (c.has_input(kSink)) f.sinks = kSink;
   f.smooth = node.GetInt("smooth_softmax", -1) == 1;
   return f;
 }

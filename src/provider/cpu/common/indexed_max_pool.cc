@@ -67,7 +67,7 @@ class IndexedMaxPoolKernel final : public CpuKernel {
     QUERN_ASSIGN_OR_RETURN(const Window3 w, MakeWindow3(node_, window, in, out));
     const int64_t planes = in[0] * in[1];
     const bool column_major = node_.GetInt("storage_order", 0) != 0;
-    const bool wanted = context.outputs.size() > 1 && context.outputs[1].present();
+    const bool wanted = context.has_output(1);
     switch (context.inputs[0].dtype) {
       case DType::kU8:
         return BindIndexed<uint8_t>(w, planes, column_major, wanted);

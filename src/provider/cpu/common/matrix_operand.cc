@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "provider/cpu/common/epilogue.h"
+
 namespace quern::cpu {
 
 MatrixOperand MatrixOf(const TensorSpec& s, bool vector_is_column) {
@@ -55,6 +57,26 @@ std::optional<std::vector<kernels::BatchDim>> BatchDims(const MatrixOperand& lhs
   }
   if (merged.size() > kernels::kMaxBatchDims) return std::nullopt;
   return merged;
+}
+
+ukernel::RhsSource RunTimeSource(const MatrixOperand& rhs, ukernel::Format format) {
+  ukernel::RhsSource source;
+  source.format = format;
+  source.k_stride = rhs.row_stride;
+  source.n_stride = rhs.col_stride;
+  return source;
+}
+
+Result<kernels::MatMul> RunTimeProduct(kernels::GemmProblem problem, size_t m, const MatrixOperand& rhs,
+                                       const CpuConfig& config) {
+  problem.n = static_cast<size_t>(rhs.cols);
+  problem.k = static_cast<size_t>(rhs.rows);
+  problem.expected_m = m;
+  problem.rhs_constant = false;
+  problem.rhs_contiguous = rhs.col_stride == static_cast<ptrdiff_t>(FormatBytes(problem.rhs));
+  const kernels::SelectOptions options = SelectOptionsFor(config);
+  QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
+  return kernels::MatMul::Create(problem, options, layout);
 }
 
 }  // namespace quern::cpu

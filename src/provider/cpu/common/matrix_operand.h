@@ -1,4 +1,4 @@
-// Operands of batched matrix products as tensors give them.
+// Operands of batched matrix products as tensors give them, and products whose right side comes with the run.
 #pragma once
 
 #include <optional>
@@ -28,5 +28,12 @@ MatrixOperand MatrixOf(const TensorSpec& s, bool vector_is_column);
 // operation whose float32 matrix is walked as the output is, or -1. Nothing when more are left than the driver takes.
 std::optional<std::vector<kernels::BatchDim>> BatchDims(const MatrixOperand& lhs, const MatrixOperand& rhs,
                                                         ptrdiff_t dst, ptrdiff_t dst_element, int matrix_op);
+
+// A right side that comes with the run, but for its data.
+ukernel::RhsSource RunTimeSource(const MatrixOperand& rhs, ukernel::Format format);
+// The product of about `m` rows with such a right side: `problem` has the types and the precision, its extents are
+// those of `rhs`.
+Result<kernels::MatMul> RunTimeProduct(kernels::GemmProblem problem, size_t m, const MatrixOperand& rhs,
+                                       const CpuConfig& config);
 
 }  // namespace quern::cpu

@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "provider/cpu/common/constants.h"
+
 namespace quern::cpu {
-namespace {
-
-const Tensor* ConstantOf(const GraphValue* v) {
-  return v && v->is_constant() && v->constant()->is_tensor() ? &v->constant()->tensor() : nullptr;
-}
-
-}  // namespace
 
 bool DividesInFloat(const Node& node) {
   const int64_t precision = node.GetInt("precision", 0);
@@ -24,7 +19,7 @@ std::optional<Quantization> QuantizationOf(const Node& node) {
   if (to_real && node.output(0)->type().dtype != DType::kF32) return std::nullopt;
   const GraphValue* stored = to_real ? node.input(0) : node.output(0);
   if (!IsIntegerType(stored->type().dtype) || !DividesInFloat(node)) return std::nullopt;
-  const Tensor* given = ConstantOf(node.input(1));
+  const Tensor* given = ConstantTensor(node.input(1));
   if (!given || given->dtype() != DType::kF32 || given->rank() > 1) return std::nullopt;
   const Result<Tensor> scale = given->Contiguous();
   if (!scale.ok() || scale->num_elements() == 0) return std::nullopt;
@@ -35,7 +30,7 @@ std::optional<Quantization> QuantizationOf(const Node& node) {
   }
   q.zero_points.assign(q.scales.size(), 0);
   if (node.input(2)) {
-    const Tensor* zero = ConstantOf(node.input(2));
+    const Tensor* zero = ConstantTensor(node.input(2));
     if (!zero || zero->num_elements() != static_cast<int64_t>(q.scales.size())) return std::nullopt;
     const Result<Tensor> dense = zero->Contiguous();
     if (!dense.ok()) return std::nullopt;
@@ -57,7 +52,7 @@ const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config
   const Node* node = value ? value->producer() : nullptr;
   if (!node || !node->Is("DequantizeLinear")) return nullptr;
   for (const GraphValue* v : node->inputs()) {
-    if (v && !ConstantOf(v)) return nullptr;
+    if (v && !ConstantTensor(v)) return nullptr;
   }
   return FindCpuOp("", "DequantizeLinear")->reject(*node, config).empty() ? node : nullptr;
 }
@@ -69,7 +64,7 @@ DType ProductType(const Node& node) {
 Result<ProductZeroPoints> ZeroPointsOf(const Node& node) {
   ProductZeroPoints z;
   z.x = static_cast<int32_t>(node.GetInt("x_zero_point", 0));
-  if (const Tensor* given = ConstantOf(node.input(kWeightZeroInput))) {
+  if (const Tensor* given = ConstantTensor(node.input(kWeightZeroInput))) {
     QUERN_ASSIGN_OR_RETURN(const Tensor each, given->Clone());
     const auto values = each.values<int32_t>();
     z.w = values[0];

@@ -129,7 +129,7 @@ class TriluKernel final : public CpuKernel {
     const Shape& shape = context.inputs[0].shape;
     const int64_t rows = shape[shape.rank() - 2], columns = shape.back();
     const auto bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
-    const bool has_k = context.inputs.size() > 1 && context.inputs[1].present();
+    const bool has_k = context.has_input(1);
     return MakeStep([=, total = shape.num_elements(0, shape.rank() - 1), upper = upper_](const StepContext& c) {
       const int64_t k = has_k ? std::clamp(*static_cast<const int64_t*>(c.inputs[1]), -rows, columns) : 0;
       return ForItems(c, total, columns, kCheapGrain, [&](int64_t line) {

@@ -238,21 +238,11 @@ Result<Operand> EinsumStep::Contract(Operand lhs, Operand rhs, const Letters& ou
     s.args.m = static_cast<size_t>(left.rows);
     s.args.lhs_row_stride = left.row_stride;
     s.args.lhs_k_stride = left.col_stride == kF32 ? 0 : left.col_stride;
-    s.args.rhs.format = ukernel::Format::kF32;
-    s.args.rhs.k_stride = right.row_stride;
-    s.args.rhs.n_stride = right.col_stride;
+    s.args.rhs = RunTimeSource(right, ukernel::Format::kF32);
     s.args.dst_row_stride = right.cols * kF32;
     s.args.batch = s.batch;
-    kernels::GemmProblem problem;
-    problem.precision = PrecisionFor(config_);
-    problem.n = static_cast<size_t>(right.cols);
-    problem.k = static_cast<size_t>(right.rows);
-    problem.expected_m = s.args.m;
-    problem.rhs_constant = false;
-    problem.rhs_contiguous = right.col_stride == kF32;
-    const kernels::SelectOptions options = SelectOptionsFor(config_);
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(s.product, kernels::MatMul::Create(problem, options, layout));
+    const kernels::GemmProblem problem{.precision = PrecisionFor(config_)};
+    QUERN_ASSIGN_OR_RETURN(s.product, RunTimeProduct(problem, s.args.m, right, config_));
     s.plan = s.product.Plan(s.args, concurrency_);
     workspace_bytes_ = std::max(workspace_bytes_, s.plan.workspace_bytes);
   }

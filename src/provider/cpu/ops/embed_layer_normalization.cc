@@ -26,19 +26,18 @@ class EmbedKernel final : public CpuKernel {
   EmbedKernel(const Node& node, const CpuConfig& config)
       : row_(VectorRowFor(config)), epsilon_(node.GetFloat("epsilon", 1e-12f)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
-    const auto wanted = [&](size_t i) { return i < context.outputs.size() && context.outputs[i].present(); };
-    const auto rows_of = [&](size_t table) { return given(table) ? context.inputs[table].shape[0] : 0; };
+    const auto rows_of = [&](Input table) { return context.has_input(table) ? context.inputs[table].shape[0] : 0; };
     const Shape& ids = context.inputs[kWordIds].shape;
-    const int64_t positions = given(kPositionIds) ? context.inputs[kPositionIds].shape.num_elements() : 0;
-    if (!given(kPositionIds) && ids[1] > rows_of(kPositionTable) && ids[0] > 0) {
+    const int64_t positions = context.has_input(kPositionIds) ? context.inputs[kPositionIds].shape.num_elements() : 0;
+    if (!context.has_input(kPositionIds) && ids[1] > rows_of(kPositionTable) && ids[0] > 0) {
       return InvalidArgument("sequences of " + std::to_string(ids[1]) + " words are longer than the " +
                              std::to_string(rows_of(kPositionTable)) + " rows of position_embedding");
     }
     return MakeStep([=, row = row_, epsilon = epsilon_, batch = ids[0], length = ids[1],
                      hidden = context.outputs[0].shape[2], words = rows_of(kWords), places = rows_of(kPositionTable),
-                     segments = rows_of(kSegments), has_segments = given(kSegmentIds), has_mask = given(kMask),
-                     counts = wanted(1), sums = wanted(2)](const StepContext& c) {
+                     segments = rows_of(kSegments), has_segments = context.has_input(kSegmentIds),
+                     has_mask = context.has_input(kMask), counts = context.has_output(1),
+                     sums = context.has_output(2)](const StepContext& c) {
       QUERN_RETURN_IF_ERROR(CheckIds(c, kWordIds, "input_ids", batch * length, words));
       if (has_segments) QUERN_RETURN_IF_ERROR(CheckIds(c, kSegmentIds, "segment_ids", batch * length, segments));
       if (positions > 0) QUERN_RETURN_IF_ERROR(CheckIds(c, kPositionIds, "position_ids", positions, places));

@@ -34,10 +34,6 @@ constexpr Inputs kToFloat = {.a = 0, .a_zero = 4, .b = 1, .b_zero = 5, .a_scale 
 constexpr Inputs kQGemm = {
     .a = 0, .a_zero = 2, .b = 3, .b_zero = 5, .a_scale = 1, .b_scale = 4, .y_scale = 7, .y_zero = 8, .counts = 6};
 
-const TensorSpec* Given(const BindContext& c, int i) {
-  if (i < 0 || i >= static_cast<int>(c.inputs.size()) || !c.inputs[static_cast<size_t>(i)].present()) return nullptr;
-  return &c.inputs[static_cast<size_t>(i)];
-}
 int32_t ByteAt(const void* data, DType type, int64_t i) {
   return type == DType::kI8 ? static_cast<const int8_t*>(data)[i] : static_cast<const uint8_t*>(data)[i];
 }
@@ -85,7 +81,7 @@ class IntegerProductStep final : public CpuStep {
 Result<std::unique_ptr<CpuStep>> IntegerProductStep::Create(const Compiled& compiled, const BindContext& context) {
   std::unique_ptr<IntegerProductStep> step(new IntegerProductStep(compiled));
   const Inputs& in = compiled.inputs;
-  const TensorSpec &a = *Given(context, in.a), &b = *Given(context, in.b), &y = context.outputs[0];
+  const TensorSpec &a = context.inputs[in.a], &b = context.inputs[in.b], &y = context.outputs[0];
   step->empty_ = y.shape.num_elements() == 0;
   if (step->empty_) return std::unique_ptr<CpuStep>(std::move(step));
   MatrixOperand lhs = MatrixOf(a, false), rhs = MatrixOf(b, true);
@@ -100,23 +96,10 @@ Result<std::unique_ptr<CpuStep>> IntegerProductStep::Create(const Compiled& comp
     args.packed_rhs = &compiled.packed;
     rhs.batch = rhs.batch_strides = {};
   } else {
-    args.rhs.format = ukernel::FormatOf(b.dtype);
-    args.rhs.k_stride = rhs.row_stride;
-    args.rhs.n_stride = rhs.col_stride;
-    GemmProblem problem = compiled.problem;
-    problem.n = static_cast<size_t>(n);
-    problem.k = static_cast<size_t>(rhs.rows);
-    problem.expected_m = args.m;
-    problem.rhs_constant = false;
-    problem.rhs_contiguous = rhs.col_stride == 1;
-    const kernels::SelectOptions options = SelectOptionsFor(compiled.config);
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
+    args.rhs = RunTimeSource(rhs, compiled.problem.rhs);
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
   }
-  const auto count = [&](int i) {
-    const TensorSpec* s = Given(context, i);
-    return s ? s->shape.num_elements() : int64_t{0};
-  };
+  const auto count = [&](int i) { return context.has_input(i) ? context.inputs[i].shape.num_elements() : int64_t{0}; };
   for (const int i : {in.b_zero, in.b_scale, in.bias, in.counts}) {
     if (count(i) != 0 && count(i) != 1 && count(i) != n) {
       return InvalidArgument("input " + std::to_string(i) + " has " + std::to_string(count(i)) + " elements; 1 or " +

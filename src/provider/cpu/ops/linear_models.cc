@@ -5,63 +5,34 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/common/ml_rows.h"
-#include "ops/common/post_transform.h"
+#include "ops/common/linear_model.h"
 #include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 namespace {
 
-struct RowsOfFeatures {
-  int64_t rows, features;
-  static Result<RowsOfFeatures> Of(const Shape& s) {
-    if (s.rank() == 1) return RowsOfFeatures{1, s[0]};
-    if (s.rank() == 2) return RowsOfFeatures{s[0], s[1]};
-    return InvalidArgument("the input has shape " + s.ToString() + ", [N,F] or [F] is needed");
-  }
-};
-
 class LinearKernel final : public CpuKernel {
  public:
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node) {
     auto k = std::make_unique<LinearKernel>();
-    QUERN_ASSIGN_OR_RETURN(k->transform_, ReadPostTransform(node));
-    const std::span<const float> weights = ListAttribute<float>(node, "coefficients");
-    const std::span<const float> offsets = ListAttribute<float>(node, "intercepts");
-    const auto count = static_cast<int64_t>(weights.size());
-    int64_t functions = node.GetInt("targets", 1);
-    if (node.op_type() == "LinearClassifier") {
-      const std::span<const int64_t> labels = ListAttribute<int64_t>(node, "classlabels_ints");
-      k->labels_.assign(labels.begin(), labels.end());
-      functions = static_cast<int64_t>(labels.size());
-      // One function for two labels shows in the number of intercepts, or else of features.
-      const Dims& x = *node.input(0)->type().shape;
-      const bool halved = functions == 2 && !x.empty() && x.back().is_constant() && x.back().value() == count;
-      if (halved || (functions == 2 && offsets.size() == 1)) functions = 1;
-    }
-    if (functions < 1 || count == 0 || count % functions != 0) {
-      return InvalidArgument(std::to_string(count) + " coefficients do not make " + std::to_string(functions) +
-                             " functions");
-    }
-    if (!offsets.empty() && static_cast<int64_t>(offsets.size()) != functions) {
-      return InvalidArgument(std::to_string(offsets.size()) + " intercepts are given, " + std::to_string(functions) +
-                             " are needed");
-    }
-    k->functions_ = functions;
-    k->features_ = count / functions;
-    k->weights_.resize(weights.size());
+    QUERN_ASSIGN_OR_RETURN(k->model_, LinearModel::Read(node));
+    const LinearModel& m = k->model_;
+    const Dims& x = *node.input(0)->type().shape;
+    QUERN_ASSIGN_OR_RETURN(k->functions_, m.CountFunctions(node, x.empty() ? Dim::Unknown() : x.back()));
+    k->features_ = m.CountFeatures(k->functions_);
+    k->weights_.resize(m.coefficients.size());
     for (int64_t f = 0; f < k->features_; ++f) {
-      for (int64_t i = 0; i < functions; ++i) {
-        k->weights_[static_cast<size_t>(f * functions + i)] =
-            static_cast<double>(weights[static_cast<size_t>(i * k->features_ + f)]);
+      for (int64_t i = 0; i < k->functions_; ++i) {
+        k->weights_[static_cast<size_t>(f * k->functions_ + i)] =
+            static_cast<double>(m.coefficients[static_cast<size_t>(i * k->features_ + f)]);
       }
     }
-    k->offsets_.assign(offsets.begin(), offsets.end());
+    k->offsets_.assign(m.intercepts.begin(), m.intercepts.end());
     return std::unique_ptr<CpuKernel>(std::move(k));
   }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures x, RowsOfFeatures::Of(context.inputs[0].shape));
+    QUERN_ASSIGN_OR_RETURN(const RowExtents x, RowExtents::Of(context.inputs[0].shape));
     if (x.features != features_) {
       return InvalidArgument("the input has " + std::to_string(x.features) + " features, the model was made for " +
                              std::to_string(features_));
@@ -104,23 +75,22 @@ class LinearKernel final : public CpuKernel {
   }
 
   void Finish(const StepContext& c, int64_t row, std::span<double> scores) const {
-    const size_t results = labels_.empty() ? scores.size() : labels_.size();
-    float* out = static_cast<float*>(c.outputs[labels_.empty() ? 0 : 1]) + row * static_cast<int64_t>(results);
-    int64_t* label = labels_.empty() ? nullptr : static_cast<int64_t*>(c.outputs[0]) + row;
-    if (label && scores.size() < labels_.size()) {
-      *label = labels_[scores[0] > 0];
-      const std::array<double, 2> both = BinaryScores(transform_, scores[0], FirstScore::kComplement);
+    const std::span<const int64_t> labels = model_.labels.ints();
+    float* out = static_cast<float*>(c.outputs[labels.empty() ? 0 : 1]) + row * model_.results;
+    int64_t* label = labels.empty() ? nullptr : static_cast<int64_t*>(c.outputs[0]) + row;
+    if (label && scores.size() < labels.size()) {
+      *label = labels[scores[0] > 0];
+      const std::array<double, 2> both = BinaryScores(model_.transform, scores[0], FirstScore::kComplement);
       out[0] = static_cast<float>(both[0]);
       out[1] = static_cast<float>(both[1]);
       return;
     }
-    if (label) *label = labels_[static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())];
-    ApplyPostTransform(transform_, scores);
+    if (label) *label = labels[static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin())];
+    ApplyPostTransform(model_.transform, scores);
     std::transform(scores.begin(), scores.end(), out, [](double v) { return static_cast<float>(v); });
   }
 
-  PostTransform transform_ = PostTransform::kNone;
-  std::vector<int64_t> labels_;  // none: a regression
+  LinearModel model_;  // views the node, which outlives the kernel
   int64_t functions_ = 1, features_ = 0;
   std::vector<double> weights_;  // (features, functions)
   std::vector<double> offsets_;
@@ -196,7 +166,7 @@ class NormalizerKernel final : public CpuKernel {
     norm_ = name == "MAX" ? Norm::kMax : name == "L1" ? Norm::kL1 : Norm::kL2;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    QUERN_ASSIGN_OR_RETURN(const RowsOfFeatures s, RowsOfFeatures::Of(context.inputs[0].shape));
+    QUERN_ASSIGN_OR_RETURN(const RowExtents s, RowExtents::Of(context.inputs[0].shape));
     std::unique_ptr<CpuStep> step;
     QUERN_RETURN_IF_ERROR(DispatchType(FeatureTypeList{}, context.inputs[0].dtype, [&]<typename T>() {
       QUERN_ASSIGN_OR_RETURN(step, MakeStep([s, norm = norm_](const StepContext& c) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "provider/cpu/common/constants.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/matrix_operand.h"
 #include "provider/cpu/common/quantization.h"
@@ -102,18 +103,8 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
   } else {
     rhs = MatrixOf(b, true);
     if (compiled.trans_b) rhs.Transpose();
-    args.rhs.format = Format::kF32;
-    args.rhs.k_stride = rhs.row_stride;
-    args.rhs.n_stride = rhs.col_stride;
-    GemmProblem problem = compiled.problem;
-    problem.n = static_cast<size_t>(rhs.cols);
-    problem.k = static_cast<size_t>(rhs.rows);
-    problem.expected_m = args.m;
-    problem.rhs_constant = false;
-    problem.rhs_contiguous = rhs.col_stride == kF32;
-    const kernels::SelectOptions options = SelectOptionsFor(compiled.config);
-    QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, kernels::MatMul::Create(problem, options, layout));
+    args.rhs = RunTimeSource(rhs, compiled.problem.rhs);
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
   }
   const int64_t n = static_cast<int64_t>(step->product().problem().n);
   const auto dst_element = static_cast<ptrdiff_t>(DTypeBytes(y.dtype));
@@ -231,8 +222,6 @@ Status PackWeights(const Node& node, const CompileContext& context, bool transpo
   return Finish(node, context, source, c);
 }
 
-int64_t KnownOr(const Dim& d, int64_t otherwise) { return d.is_constant() ? d.value() : otherwise; }
-
 Compiled Start(const CompileContext& context) {
   Compiled c;
   c.config = *context.config;
@@ -265,9 +254,8 @@ Result<std::unique_ptr<CpuKernel>> CompileGemm(const Node& node, const CompileCo
   const float alpha = node.GetFloat("alpha", 1), beta = node.GetFloat("beta", 1);
   if (alpha != 1) c.epilogue.ops.push_back({.kind = EpilogueKind::kMulScalar, .a = alpha});
   if (const GraphValue* v = node.input(2)) {
-    const Tensor* constant = v->is_constant() ? &v->constant()->tensor() : nullptr;
-    if (constant && constant->num_elements() == KnownOr(node.output(0)->type().shape->back(), -1)) {
-      QUERN_ASSIGN_OR_RETURN(Tensor row, constant->Clone());
+    if (IsConstantRow(*v, *node.output(0)->type().shape)) {
+      QUERN_ASSIGN_OR_RETURN(Tensor row, ConstantTensor(v)->Clone());
       for (float& x : row.values<float>()) x *= beta;
       c.epilogue.ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = row.raw_data()});
       c.owned.push_back(std::move(row));

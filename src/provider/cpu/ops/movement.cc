@@ -134,8 +134,8 @@ class SliceKernel final : public CpuKernel {
     SliceRange r{Shape::Filled(shape.rank(), 0), Shape::Filled(shape.rank(), 1)};
     std::vector<int64_t> starts = starts_, axes = axes_, steps;
     if (opset_ >= 10) {
-      auto read = [&](size_t i, std::vector<int64_t>& into) {
-        if (i >= context.inputs.size() || !context.inputs[i].present()) return true;
+      auto read = [&](int i, std::vector<int64_t>& into) {
+        if (!context.has_input(i)) return true;
         if (!context.inputs[i].constant) return false;
         Result<std::vector<int64_t>> values = ToInt64s(*context.inputs[i].constant);
         if (values.ok()) into = *values;

@@ -69,7 +69,7 @@ class PadKernel final : public CpuKernel {
       if (!given) return Unsupported("the pads are not known while planning");
       pads = *given;
     }
-    if (context.inputs.size() > 3 && context.inputs[3].present()) {
+    if (context.has_input(3)) {
       const auto given = ConstantOperand(context, 3);
       if (!given) return Unsupported("the axes are not known while planning");
       axes = *given;
@@ -89,7 +89,7 @@ class PadKernel final : public CpuKernel {
       QUERN_ASSIGN_OR_RETURN(positions[static_cast<size_t>(d)], PadPositions(mode_, in[d], begin[d], end[d]));
     }
     IndexedCopy copy = IndexedCopy::Prepare(in, positions, DTypeBytes(context.inputs[0].dtype));
-    const bool has_value = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool has_value = context.has_input(2);
     return MakeStep([copy = std::move(copy), has_value, value = value_](const StepContext& c) {
       static constexpr char kZero[16] = {};
       const void* fill = has_value ? c.inputs[2] : value != 0 ? static_cast<const void*>(&value) : kZero;

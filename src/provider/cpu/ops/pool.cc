@@ -84,12 +84,6 @@ struct Pool {
 
   int64_t image_in() const { return w.in_size() * channels; }
   int64_t image_out() const { return w.out_size() * channels; }
-  // Taps of the window at o that lie inside the padded input of dimension d.
-  int64_t TapsInPadded(int d, int64_t o) const {
-    const int64_t start = o * w.stride[d] - w.pad_begin[d];
-    const int64_t past = w.in[d] + w.pad_end[d] - start;
-    return past <= 0 ? 0 : std::min(w.kernel[d], (past + w.dilation[d] - 1) / w.dilation[d]);
-  }
 };
 
 // Offsets (elements) of taps [deep) x [high) x [wide) from the first of them.
@@ -172,8 +166,8 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
           }
           const int64_t first_row = a.input_at_first * w.in[1] + b.input_at_first;
           const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.channels);
-          const int64_t divisor =
-              pool.include_pad ? pool.TapsInPadded(0, o0) * pool.TapsInPadded(1, o1) * pool.TapsInPadded(2, o2) : count;
+          const int64_t o[3] = {o0, o1, o2};
+          const double divisor = pool.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
           if constexpr (std::is_same_v<T, float>) {
             const float scale = divisor == 0 ? 0.0f : 1.0f / static_cast<float>(divisor);
             pool.fold.Run(*row, {.rows = static_cast<size_t>(count),
@@ -184,7 +178,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
                                  .y = y});
           } else {
             static_cast<void>(row);  // float32's
-            FoldRows<T>(pool.fold, static_cast<double>(divisor), {count, pool.channels, first, offsets, 0}, y);
+            FoldRows<T>(pool.fold, divisor, {count, pool.channels, first, offsets, 0}, y);
           }
         }
       }

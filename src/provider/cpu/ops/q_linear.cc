@@ -10,11 +10,9 @@
 namespace quern::cpu {
 namespace {
 
-const void* InputAt(const StepContext& c, size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; }
-
 // Output scale and zero point at inputs `scale` and the next.
 ByteQuantization QuantizationAt(const StepContext& c, size_t scale, DType type) {
-  return ByteQuantization::Read(c.inputs[scale], InputAt(c, scale + 1), type);
+  return ByteQuantization::Read(c.inputs[scale], c.inputs[scale + 1], type);
 }
 
 template <typename F>

@@ -64,8 +64,7 @@ struct Pool {
         }
       }
       count = (a.last - a.first) * (b.last - b.first) * (r.last - r.first);
-      divisor = p.include_pad ? TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2])
-                              : static_cast<double>(count);
+      divisor = p.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
     }
     uint8_t* out = y + p.out.At(n, channel, pixel);
     for (int64_t i = 0; i < width; ++i) out[i] = Mean(sums[i], count, divisor);
@@ -92,7 +91,7 @@ struct Pool {
         w,
         [&](const int64_t* o) {
           sum = count = 0;
-          padded = TapsInPadded(w, 0, o[0]) * TapsInPadded(w, 1, o[1]) * TapsInPadded(w, 2, o[2]);
+          padded = TapsInPadded(w, o);
         },
         [&](int64_t i0, int64_t i1, int64_t i2) {
           sum += static_cast<uint8_t>(plane[(i0 * w.in[1] + i1) * w.in[2] + i2] ^ bits);
@@ -118,9 +117,8 @@ class PoolKernel final : public CpuKernel {
     }
     const int64_t taps = p.window ? p.window->reached_size() : p.in.plane;
     return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
-      const auto zero_at = [&](size_t i) { return i < c.inputs.size() ? c.inputs[i] : nullptr; };
-      const Pool pool{p, ByteQuantization::Read(c.inputs[1], zero_at(2), type),
-                      ByteQuantization::Read(c.inputs[3], zero_at(4), type), static_cast<const uint8_t*>(c.inputs[0]),
+      const Pool pool{p, ByteQuantization::Read(c.inputs[1], c.inputs[2], type),
+                      ByteQuantization::Read(c.inputs[3], c.inputs[4], type), static_cast<const uint8_t*>(c.inputs[0]),
                       static_cast<uint8_t*>(c.outputs[0])};
       const int64_t channels = p.in.channels, pixels = p.out.plane;
       if (p.in.channels_last) {

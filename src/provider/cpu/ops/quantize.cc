@@ -55,7 +55,7 @@ class QuantizeKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const AxisLoops loops = LoopsOf(node_, context.inputs[0].shape, context.inputs[1].shape);
     const int64_t n = context.outputs[0].shape.num_elements();
-    const bool has_zero = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool has_zero = context.has_input(2);
     std::unique_ptr<CpuStep> step;
     QUERN_RETURN_IF_ERROR(DispatchType(StoredTypes{}, context.outputs[0].dtype, [&]<typename T>() {
       QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {
@@ -86,7 +86,7 @@ class DequantizeKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const AxisLoops loops = LoopsOf(node_, context.inputs[0].shape, context.inputs[1].shape);
     const int64_t n = context.outputs[0].shape.num_elements();
-    const bool has_zero = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool has_zero = context.has_input(2);
     std::unique_ptr<CpuStep> step;
     QUERN_RETURN_IF_ERROR(DispatchType(ReadTypes{}, context.inputs[0].dtype, [&]<typename T>() {
       QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {

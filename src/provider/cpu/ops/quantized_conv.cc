@@ -6,14 +6,11 @@
 #include <cstdlib>
 #include <limits>
 
+#include "provider/cpu/common/constants.h"
 #include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
 namespace {
-
-const Tensor* ConstantOf(const GraphValue* v) {
-  return v && v->is_constant() && v->constant()->is_tensor() ? &v->constant()->tensor() : nullptr;
-}
 
 // What is said of a float32 convolution of these shapes.
 std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue& w, const CpuConfig& config) {
@@ -32,19 +29,20 @@ std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue
 
 std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
   for (int i = 1; i < node.num_inputs(); ++i) {
-    if (node.input(i) && !ConstantOf(node.input(i))) return "input '" + node.input(i)->name() + "' comes with the run";
+    if (node.input(i) && !ConstantTensor(node.input(i)))
+      return "input '" + node.input(i)->name() + "' comes with the run";
   }
   const GraphValue &x = *node.input(0), &w = *node.input(kQLinearWeight);
   if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
   const int64_t channels = w.type().shape->front().value();
   for (const int i : {1, 2, 6, 7}) {
-    if (ConstantOf(node.input(i))->num_elements() != 1) return "scales of several elements";
+    if (ConstantTensor(node.input(i))->num_elements() != 1) return "scales of several elements";
   }
   for (const int i : {4, 5}) {
-    const int64_t count = ConstantOf(node.input(i))->num_elements();
+    const int64_t count = ConstantTensor(node.input(i))->num_elements();
     if (count != 1 && count != channels) return "scales that are not those of the channels";
   }
-  if (LargestSum(*ConstantOf(&w), ConstantOf(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
+  if (LargestSum(*ConstantTensor(&w), ConstantTensor(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
     return "sums that may leave 32 bits";
   }
   return {};
@@ -53,19 +51,20 @@ std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
 // The input's zero point may come with the run, as that of DynamicQuantizeLinear does.
 std::string RejectConvInteger(const Node& node, const CpuConfig& config) {
   const GraphValue &x = *node.input(kIntegerX), &w = *node.input(kIntegerWeight);
-  if (!ConstantOf(&w)) return "the weights are not constant";
+  if (!ConstantTensor(&w)) return "the weights are not constant";
   if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
   if (const GraphValue* zero = node.input(kIntegerXZero)) {
     if (!Product(*zero->type().shape).is_constant(1)) return "zero points of several elements";
   }
   if (const GraphValue* zero = node.input(kIntegerWeightZero)) {
-    const Tensor* t = ConstantOf(zero);
+    const Tensor* t = ConstantTensor(zero);
     if (!t) return "zero points of weights that come with the run";
     if (t->num_elements() != 1 && t->num_elements() != w.type().shape->front().value()) {
       return "zero points that are not those of the channels";
     }
   }
-  if (LargestSum(*ConstantOf(&w), nullptr) > std::numeric_limits<int32_t>::max()) return "sums that may leave 32 bits";
+  if (LargestSum(*ConstantTensor(&w), nullptr) > std::numeric_limits<int32_t>::max())
+    return "sums that may leave 32 bits";
   return {};
 }
 

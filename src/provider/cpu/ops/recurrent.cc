@@ -104,10 +104,9 @@ class RecurrentStep final : public CpuStep {
     const Shape& x = context.inputs[0].shape;
     steps_ = x[0];
     batch_ = x[1];
-    const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
-    has_h_ = given(5);
-    has_c_ = layer.lstm && given(6);
-    for (size_t i = 0; i < 3; ++i) wanted_[i] = i < context.outputs.size() && context.outputs[i].present();
+    has_h_ = context.has_input(5);
+    has_c_ = layer.lstm && context.has_input(6);
+    for (int i = 0; i < 3; ++i) wanted_[i] = context.has_output(i);
     const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN}, matrix{.kind = EpilogueKind::kAddMatrix};
     const size_t m = static_cast<size_t>(batch_);
     size_t workspace = 0;

@@ -41,7 +41,7 @@ const Reduction& ReductionOf(const Node& node) {
 
 // The axes as attribute or input; nothing when they come with the run.
 std::optional<std::vector<int64_t>> AxesOf(const Node& node, const BindContext& context) {
-  if (context.inputs.size() < 2 || !context.inputs[1].present()) return node.GetInts("axes");
+  if (!context.has_input(1)) return node.GetInts("axes");
   if (!context.inputs[1].constant) return std::nullopt;
   const Result<std::vector<int64_t>> values = ToInt64s(*context.inputs[1].constant);
   return values.ok() ? std::optional(*values) : std::nullopt;

@@ -9,7 +9,7 @@ namespace {
 
 // Which inputs hold what; both operators take [batch, length, heads * size] or [batch, heads, length, size].
 struct Inputs {
-  size_t cosines, sines, positions;
+  int cosines, sines, positions;
   bool first_position;  // positions of one dimension are that of the first element
 };
 constexpr Inputs kOnnx = {1, 2, 3, false}, kMicrosoft = {2, 3, 1, true};
@@ -41,7 +41,7 @@ class RotaryKernel final : public CpuKernel {
     const int64_t length = flat ? shape[1] : shape[2], half = caches.back();
     const int64_t heads = !flat ? shape[1] : heads_ > 0 ? heads_ : shape[2] / (2 * half);
     const int64_t size = flat ? shape[2] / heads : shape[3];
-    const bool given = inputs_.positions < context.inputs.size() && context.inputs[inputs_.positions].present();
+    const bool given = context.has_input(inputs_.positions);
     const bool from_one = given && inputs_.first_position && context.inputs[inputs_.positions].shape.rank() == 1;
     const int64_t count = !given ? 0 : context.inputs[inputs_.positions].shape.num_elements();
     const int64_t rows = std::min(caches[0], context.inputs[inputs_.sines].shape[0]);
@@ -51,7 +51,7 @@ class RotaryKernel final : public CpuKernel {
                              " are needed");
     }
     return MakeStep([=, inputs = inputs_, interleaved = interleaved_, batch = shape[0]](const StepContext& c) {
-      const auto floats = [&](size_t i) { return static_cast<const float*>(c.inputs[i]); };
+      const auto floats = [&](int i) { return static_cast<const float*>(c.inputs[i]); };
       const auto* positions = given ? static_cast<const int64_t*>(c.inputs[inputs.positions]) : nullptr;
       if (from_one) {
         QUERN_RETURN_IF_ERROR(CheckPositions(positions, 1, rows - length + 1));

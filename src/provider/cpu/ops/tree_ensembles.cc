@@ -91,11 +91,8 @@ class TreesKernel final : public CpuKernel {
   }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const Shape& shape = context.inputs[0].shape;
-    if (shape.rank() != 1 && shape.rank() != 2) {
-      return InvalidArgument("the input has shape " + shape.ToString() + ", [N,F] or [F] is needed");
-    }
-    const int64_t rows = shape.rank() == 1 ? 1 : shape[0], features = shape.back(), targets = targets_.count;
+    QUERN_ASSIGN_OR_RETURN(const RowExtents x, RowExtents::Of(context.inputs[0].shape));
+    const int64_t rows = x.rows, features = x.features, targets = targets_.count;
     if (trees_.num_features() > features) {
       return InvalidArgument("a node asks for feature " + std::to_string(trees_.num_features() - 1) +
                              ", the input has " + std::to_string(features) + " features");

@@ -7,13 +7,6 @@
 namespace quern::cpu {
 namespace {
 
-// A bias that is the same for every row: [N], [1, N].
-bool IsRowVector(const GraphValue* v, const Dim& n) {
-  if (!v->type().shape || v->type().rank() < 1 || v->type().rank() > 2) return false;
-  const Dims& d = *v->type().shape;
-  return d.back() == n && (d.size() == 1 || d[0].is_constant(1));
-}
-
 Result<int> Run(Graph& graph, const void* pass_context) {
   const auto& context = *static_cast<const CpuPassContext*>(pass_context);
   int changes = 0;
@@ -29,7 +22,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     if (gemm) {
       if (node->GetInt("transA", 0) || node->GetFloat("alpha", 1) != 1 || node->GetFloat("beta", 1) != 1) continue;
       if (GraphValue* c = node->input(2)) {
-        if (!ConstantTensor(c) || !IsRowVector(c, node->output(0)->type().shape->back())) continue;
+        if (!IsConstantRow(*c, *node->output(0)->type().shape)) continue;
         inputs.push_back(c);
       }
     }

@@ -70,10 +70,6 @@ GraphValue* TransposeValue(Graph& graph, GraphValue* value, const Permutation& p
   return node->output(0);
 }
 
-const Tensor* ConstantTensor(const GraphValue* value) {
-  return value && value->is_constant() && value->constant()->is_tensor() ? &value->constant()->tensor() : nullptr;
-}
-
 bool OnlyUsedBy(const GraphValue* value, const Node* node) {
   return value->uses().size() == 1 && value->uses()[0].node == node;
 }
@@ -92,10 +88,12 @@ void RemoveIfDead(Graph& graph, Node* node) {
   for (Node* p : producers) RemoveIfDead(graph, p);
 }
 
-Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::vector<GraphValue*> inputs,
-                  ValueType type, Node* before) {
+namespace {
+
+Node* AddTyped(Graph& graph, const char* domain, std::string op_type, const Node& origin,
+               std::vector<GraphValue*> inputs, ValueType type, Node* before) {
   Node* node = graph.AddNode({.name = origin.name(),
-                              .domain = kCpuDomain,
+                              .domain = domain,
                               .op_type = std::move(op_type),
                               .opset = 1,
                               .inputs = std::move(inputs),
@@ -105,6 +103,19 @@ Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::ve
                              before);
   node->output(0)->set_type(std::move(type));
   return node;
+}
+
+}  // namespace
+
+Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::vector<GraphValue*> inputs,
+                  ValueType type, Node* before) {
+  return AddTyped(graph, kCpuDomain, std::move(op_type), origin, std::move(inputs), std::move(type), before);
+}
+
+Node* AddProductToFloat(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,
+                        Node* before) {
+  while (!inputs.back()) inputs.pop_back();
+  return AddTyped(graph, "com.microsoft", "MatMulIntegerToFloat", origin, std::move(inputs), std::move(type), before);
 }
 
 Node* ReplaceChannelsLast(Graph& graph, Node* node, const std::string& op_type, std::vector<GraphValue*> inputs,

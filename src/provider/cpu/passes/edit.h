@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "provider/cpu/common/constants.h"
 #include "provider/cpu/passes/cpu_passes.h"
 
 namespace quern::cpu {
@@ -33,8 +34,6 @@ GraphValue* TransposeValue(Graph& graph, GraphValue* value, const Permutation& p
 Node* ReplaceChannelsLast(Graph& graph, Node* node, const std::string& op_type, std::vector<GraphValue*> inputs,
                           DType dtype);
 
-// The value's constant tensor, or null.
-const Tensor* ConstantTensor(const GraphValue* value);
 // True if the value's only use is one input of `node`.
 bool OnlyUsedBy(const GraphValue* value, const Node* node);
 // Removes the node when none of its outputs is used, then its producers likewise.
@@ -42,5 +41,8 @@ void RemoveIfDead(Graph& graph, Node* node);
 // An operator of this provider at `before`, named after `origin` (for reports), its output typed as `type`.
 Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::vector<GraphValue*> inputs,
                   ValueType type, Node* before);
+// A MatMulIntegerToFloat of com.microsoft likewise; the last inputs may be null.
+Node* AddProductToFloat(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,
+                        Node* before);
 
 }  // namespace quern::cpu

@@ -15,32 +15,20 @@ bool IsFloat(const GraphValue& v) { return v.type().dtype == DType::kF32 && v.ty
 bool IsOneNumber(const GraphValue& v) { return IsFloat(v) && Product(*v.type().shape).is_constant(1); }
 bool CastsToFloat(const Node& node) { return node.output(0)->type().dtype == DType::kF32; }
 
-// A constant that has one number for each of `columns` columns, or the same for all if `one` may do.
-bool IsRow(const GraphValue& v, const Dim& columns, int rank, bool one) {
-  if (!v.is_constant() || !IsFloat(v) || v.type().rank() > rank) return false;
-  const Dims& shape = *v.type().shape;
-  const Dim count = Product(shape);
-  return (one && count.is_constant(1)) || (!shape.empty() && count == columns && shape.back() == columns);
-}
-
 bool Rewrite(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
   const Node& product = *m.node("product");
   GraphValue* y = node->output(0);
   if (!y->type().shape || !product.output(0)->type().shape || *y->type().shape != *product.output(0)->type().shape) {
     return false;
   }
+  const GraphValue &sa = *m.value("sa"), &sw = *m.value("sw");
   const int rank = y->type().rank();
-  if (rank < 1 || m.value("sa")->type().rank() > rank) return false;
-  if (!IsRow(*m.value("sw"), y->type().shape->back(), rank, true)) return false;
-  Node* made = graph.AddNode(
-      {.name = node->name(),
-       .domain = kMicrosoft,
-       .op_type = kToFloat,
-       .opset = 1,
-       .inputs = {product.input(0), product.input(1), m.value("sa"), m.value("sw"), product.input(2), product.input(3)},
-       .outputs = {graph.UniqueName(y->name() + "_fused")}},
+  if (rank < 1 || sa.type().rank() > rank || !IsFloat(sw) || sw.type().rank() > rank) return false;
+  if (!IsOneNumber(sw) && !IsConstantRow(sw, *y->type().shape)) return false;
+  Node* made = AddProductToFloat(
+      graph, *node,
+      {product.input(0), product.input(1), m.value("sa"), m.value("sw"), product.input(2), product.input(3)}, y->type(),
       node);
-  made->output(0)->set_type(y->type());
   if (!FindCpuOp(kMicrosoft, kToFloat)->reject(*made, config).empty()) {
     graph.Remove(made);
     return false;
@@ -58,19 +46,11 @@ bool AddBias(Graph& graph, Node* node) {
       continue;
     }
     const GraphValue* y = product->output(0);
-    if (!y->type().shape || y->type().rank() < 1) continue;
-    if (!IsRow(*bias, y->type().shape->back(), y->type().rank(), false)) continue;
+    if (!y->type().shape || !IsFloat(*bias) || !IsConstantRow(*bias, *y->type().shape)) continue;
     std::vector<GraphValue*> inputs = product->inputs();
     inputs.resize(6, nullptr);
     inputs.push_back(bias);
-    Node* made = graph.AddNode({.name = product->name(),
-                                .domain = kMicrosoft,
-                                .op_type = kToFloat,
-                                .opset = 1,
-                                .inputs = std::move(inputs),
-                                .outputs = {graph.UniqueName(y->name() + "_biased")}},
-                               node);
-    made->output(0)->set_type(y->type());
+    Node* made = AddProductToFloat(graph, *product, std::move(inputs), y->type(), node);
     graph.ReplaceAllUses(node->output(0), made->output(0));
     RemoveIfDead(graph, node);
     return true;

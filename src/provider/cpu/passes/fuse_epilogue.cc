@@ -86,8 +86,7 @@ bool FuseAdd(Graph& graph, Node* product, Node* add) {
     return false;
   const Dims& dims = *out->type().shape;
   const Dims& d = *other->type().shape;
-  if (ConstantTensor(other) && !d.empty() && d.back() == dims.back() && d.size() <= dims.size() &&
-      Product(d) == dims.back()) {
+  if (IsConstantRow(*other, dims)) {
     if (product->input(2) || product->input(3)) return false;
     GraphValue* bias = other;
     if (d.size() > 1) {

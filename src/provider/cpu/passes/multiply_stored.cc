@@ -92,10 +92,7 @@ bool IsProductScale(float scale, float product) { return std::fabs(scale - produ
 // another form or comes with the run.
 std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const CompileContext& context) {
   if (!bias) return Tensor();
-  if (!bias->type().has_static_shape() || bias->type().rank() > 2 || bias->type().rank() == 0 ||
-      !bias->type().shape->back().is_constant(p.n) || quern::Product(*bias->type().shape).value() != p.n) {
-    return std::nullopt;
-  }
+  if (!bias->type().shape || !IsRow(*bias->type().shape, Dims{1, p.n})) return std::nullopt;
   const auto row = [&](const Tensor& t) -> std::optional<Tensor> {
     const Result<Tensor> dense = t.Contiguous();
     if (!dense.ok()) return std::nullopt;

@@ -75,18 +75,8 @@ class Splitter {
     return Add(op, opset, std::move(inputs), {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-12f)}});
   }
 
-  // A product of com.microsoft with its bias; `operands` are its inputs.
-  GraphValue* ProductToFloat(std::vector<GraphValue*> operands, ValueType type) {
-    while (!operands.back()) operands.pop_back();
-    Node* made = graph_.AddNode({.name = node_->name(),
-                                 .domain = "com.microsoft",
-                                 .op_type = "MatMulIntegerToFloat",
-                                 .opset = 1,
-                                 .inputs = std::move(operands),
-                                 .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part")}},
-                                node_);
-    made->output(0)->set_type(std::move(type));
-    return made->output(0);
+  GraphValue* ProductToFloat(std::vector<GraphValue*> inputs, ValueType type) {
+    return AddProductToFloat(graph_, *node_, std::move(inputs), std::move(type), node_)->output(0);
   }
   GraphValue* DynamicQuantizeMatMul() {
     const std::string stem = node_->output(0)->name();

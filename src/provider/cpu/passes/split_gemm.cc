@@ -10,8 +10,7 @@ bool TakesC(const Node& gemm) {
   const GraphValue* c = gemm.input(2);
   if (!c) return true;
   const Dims &y = *gemm.output(0)->type().shape, &d = *c->type().shape;
-  if (ConstantTensor(c) && !d.empty() && d.back() == y.back() && Product(d) == y.back()) return true;
-  return d == y && gemm.GetFloat("beta", 1) == 1;
+  return IsConstantRow(*c, y) || (d == y && gemm.GetFloat("beta", 1) == 1);
 }
 
 GraphValue* Add(Graph& graph, Node* before, NodeSpec spec, ValueType type) {

@@ -13,11 +13,6 @@ struct SizedExecutable {
   std::shared_ptr<const Graph> graph;
 };
 
-int32_t Fail(const Status& status) {
-  if (!status.ok()) HostApi()->set_error(status.message().c_str());
-  return static_cast<int32_t>(status.code());
-}
-
 std::string WhyNot(const Node& node, const SizedOp& op) {
   for (const GraphValue* v : node.inputs()) {
     if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined)) {
@@ -129,7 +124,7 @@ std::shared_ptr<Provider> MakeSizedProvider() {
   };
   p.destroy_plan = [](void*, void*) {};
   p.run = [](void*, void* plan, const quern_run_args* args, void**) {
-    return Fail(RunNodes(*static_cast<const SizedExecutable*>(plan)->graph, *args));
+    return ReportStatus(RunNodes(*static_cast<const SizedExecutable*>(plan)->graph, *args));
   };
   p.describe = Describe;
   p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };

@@ -84,7 +84,6 @@ constexpr OpVersion kVersions[] = {{10, kInputs10, kOutputs10, {}, Infer, Evalua
 
 }  // namespace
 
-extern constinit const OpDefinition kOpDequantizeLinear = {"", "DequantizeLinear", kVersions,
-                                                           "Types of 6 bits (operator set 28) are unknown."};
+extern constinit const OpDefinition kOpDequantizeLinear = {"", "DequantizeLinear", kVersions};
 
 }  // namespace quern

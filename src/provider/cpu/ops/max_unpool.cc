@@ -15,7 +15,7 @@ class MaxUnpoolKernel final : public CpuKernel {
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &x = context.inputs[0].shape, &y = context.outputs[0].shape;
-    const bool given = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool given = context.has_input(2);
     QUERN_ASSIGN_OR_RETURN(const UnpoolShapes shapes, UnpoolShapes::Make(node_, x, y, given));
     const auto bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
     return MakeStep(

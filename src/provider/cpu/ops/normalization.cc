@@ -184,13 +184,12 @@ class LayerNormKernel final : public CpuKernel {
  private:
   template <typename T>
   Result<std::unique_ptr<CpuStep>> BindRows(const BindContext& context, int64_t rows, int64_t count) const {
-    const auto given = [&](size_t i) { return i < context.inputs.size() && context.inputs[i].present(); };
     const auto type_of = [&](size_t i) {
       return i < context.outputs.size() ? context.outputs[i].dtype : DType::kUndefined;
     };
     const size_t inverse_at = subtract_mean_ ? 2 : 1;  // among the outputs, the mean before it
-    return MakeStep([=, row = row_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = given(1),
-                     has_bias = given(2), mean_type = subtract_mean_ ? type_of(1) : DType::kUndefined,
+    return MakeStep([=, row = row_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = context.has_input(1),
+                     has_bias = context.has_input(2), mean_type = subtract_mean_ ? type_of(1) : DType::kUndefined,
                      inverse_type = type_of(inverse_at)](const StepContext& c) {
       const T* scale = has_scale ? static_cast<const T*>(c.inputs[1]) : nullptr;
       const T* bias = has_bias ? static_cast<const T*>(c.inputs[2]) : nullptr;

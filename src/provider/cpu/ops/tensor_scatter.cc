@@ -19,7 +19,7 @@ class TensorScatterKernel final : public CpuKernel {
     const size_t bytes = DTypeBytes(context.inputs[0].dtype);
     const size_t total = static_cast<size_t>(cache.num_elements()) * bytes;
     const size_t entry = static_cast<size_t>(cache.num_elements(axis + 1, cache.rank())) * bytes;
-    const bool has_starts = context.inputs.size() > 2 && context.inputs[2].present();
+    const bool has_starts = context.has_input(2);
     return MakeStep([=, circular = circular_, batch = cache[0], between = cache.num_elements(1, axis),
                      room = cache[axis], length = update[axis]](const StepContext& c) {
       const auto* starts = has_starts ? static_cast<const int64_t*>(c.inputs[2]) : nullptr;

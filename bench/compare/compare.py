@@ -140,6 +140,7 @@ def measure(args):
     import comparison
     import inputs
     import machine
+    import page
     import table
 
     subject, peers, engines, absent = choose_engines(args)
@@ -183,8 +184,6 @@ def measure(args):
     if args.json:
         write_json(args.json, document)
     if args.html:
-        import page
-
         write_whole(args.html, page.page(document))
     return document, interrupted
 

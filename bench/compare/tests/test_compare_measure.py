@@ -331,6 +331,13 @@ def test_a_process_measures_quern_and_tells_what_fails(tmp_path):
         cold.launch(job | {"feeds": str(tmp_path / "none")})
 
 
+def test_a_process_that_dies_is_told(monkeypatch):
+    dead = subprocess.CompletedProcess([], -11, stdout="", stderr="")
+    monkeypatch.setattr(cold.subprocess, "run", lambda *command, **options: dead)
+    with pytest.raises(RuntimeError, match="ended by SIGSEGV"):
+        cold.launch({})
+
+
 def test_peak_of_a_process_is_its_own():
     held = np.ones(50_000_000)
     code = "import machine; print(machine.peak_bytes())"

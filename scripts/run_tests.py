@@ -399,7 +399,7 @@ class Tests(Runner):
         if not self.check("pip install .", [*pip, ROOT], env={"CC": "clang-19", "CXX": "clang++-19"}):
             return
         self.check("pip install the test packages", [*pip, "-r", ROOT / "scripts/requirements.txt"])
-        self.pytest("python", python, [ROOT / "python"], cwd=BUILD)
+        self.pytest("python", python, [ROOT / "python", ROOT / "bench/compare"], cwd=BUILD)
         if self.args.full:
             suite = ["-p", "no:cacheprovider", ROOT / "tests/conformance/test_backend.py"]
             self.pytest("onnx's backend suite, made in memory", python, suite, cwd=BUILD)

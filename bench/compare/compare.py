@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Runs models on Quern and on onnxruntime by turns and compares speed and results.
+"""Runs models on Quern, onnxruntime and OpenVINO by turns and compares speed, memory and results.
 
-    compare.py MODEL.onnx...                  Quern beside onnxruntime, 1 and 2 threads
-    compare.py --self MODEL.onnx...           onnxruntime beside itself: checks the method, expect 1.00 +- 0.03
-    compare.py --threads 1 --alternations 15 --shape image=8x1x8x8 --json out.json MODEL.onnx
-    compare.py --stored FOLDER/model.onnx     inputs of FOLDER/test_data_set_0 (needs the package onnx)
+    compare.py MODEL...                       Quern beside the peers that are installed, 1 and 2 threads
+    compare.py --setup MODEL...               the same in an environment of its own with all peers, made when needed
+    compare.py --self MODEL...                onnxruntime beside itself: checks the method, expect 1.00 +- 0.03
+    compare.py --precision fp32,bf16 --threads 1 --alternations 15 --shape image=8x1x8x8 MODEL
+    compare.py --stored FOLDER                inputs of test_data_set_0 beside each model (needs the package onnx)
+    compare.py --cold 3 --html page.html --json all.json FOLDER
 
-Engines in one process disturb each other (worker threads spin on after a run), so they run in blocks: a pause, two
-unmeasured runs, then about 0.25 s of measured ones; the order within each alternation is random. A block counts by
-its median, an engine by the median over its blocks; the ratio is the median over alternations of
-time(onnxruntime) / time(Quern): above 1, Quern is faster. Inputs are seeded; symbolic dimensions are 1, or 128 when
-their name contains "seq", unless --shape says otherwise.
+MODEL is an ONNX file, or a folder that is searched for them. Engines in one process disturb each other (worker threads
+spin on after a run), so they run in blocks: a pause, two unmeasured runs, then about 0.25 s of measured ones; the order
+within each alternation is random. A block counts by its median, an engine by the median over its blocks; the ratio is
+the median over alternations of time(peer) / time(Quern): above 1, Quern is faster; below 0.97 it is red and listed as a
+loss. Inputs are seeded; symbolic extents are 1, or 128 when their name contains "seq", unless --shape says otherwise.
+Outputs are compared with those of the first peer that runs the model in fp32.
 """
 
 import argparse
@@ -18,123 +21,9 @@ import json
 import os
 import pathlib
 import random
-import statistics
+import shlex
 import sys
 import time
-
-import numpy as np
-
-DTYPES = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64,
-    "tensor(int32)": np.int32,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(bool)": np.bool_,
-}
-
-
-def make_feeds(session, shapes, seed=0):
-    """One seeded array per input of an onnxruntime-like session."""
-    rng, feeds = np.random.default_rng(seed), {}
-    for i in session.get_inputs():
-        if i.type not in DTYPES:
-            raise SystemExit(f"error: input '{i.name}' has type {i.type}, which this script cannot make up")
-        shape = shapes.get(i.name) or [
-            d if isinstance(d, int) and d > 0 else 128 if "seq" in str(d) else 1 for d in i.shape
-        ]
-        dtype = np.dtype(DTYPES[i.type])
-        if dtype.kind == "f":
-            feeds[i.name] = rng.standard_normal(shape).astype(dtype)
-        elif dtype.kind == "b" or "mask" in i.name:
-            feeds[i.name] = np.ones(shape, dtype)
-        else:
-            feeds[i.name] = rng.integers(0, 100, shape).astype(dtype)
-    return feeds
-
-
-def stored_feeds(path):
-    """The arrays of test_data_set_0 beside the model, by input name."""
-    import onnx
-
-    files = sorted((path.parent / "test_data_set_0").glob("input_*.pb"))
-    if not files:
-        raise SystemExit(f"error: no test_data_set_0/input_*.pb beside {path}")
-    tensors = [onnx.TensorProto.FromString(f.read_bytes()) for f in files]
-    return {t.name: onnx.numpy_helper.to_array(t) for t in tensors}
-
-
-def open_session(module, path, threads):
-    options = module.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    if module.__name__ == "onnxruntime":
-        options.inter_op_num_threads = 1
-        return module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return module.InferenceSession(str(path), options)
-
-
-def measure_block(run, pause, seconds):
-    """Median time of one run in seconds, over a block of about `seconds`."""
-    time.sleep(pause)
-    run()
-    run()
-    times, end = [], time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def alternate(runs, args, rng):
-    """runs: two callables. Returns the block medians of each, one per alternation."""
-    blocks = ([], [])
-    for _ in range(args.alternations):
-        order = [0, 1]
-        rng.shuffle(order)
-        for side in order:
-            blocks[side].append(measure_block(runs[side], args.pause, args.block))
-    return blocks
-
-
-def difference(ours, theirs):
-    """Largest |ours - theirs| over all outputs, and the same relative to that output's max|theirs|."""
-    worst, worst_relative = 0.0, 0.0
-    for a, b in zip(ours, theirs, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return float("inf"), float("inf")
-        if not b.size or b.dtype.kind not in "fiub":
-            continue
-        a, b = a.astype(np.float64), b.astype(np.float64)
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        delta = float(np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf)).max())
-        worst = max(worst, delta)
-        finite = np.abs(b[np.isfinite(b)])
-        scale = float(finite.max()) if finite.size else 1.0
-        worst_relative = max(worst_relative, delta / scale if scale else delta)
-    return worst, worst_relative
-
-
-def compare(path, threads, args, engines, rng):
-    sessions = [open_session(m, path, threads) for m in engines]
-    feeds = stored_feeds(path) if args.stored else make_feeds(sessions[1], args.shapes)
-    outputs = [s.run(None, feeds) for s in sessions]
-    blocks = alternate([lambda s=s: s.run(None, feeds) for s in sessions], args, rng)
-    delta, relative = difference(*outputs)
-    return {
-        "model": str(path),
-        "threads": threads,
-        "alternations": args.alternations,
-        "engines": [m.__name__ for m in engines],
-        "median_ms": [1e3 * statistics.median(b) for b in blocks],
-        "ratio": statistics.median(b / a for a, b in zip(*blocks)),
-        "max_abs_difference": delta,
-        "max_relative_difference": relative,
-    }
 
 
 def parse_shape(text):
@@ -142,56 +31,198 @@ def parse_shape(text):
     return name, [int(d) for d in dims.split("x") if d]
 
 
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return os.uname().machine
+def words(choices=None):
+    """A parser of comma-separated words, of `choices` only."""
+
+    def parse(text):
+        found = [w for w in text.split(",") if w]
+        for word in found:
+            if choices and word not in choices:
+                raise argparse.ArgumentTypeError(f"'{word}' is none of {', '.join(choices)}")
+        return list(dict.fromkeys(found))
+
+    return parse
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+", type=pathlib.Path)
+def positive(text):
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return number
+
+
+def thread_counts(text):
+    return list(dict.fromkeys(positive(t) for t in text.split(",")))
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL")
+    parser.add_argument("--setup", action="store_true", help="run in .tools/compare-venv, made or completed first")
     parser.add_argument("--self", dest="own", action="store_true", help="compare onnxruntime with itself")
-    parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2], metavar="N,N")
-    parser.add_argument("--alternations", type=int, default=9)
+    peers = words(("onnxruntime", "openvino"))
+    parser.add_argument("--peers", type=peers, metavar="NAME,NAME", help="default: all that are installed")
+    precisions = words(("fp32", "fp32-fast", "bf16"))
+    parser.add_argument("--precision", type=precisions, default=["fp32"], metavar="NAME,NAME")
+    parser.add_argument("--threads", type=thread_counts, default=[1, 2], metavar="N,N")
+    parser.add_argument("--alternations", type=positive, default=9)
     parser.add_argument("--block", type=float, default=0.25, help="seconds measured per block")
     parser.add_argument("--pause", type=float, default=0.1, help="seconds before each block")
     parser.add_argument("--shape", dest="shapes", action="append", type=parse_shape, default=[], metavar="NAME=1x3")
     parser.add_argument("--stored", action="store_true", help="inputs of test_data_set_0 beside each model")
-    parser.add_argument("--max-rel", type=float, help="fail when a relative difference is larger")
+    cold = "also session creation, first run and peak memory: medians of N processes per engine (3)"
+    parser.add_argument("--cold", type=positive, default=0, metavar="N", help=cold)
+    limit = "fail when Quern's outputs differ by more, relative to the largest, or were not compared"
+    parser.add_argument("--max-rel", type=float, help=limit)
+    parser.add_argument("--strict", action="store_true", help="fail on a time that is red")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
-    parser.add_argument("--json", type=pathlib.Path, help="also write the rows there")
-    args = parser.parse_args()
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="red for losses")
+    parser.add_argument("--json", type=pathlib.Path, help="also write all figures there, after each model")
+    parser.add_argument("--html", type=pathlib.Path, help="also write a page with tables and plots there")
+    following = [*arguments[1:], ""]
+    bare = ["--cold=3" if a == "--cold" and not n.isdigit() else a for a, n in zip(arguments, following)]
+    args = parser.parse_args(bare)
     args.shapes = dict(args.shapes)
+    for path in (args.json, args.html):
+        if path and not path.parent.is_dir():
+            parser.error(f"{path}: there is no folder {path.parent}")
+    return args
 
-    import onnxruntime
 
-    ours = onnxruntime
-    if not args.own:
-        import quern as ours
-    rng, rows = random.Random(args.seed), []
-    names = ("onnxruntime (a)", "onnxruntime (b)") if args.own else ("quern", "onnxruntime")
-    print(f"{cpu_name()}, {len(os.sched_getaffinity(0))} usable cores, onnxruntime {onnxruntime.__version__}")
-    print(
-        f"{'model':28} {'threads':>7} {names[0] + ' ms':>18} {names[1] + ' ms':>18} "
-        f"{'ratio':>7} {'max diff':>10} {'/ max':>9}"
-    )
-    for path in args.models:
-        for threads in args.threads:
-            row = compare(path, threads, args, (ours, onnxruntime), rng)
-            rows.append(row)
-            a, b = row["median_ms"]
-            name = path.parent.name if path.stem == "model" else path.stem
-            print(
-                f"{name:28} {threads:7} {a:18.4f} {b:18.4f} {row['ratio']:7.2f} "
-                f"{row['max_abs_difference']:10.2e} {row['max_relative_difference']:9.2e}",
-                flush=True,
-            )
+class Progress:
+    """What is being done, on stderr: in place on a terminal, elsewhere a line every ten seconds."""
+
+    def __init__(self, stream=sys.stderr, clock=time.monotonic):
+        self._stream, self._clock = stream, clock
+        self._last, self._shown = clock(), False
+
+    def __call__(self, text):
+        if self._stream.isatty():
+            self._stream.write(f"\r\x1b[K{text[:118]}")
+            self._stream.flush()
+            self._shown = True
+        elif self._clock() - self._last >= 10:
+            self._last = self._clock()
+            print(f"... {text}", file=self._stream, flush=True)
+
+    def clear(self):
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = False
+
+
+def choose_engines(args):
+    """(subject, peers, engines by name, lines about absent ones) as the arguments ask."""
+    import engines
+
+    names = ["onnxruntime"] if args.own else ["quern", *(engines.PEERS if args.peers is None else args.peers)]
+    there, absent = engines.load(names)
+    for name in ("onnxruntime",) if args.own else ("quern", *(args.peers or ())):
+        if name in absent:
+            sys.exit(f"error: {name} {absent[name]}; --setup makes an environment that has it")
+    if args.own:
+        pair = {f"onnxruntime ({side})": there["onnxruntime"] for side in "ab"}
+        return "onnxruntime (a)", ["onnxruntime (b)"], pair, []
+    return "quern", [n for n in there if n != "quern"], there, [f"{name} {why}" for name, why in absent.items()]
+
+
+def write_whole(path, text):
+    """Replaces a file at once, so that an interrupted run leaves the one before."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def measure(args):
+    """Runs everything that the arguments ask for and writes it; returns (document, whether it was interrupted)."""
+    import comparison
+    import inputs
+    import machine
+    import page
+    import table
+
+    subject, peers, engines, absent = choose_engines(args)
+    if args.stored:
+        try:
+            import onnx  # noqa: F401
+        except ImportError:
+            sys.exit("error: --stored needs the package onnx; --setup makes an environment that has it")
+    try:
+        models = inputs.find_models(args.models)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    keys = ("threads", "precision", "alternations", "block", "pause", "shapes", "stored", "cold", "seed")
+    document = comparison.new_document(subject, peers, engines, {key: getattr(args, key) for key in keys}, args.own)
+    facts = document["machine"] = machine.facts()
+    document["command"] = shlex.join(["compare.py", *sys.argv[1:]])
+    document["notes"] = [*absent, *comparison.lacking(document, engines)]
+    load = facts["load_average"]
+    if load > 0.5:
+        document["notes"].append(f"the load average is {load:.1f} at the start: something else may be running")
+    versions = dict.fromkeys(f"{engine.name} {engine.version}" for engine in engines.values())
+    print(f"{facts['cpu']}, {facts['usable_cores']} usable cores; {', '.join(versions)}")
+    print("\n".join(document["notes"] + [""]) if document["notes"] else "", end="")
+    color = args.color == "always" or (args.color == "auto" and sys.stdout.isatty())
+    times, progress = table.MainTable(document, inputs.short_names(models), color), Progress()
+    print(times.header(), flush=True)
+
+    def on_row(row):
+        progress.clear()
+        print("\n".join(times.lines(row)), flush=True)
+        if args.json:
+            write_json(args.json, document)
+
+    interrupted = False
+    try:
+        comparison.run(document, models, engines, random.Random(args.seed), on_row, progress)
+    except KeyboardInterrupt:
+        interrupted = True
+    progress.clear()
+    print("\n".join(table.closing(document, color)))
     if args.json:
-        args.json.write_text(json.dumps({"version": 1, "cpu": cpu_name(), "rows": rows}, indent=1) + "\n")
-    if args.max_rel is not None and any(not row["max_relative_difference"] <= args.max_rel for row in rows):
-        sys.exit(f"error: a difference is larger than {args.max_rel} of the largest expected value")
+        write_json(args.json, document)
+    if args.html:
+        write_whole(args.html, page.page(document))
+    return document, interrupted
+
+
+def write_json(path, document):
+    import results
+
+    whole = document | {"geometric_means": results.geometric_means(document), "losses": results.losses(document)}
+    write_whole(path, json.dumps(whole, indent=1) + "\n")
+
+
+def failure(document, args):
+    """Why the run fails as a whole, or None."""
+    import results
+
+    if args.max_rel is not None and (found := results.disagreements(document, args.max_rel)):
+        limit = f"a difference is larger than {args.max_rel} of the largest expected value, or not known"
+        return "\n".join([limit, *(f"    {line}" for line in found)])
+    if args.strict and any(loss["figure"] == "time" for loss in results.losses(document)):
+        return "a ratio of times is red (--strict)"
+    return None
+
+
+def main():
+    arguments = sys.argv[1:]
+    args = parse_arguments(arguments)
+    if args.setup:
+        import environment
+
+        environment.enter(os.path.abspath(__file__), [a for a in arguments if a != "--setup"])
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        sys.exit("error: there is no numpy here; --setup makes an environment that has all that is needed")
+    document, interrupted = measure(args)
+    if interrupted:
+        sys.exit("error: interrupted; what is shown is what was measured until then")
+    if why := failure(document, args):
+        sys.exit(f"error: {why}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,157 @@
+"""The engines that are compared, each behind the same few names.
+
+An engine has a `name`, a `version`, `lacks(precision)` (why it cannot compute so, or None), `note(precision)` (what to
+know of its figures, or None) and `open(path, threads, precision)`. What that returns has `inputs`, a list of Input, and
+`bind(feeds)`: a function without arguments that runs the model once and returns the outputs in the model's order, valid
+until the next run. Feeds are arrays by input name; engines read them in place. An engine whose library is not installed
+raises ImportError when it is made, and nothing is started before the first `open`.
+"""
+
+import collections
+
+PRECISIONS = ("fp32", "fp32-fast", "bf16")
+
+Input = collections.namedtuple("Input", "name type shape")  # as onnxruntime writes them
+
+
+class Quern:
+    name = "quern"
+
+    def __init__(self):
+        import quern
+
+        self._library = quern
+        self.version = quern.__version__
+
+    def lacks(self, precision):
+        return None if precision in PRECISIONS else f"there is no precision {precision}"
+
+    def note(self, precision):
+        if precision != "fp32" and self._kernel(precision) == self._kernel("fp32"):
+            return f"{precision} has no kernels of its own on this CPU; those of fp32 run"
+        return None
+
+    def _kernel(self, precision):
+        facts = self._library.kernel_facts(family="gemm", shape=(256, 256, 256), types=f"f32,f32,f32,{precision}")
+        return facts["selection"]["call"]["chosen"]
+
+    def open(self, path, threads, precision):
+        options = self._library.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4
+        options.precision = precision
+        return NamedSession(self._library.InferenceSession(str(path), options))
+
+
+class OnnxRuntime:
+    name = "onnxruntime"
+
+    def __init__(self):
+        import onnxruntime
+
+        self._library = onnxruntime
+        self.version = onnxruntime.__version__
+
+    def lacks(self, precision):
+        return None if precision == "fp32" else f"its CPU provider has no mode {precision}"
+
+    def note(self, precision):
+        return None
+
+    def open(self, path, threads, precision):
+        options = self._library.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        return NamedSession(self._library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
+
+
+class NamedSession:
+    """A session of Quern or onnxruntime, whose interfaces have the same names."""
+
+    def __init__(self, session):
+        self._session = session
+        self.inputs = [Input(i.name, i.type, i.shape) for i in session.get_inputs()]
+
+    def bind(self, feeds):
+        session = self._session
+        return lambda: session.run(None, feeds)
+
+
+class OpenVino:
+    name = "openvino"
+    _HINTS = {"fp32": "f32", "bf16": "bf16"}
+    _ELEMENTS = {"f16": "float16", "f32": "float", "f64": "double", "boolean": "bool"} | {
+        f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "iu" for bits in (8, 16, 32, 64)
+    }
+
+    def __init__(self):
+        import openvino
+
+        self._library = openvino
+        self.version = openvino.__version__.partition("-")[0]
+        self._core = None
+
+    def _cpu(self):
+        if self._core is None:
+            self._core = self._library.Core()
+        return self._core
+
+    def lacks(self, precision):
+        if precision not in self._HINTS:
+            return f"it has no mode {precision}"
+        if precision == "bf16" and "BF16" not in self._cpu().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            return "it has no bf16 on this CPU"
+        return None
+
+    def note(self, precision):
+        return None
+
+    def open(self, path, threads, precision):
+        hint = self._HINTS[precision]
+        properties = {
+            "INFERENCE_NUM_THREADS": threads,
+            "NUM_STREAMS": 1,
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": hint,
+        }
+        compiled = self._cpu().compile_model(str(path), "CPU", properties)
+        used = compiled.get_property("INFERENCE_PRECISION_HINT")
+        if used != getattr(self._library.Type, hint):
+            raise RuntimeError(f"asked for {hint}, it computes in {used.get_type_name()}")
+        return self.Session(compiled, self._ELEMENTS)
+
+    class Session:
+        def __init__(self, compiled, elements):
+            self._request = compiled.create_infer_request()
+            self._ports = compiled.inputs
+            self.inputs = []
+            for port in self._ports:
+                element = port.element_type.get_type_name()
+                shape = [None if d.is_dynamic else d.get_length() for d in port.partial_shape]
+                self.inputs.append(Input(port.any_name, f"tensor({elements.get(element, element)})", shape))
+
+        def bind(self, feeds):
+            by_index = {}
+            for index, port in enumerate(self._ports):
+                known = [name for name in port.names if name in feeds]
+                if not known:
+                    raise KeyError(f"no array for the input {sorted(port.names)}")
+                by_index[index] = feeds[known[0]]
+            infer = self._request.infer
+            return lambda: tuple(infer(by_index, share_inputs=True, share_outputs=True).values())
+
+
+ENGINES = {engine.name: engine for engine in (Quern, OnnxRuntime, OpenVino)}
+PEERS = tuple(name for name in ENGINES if name != "quern")
+
+
+def load(names):
+    """The engines of these names that are installed, by name, and {name: reason} of the others."""
+    there, absent = {}, {}
+    for name in names:
+        try:
+            there[name] = ENGINES[name]()
+        except ImportError as error:
+            absent[name] = "is not installed" if error.name == name else f"cannot be imported: {error}"
+    return there, absent

@@ -189,6 +189,13 @@ TEST(HostileNodes, VariadicOperandsThatAreLeftOut) {
               {DrawFloats(Shape{2}, 1), DrawFloats(Shape{2}, 2)}, "omitted");
 }
 
+// An operator that came with a later operator set than the model's, with a type declared for its result.
+TEST(HostileNodes, OperatorsOfLaterSets) {
+  ExpectError("  input %x: f32[n,4]\n  %y: f32[n,4] = Gelu(%x)\n", {DrawFloats(Shape{2, 4}, 1)}, "Gelu", "\"\": 17");
+  ExpectError("  input %x: f32[n,4]\n  %y: i64[2,n] = NonZero(%x)\n", {DrawFloats(Shape{2, 4}, 1)}, "NonZero",
+              "\"\": 8");
+}
+
 TEST(HostileNodes, BoolsOfOtherBits) {
   Tensor mask = Tensor::Allocate(DType::kBool, Shape{4}).value();
   std::memset(mask.raw_data(), 2, 4);

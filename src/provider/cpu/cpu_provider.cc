@@ -49,6 +49,7 @@ std::string WhyNot(const Node& node, const CpuConfig& config) {
   if (IsPlanTimeNode(node)) return {};
   const CpuOp* op = FindCpuOp(node.domain(), node.op_type());
   if (!op) return "no CPU kernel for " + node.op_type();
+  if (const auto version = FindOpVersion(node); !version.ok()) return version.status().message();
   const bool any_rank = TakesAnyRank(node);
   for (const GraphValue* v : node.inputs()) {
     if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined ||

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ops/op.h"
 #include "provider/describe_nodes.h"
 #include "tensor/memory_budget.h"
 
@@ -14,6 +15,7 @@ struct SizedExecutable {
 };
 
 std::string WhyNot(const Node& node, const SizedOp& op) {
+  if (const auto version = FindOpVersion(node); !version.ok()) return version.status().message();
   for (const GraphValue* v : node.inputs()) {
     if (v && (v->type().kind != ValueKind::kTensor || v->type().dtype == DType::kUndefined)) {
       return "input '" + v->name() + "' is a " + TypeToString(v->type()) + ", its type must be known";

@@ -190,6 +190,31 @@ TEST(AttendWithinRows, LeavesNoTranspose) {
   EXPECT_GT(CountAfterAll(lines, inputs, "Transpose", {"attend_within_rows"}), 0);
 }
 
+TEST(UnflattenGemm, TakesRowsAsTheyAre) {
+  const std::string start =
+      "  input %x: f32[b,n,4]\n  const %w = f32[4,3] splat 0.5\n  const %wt = f32[3,4] splat 0.25\n"
+      "  const %c = f32[3] {1.0, -2.0, 0.5}\n  const %k = i64[2] {-1, 4}\n  %s = Shape(%x) {end = 2}\n"
+      "  const %j = i64[1] {3}\n  %to = Concat(%s, %j) {axis = 0}\n  %r = Reshape(%x, %k)\n";
+  const std::vector<Value> x = {DrawNormal(Shape{2, 5, 4}, 1)};
+  for (const char* gemm :
+       {"  %g = Gemm(%r, %w, %c)\n", "  %g = Gemm(%r, %w)\n", "  %g = Gemm(%r, %wt, %c) {transB = 1}\n"}) {
+    SCOPED_TRACE(gemm);
+    const std::string lines = start + gemm + "  %y = Reshape(%g, %to)\n  return %y\n";
+    EXPECT_EQ(CountAfterAll(lines, x, "MatMul"), 1);
+    EXPECT_EQ(CountAfterAll(lines, x, "Reshape"), 0);
+    EXPECT_EQ(CountAfterAll(lines, x, "Gemm", {"unflatten_gemm"}), 1);
+  }
+  for (const char* gemm : {"  %g = Gemm(%r, %w, %c) {alpha = 2.0}\n", "  %g = Gemm(%r, %w, %c) {beta = 0.5}\n"}) {
+    SCOPED_TRACE(gemm);
+    EXPECT_EQ(CountAfterAll(start + gemm + "  %y = Reshape(%g, %to)\n  return %y\n", x, "MatMul"), 0);
+  }
+  // Other rows behind than before.
+  EXPECT_EQ(CountAfterAll(start + "  const %o = i64[3] {5, 2, 3}\n  %g = Gemm(%r, %w)\n  %y = Reshape(%g, %o)\n"
+                                  "  return %y\n",
+                          x, "MatMul"),
+            0);
+}
+
 TEST(MergeReshapes, OnlyTheLastShapeCounts) {
   EXPECT_EQ(After({"merge_reshapes"},
                   "  input %x: f32[2,n,6]\n"

@@ -113,6 +113,23 @@ TEST(FuseLayerNorm, LeavesOtherFormulas) {
   }
 }
 
+// Scales and shifts behind a normalization, whose own convolution then takes it.
+TEST(FuseScales, OfChannelsAndOfAll) {
+  const std::string start =
+      "  input %x: f32[2,3,4,5]\n  const %w = f32[3,3,1,1] splat 0.5\n  const %s = f32[3] {1.0, 2.0, -1.0}\n"
+      "  const %b = f32[3] {0.5, 0.0, 1.0}\n  const %m = f32[3] {0.1, 0.2, 0.3}\n  const %v = f32[3] {1.0, 2.0, 3.0}\n"
+      "  const %f = f32[3,1,1] {2.0, -1.0, 0.5}\n  const %o = f32[1,3,1,1] {1.0, 0.0, -1.0}\n  const %k = f32[] {3.0}\n"
+      "  const %row = f32[5] {1.0, 2.0, 3.0, 4.0, 5.0}\n";
+  const std::vector<Value> x = {DrawNormal(Shape{2, 3, 4, 5}, 1)};
+  const std::string norm = "  %n = BatchNormalization(%x, %s, %b, %m, %v)\n";
+  const std::string scaled = norm + "  %c = Mul(%n, %f)\n  %d = Add(%o, %c)\n  %y = Mul(%k, %d)\n  return %y\n";
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Mul"), 0);
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Add"), 0);
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Mul", {"fuse_scales"}), 2);
+  EXPECT_EQ(CountAfterAll(start + norm + "  %y = Mul(%n, %row)\n  return %y\n", x, "Mul"), 1);
+  EXPECT_EQ(CountAfterAll(start + norm + "  %y = Mul(%n, %f)\n  return %y, %n\n", x, "Mul"), 1);
+}
+
 // Queries, keys and values [2, 3, 4, 5] or [6, 4, 5], a mask of any form.
 struct AttentionCase {
   const char* inputs;

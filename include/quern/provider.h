@@ -214,8 +214,8 @@ typedef struct quern_provider {
 
   int32_t (*claim)(void* self, const quern_graph_view* graph, quern_claim_sink* sink);
   /* Compiles a cluster (its inputs, outputs and constants are the view's). `options_json` may hold "threads",
-   * "expected_shapes"... The view dies after the call; constants that the provider wants later it copies, packs or
-   * retains now (retain_constant). */
+   * "expected_shapes"..., and "profile": true for a session that is profiled. The view dies after the call; constants
+   * that the provider wants later it copies, packs or retains now (retain_constant). */
   int32_t (*compile)(void* self, const quern_graph_view* cluster, const char* options_json, void** executable);
   void (*destroy_executable)(void* self, void* executable);
   /* Optional. Whether input/output `index` is read/written in the provider's own memory kind (1) or the host's (0). */
@@ -228,8 +228,9 @@ typedef struct quern_provider {
    * wait() is called once before any output is read. */
   int32_t (*run)(void* self, void* plan, const quern_run_args* args, void** ticket);
   int32_t (*wait)(void* self, void* ticket); /* optional when no run defers */
-  /* Optional. JSON text about an executable (plan may be NULL): {"nodes":[{"name":…,"op":…,"kernel":…,"why":…}]}.
-   * The host calls release_text on it. */
+  /* Optional. JSON text about an executable (plan may be NULL): {"nodes":[{"name":…,"op":…,"kernel":…,"why":…}]}, and
+   * when compile was asked for a profile "profile":[{"name":…,"op":…,"kernel":…,"runs":…,"seconds":…,"operations":…,
+   * "bytes":…}], summed over all runs of the executable. The host calls release_text on it. */
   const char* (*describe)(void* self, void* executable, void* plan);
   void (*release_text)(void* self, const char* text);
   void (*destroy)(void* self);

@@ -302,6 +302,8 @@ typedef struct quern_session_options {
   int32_t overridable_initializers; /* 1: initializers that the file lists as inputs too become inputs, behind the
                                        others; not given, they keep their value. Nothing is folded into them and they
                                        are not packed in advance, so runs are slower. 0: they are constants */
+  int32_t profile; /* 1: count the runs of each node and time them, for the facts "profile"; costs each node a look at
+                      the clock, some 20 ns */
 } quern_session_options;
 static inline void quern_session_options_init(quern_session_options* options) {
   memset(options, 0, sizeof *options);
@@ -391,7 +393,8 @@ QUERN_API quern_status quern_state_value(const quern_state* state, size_t index,
 QUERN_API void quern_state_free(quern_state* state);
 
 /* Facts as one versioned JSON document ({"version":1,...}), freed by quern_buffer_free. stage: "neutral", "partition",
- * "compiled", "plan" (of the last shapes run, or of the fixed input shapes), or "all". */
+ * "compiled", "plan" (of the last shapes run, or of the fixed input shapes), "profile" (of sessions with that option:
+ * runs, seconds, operations and bytes of each node, summed since the session was made), or "all". */
 QUERN_API quern_status quern_session_facts(const quern_session* session, const char* stage, char** json);
 /* The graph's text form after a stage: "neutral", "partition" or "compiled". */
 QUERN_API quern_status quern_session_text(const quern_session* session, const char* stage, char** text);

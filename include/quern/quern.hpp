@@ -466,6 +466,7 @@ struct SessionOptions {
   int plan_cache_size = 0;  // 0: default
   Limits limits;            // the model's own are given when it is loaded
   bool overridable_initializers = false;
+  bool profile = false;  // for Facts("profile")
 };
 
 class Session;
@@ -501,6 +502,7 @@ class Session {
     raw.plan_cache_size = options.plan_cache_size;
     raw.limits = &options.limits;
     raw.overridable_initializers = options.overridable_initializers;
+    raw.profile = options.profile;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());

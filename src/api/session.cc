@@ -127,6 +127,7 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   if (known.plan_cache_size > 0) options.plan_cache_size = known.plan_cache_size;
   QUERN_ASSIGN_OR_RETURN(options.limits, ReadLimits(known.limits));
   options.overridable_initializers = known.overridable_initializers != 0;
+  options.profile = known.profile != 0;
   return options;
 }
 

@@ -113,6 +113,23 @@ TEST(FuseLayerNorm, LeavesOtherFormulas) {
   }
 }
 
+// Scales and shifts behind a normalization, whose own convolution then takes it.
+TEST(FuseScales, OfChannelsAndOfAll) {
+  const std::string start =
+      "  input %x: f32[2,3,4,5]\n  const %w = f32[3,3,1,1] splat 0.5\n  const %s = f32[3] {1.0, 2.0, -1.0}\n"
+      "  const %b = f32[3] {0.5, 0.0, 1.0}\n  const %m = f32[3] {0.1, 0.2, 0.3}\n  const %v = f32[3] {1.0, 2.0, 3.0}\n"
+      "  const %f = f32[3,1,1] {2.0, -1.0, 0.5}\n  const %o = f32[1,3,1,1] {1.0, 0.0, -1.0}\n  const %k = f32[] {3.0}\n"
+      "  const %row = f32[5] {1.0, 2.0, 3.0, 4.0, 5.0}\n";
+  const std::vector<Value> x = {DrawNormal(Shape{2, 3, 4, 5}, 1)};
+  const std::string norm = "  %n = BatchNormalization(%x, %s, %b, %m, %v)\n";
+  const std::string scaled = norm + "  %c = Mul(%n, %f)\n  %d = Add(%o, %c)\n  %y = Mul(%k, %d)\n  return %y\n";
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Mul"), 0);
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Add"), 0);
+  EXPECT_EQ(CountAfterAll(start + scaled, x, "Mul", {"fuse_scales"}), 2);
+  EXPECT_EQ(CountAfterAll(start + norm + "  %y = Mul(%n, %row)\n  return %y\n", x, "Mul"), 1);
+  EXPECT_EQ(CountAfterAll(start + norm + "  %y = Mul(%n, %f)\n  return %y, %n\n", x, "Mul"), 1);
+}
+
 // Queries, keys and values [2, 3, 4, 5] or [6, 4, 5], a mask of any form.
 struct AttentionCase {
   const char* inputs;
@@ -188,6 +205,31 @@ TEST(AttendWithinRows, LeavesNoTranspose) {
   EXPECT_EQ(CountAfterAll(lines, inputs, "Transpose"), 0);
   EXPECT_EQ(CountAfterAll(lines, inputs, "Reshape"), 0);
   EXPECT_GT(CountAfterAll(lines, inputs, "Transpose", {"attend_within_rows"}), 0);
+}
+
+TEST(UnflattenGemm, TakesRowsAsTheyAre) {
+  const std::string start =
+      "  input %x: f32[b,n,4]\n  const %w = f32[4,3] splat 0.5\n  const %wt = f32[3,4] splat 0.25\n"
+      "  const %c = f32[3] {1.0, -2.0, 0.5}\n  const %k = i64[2] {-1, 4}\n  %s = Shape(%x) {end = 2}\n"
+      "  const %j = i64[1] {3}\n  %to = Concat(%s, %j) {axis = 0}\n  %r = Reshape(%x, %k)\n";
+  const std::vector<Value> x = {DrawNormal(Shape{2, 5, 4}, 1)};
+  for (const char* gemm :
+       {"  %g = Gemm(%r, %w, %c)\n", "  %g = Gemm(%r, %w)\n", "  %g = Gemm(%r, %wt, %c) {transB = 1}\n"}) {
+    SCOPED_TRACE(gemm);
+    const std::string lines = start + gemm + "  %y = Reshape(%g, %to)\n  return %y\n";
+    EXPECT_EQ(CountAfterAll(lines, x, "MatMul"), 1);
+    EXPECT_EQ(CountAfterAll(lines, x, "Reshape"), 0);
+    EXPECT_EQ(CountAfterAll(lines, x, "Gemm", {"unflatten_gemm"}), 1);
+  }
+  for (const char* gemm : {"  %g = Gemm(%r, %w, %c) {alpha = 2.0}\n", "  %g = Gemm(%r, %w, %c) {beta = 0.5}\n"}) {
+    SCOPED_TRACE(gemm);
+    EXPECT_EQ(CountAfterAll(start + gemm + "  %y = Reshape(%g, %to)\n  return %y\n", x, "MatMul"), 0);
+  }
+  // Other rows behind than before.
+  EXPECT_EQ(CountAfterAll(start + "  const %o = i64[3] {5, 2, 3}\n  %g = Gemm(%r, %w)\n  %y = Reshape(%g, %o)\n"
+                                  "  return %y\n",
+                          x, "MatMul"),
+            0);
 }
 
 TEST(MergeReshapes, OnlyTheLastShapeCounts) {

@@ -91,7 +91,8 @@ Status Executable::CompileSteps() {
     }
     const quern_provider& abi = s.provider->abi();
     const quern_graph_view view(cluster.graph);
-    const std::string options = "{\"threads\":" + std::to_string(env_.concurrency) + "}";
+    const std::string options =
+        "{\"threads\":" + std::to_string(env_.concurrency) + (env_.profile ? ",\"profile\":true}" : "}");
     QUERN_RETURN_IF_ERROR(s.provider->Compile(view, options.c_str(), &s.executable));
     const bool device = s.provider->has_own_memory();
     for (size_t i = 0; i < s.inputs.size(); ++i) {
@@ -106,6 +107,7 @@ Status Executable::CompileSteps() {
     steps_.push_back(std::move(s));
   }
   partition_.clusters.clear();
+  if (env_.profile) times_ = std::make_unique<NodeTimes>(steps_.size());
   for (size_t i = 0; i < graph_->outputs().size(); ++i) {
     output_slots_.push_back(slot(graph_->outputs()[i]));
     Slot& s = slots_[output_slots_.back()];

@@ -19,6 +19,7 @@
 #include "parallel/executor.h"
 #include "partition/partition.h"
 #include "provider/host.h"
+#include "provider/node_times.h"
 #include "session/variants.h"
 
 namespace quern {
@@ -29,6 +30,7 @@ struct CompileEnv {
   Limits limits;
   int concurrency = 1;
   int plan_cache_size = 16;
+  bool profile = false;
   bool is_subgraph = false;  // of a graph that is being compiled, or the same graph for certain shapes
   bool in_variant = false;   // of a graph compiled for certain shapes: it has no variants of its own
 };
@@ -91,6 +93,8 @@ class Executable {
     const Executable* variant = variants_.last();
     return variant ? *variant : *this;
   }
+  // Of the steps; null without a profile.
+  NodeTimes* times() const { return times_.get(); }
   // The plan of the last run, or null.
   std::shared_ptr<SessionPlan> LastPlan() const;
   int64_t plans_built() const;
@@ -119,6 +123,7 @@ class Executable {
   std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
   std::vector<PassReport> passes_;
   ShapeVariants variants_;
+  std::unique_ptr<NodeTimes> times_;
   // Dimensions of inputs that go by a name which an earlier one has: they must be equal in a run.
   struct SharedExtent {
     size_t input, first_input;

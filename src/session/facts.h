@@ -17,9 +17,9 @@ class Executable;
 // {"kind": "model"}: inputs, outputs, operators with counts, parameters, operator sets, metadata.
 std::string ModelFacts(const Graph& graph);
 
-// {"kind": "session"} with one member per stage: "neutral", "partition", "compiled", "plan", or "all" of them. An
-// unknown stage is kInvalidArgument. "plan" is that of the last run; without a run, that of the declared input shapes,
-// and null where these are not all numbers.
+// {"kind": "session"} with one member per stage: "neutral", "partition", "compiled", "plan", "profile", or "all" of
+// them. An unknown stage is kInvalidArgument, and so is "profile" of a session that is not profiled. "plan" is that of
+// the last run; without a run, that of the declared input shapes, and null where these are not all numbers.
 Result<std::string> SessionFacts(const Executable& executable, std::string_view stage);
 // Text form of the graph after "neutral" or "partition" (one graph per cluster), or "compiled" (as the providers see
 // it).

@@ -9,7 +9,12 @@
 //   plan {source "last run" or "declared shapes", plans_built, inputs [{name, dtype, shape}], arena_bytes,
 //         steps [{provider, cluster, workspace_bytes, steps [{node, op, kernel, scratch_bytes}]}],
 //         values [{name, dtype, shape, place, bytes, offset}]}               null when shapes are not known
-//   subgraphs [{node, attribute, neutral, partition, compiled, plan}]        of If, Loop, Scan
+//   profile {clusters [{provider, nodes, runs, seconds}],
+//            nodes [{name, op, domain, outputs, provider, cluster, kernel, runs, seconds, operations, bytes}]}
+//                       sums over all runs since the session was made, of a session that is profiled; `operations` are
+//                       the multiplications and additions of products, `bytes` the operands and results. A node without
+//                       runs is a view, or known to the plan. Of a provider that does not tell, clusters only
+//   subgraphs [{node, attribute, neutral, partition, compiled, plan, profile}]        of If, Loop, Scan
 //   compiled_for [{name, type, dtype, shape}]     the inputs for whose shapes the last run had the graph compiled; else
 //   absent
 #include <algorithm>
@@ -25,7 +30,7 @@
 namespace quern {
 namespace {
 
-constexpr std::array<std::string_view, 4> kStages = {"neutral", "partition", "compiled", "plan"};
+constexpr std::array<std::string_view, 5> kStages = {"neutral", "partition", "compiled", "plan", "profile"};
 
 Json PassesJson(std::span<const PassReport> passes) {
   Json list = Json::array();
@@ -203,6 +208,28 @@ Result<Json> PlanJson(const Executable& exe) {
   return doc;
 }
 
+Json ProfileJson(const Executable& exe) {
+  const std::shared_ptr<SessionPlan> plan = exe.LastPlan();
+  Json clusters = Json::array(), nodes = Json::array();
+  for (size_t i = 0; i < exe.steps().size(); ++i) {
+    const CompiledStep& step = exe.steps()[i];
+    const NodeTimes::Sum sum = exe.times()->sum(i);
+    clusters.push_back({{"provider", step.provider->name()},
+                        {"nodes", step.cluster.nodes.size()},
+                        {"runs", sum.runs},
+                        {"seconds", sum.seconds}});
+    Json said = Describe(step, plan ? plan->steps()[i].plan : nullptr);
+    if (!said.contains("profile") || !said["profile"].is_array()) continue;
+    for (Json& node : said["profile"]) {
+      if (!node.is_object()) continue;
+      node["provider"] = step.provider->name();
+      node["cluster"] = i;
+      nodes.push_back(std::move(node));
+    }
+  }
+  return {{"clusters", std::move(clusters)}, {"nodes", std::move(nodes)}};
+}
+
 // Members of one executable, and of those of its subgraphs.
 Status AddStages(const Executable& general, std::string_view stage, Json& doc) {
   const Executable& exe = general.serving();
@@ -216,6 +243,7 @@ Status AddStages(const Executable& general, std::string_view stage, Json& doc) {
   if (all || stage == "plan") {
     QUERN_ASSIGN_OR_RETURN(doc["plan"], PlanJson(exe));
   }
+  if (exe.times() && (all || stage == "profile")) doc["profile"] = ProfileJson(exe);
   for (const Node* n = exe.graph().first_node(); n; n = n->next()) {
     for (const auto& [attribute, subgraph] : n->subgraphs()) {
       const auto it = exe.subgraphs().find(subgraph.get());
@@ -254,7 +282,10 @@ Result<std::string> TextOf(const Executable& executable, std::string_view stage)
 Result<std::string> SessionFacts(const Executable& executable, std::string_view stage) {
   if (stage != "all" && std::find(kStages.begin(), kStages.end(), stage) == kStages.end()) {
     return InvalidArgument("there is no stage '" + std::string(stage) +
-                           "'; known are neutral, partition, compiled, plan and all");
+                           "'; known are neutral, partition, compiled, plan, profile and all");
+  }
+  if (stage == "profile" && !executable.times()) {
+    return InvalidArgument("the session is not profiled: set the session option profile");
   }
   Json doc = NewDocument("session");
   QUERN_RETURN_IF_ERROR(AddStages(executable, stage, doc));

@@ -137,6 +137,7 @@ Result<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Graph> graph, S
   env.limits = options.limits;
   env.concurrency = impl->executor->concurrency();
   env.plan_cache_size = options.plan_cache_size;
+  env.profile = options.profile;
   const size_t num_required = graph->inputs().size();
   std::vector<Value> defaults;
   if (options.overridable_initializers) {

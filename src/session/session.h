@@ -30,6 +30,7 @@ struct SessionOptions {
   int plan_cache_size = 16;  // plans kept, one per set of input shapes
   Limits limits;
   bool overridable_initializers = false;       // Graph::overridable become inputs, behind the others, with a default
+  bool profile = false;                        // count the runs of each node and time them, for the facts "profile"
   std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
 };
 
@@ -100,7 +101,7 @@ class Session {
   Status RunWithState(SessionState& state, std::span<const Value> inputs, std::span<Value> outputs,
                       const RunOptions& options = {});
 
-  // One versioned JSON document; stage: "neutral", "partition", "compiled", "plan" or "all".
+  // One versioned JSON document; stage: "neutral", "partition", "compiled", "plan", "profile" or "all".
   Result<std::string> Facts(std::string_view stage) const;
   // Text form of the graph after "neutral", "partition" or "compiled".
   Result<std::string> Text(std::string_view stage) const;

@@ -29,16 +29,25 @@ void AddCpuOption(CLI::App& app, CommonOptions& options) {
       "say more, and log what the library does on standard error");
 }
 
-void AddProviderAndThreads(CLI::App& app, CommonOptions& options, const std::string& group) {
+void AddProviderAndThreads(CLI::App& app, CommonOptions& options, const std::string& group,
+                           std::vector<int>* thread_counts = nullptr) {
   app.add_option("--provider", options.providers,
                  "provider in order of preference: cpu, reference, or the path of a shared library (default: cpu)")
       ->type_name("NAME")
       ->delimiter(',')
       ->group(group);
-  app.add_option("--threads", options.threads, "threads (default: the cores that the process may use)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
+  CLI::Option* threads = nullptr;
+  if (thread_counts) {
+    threads = app.add_option("--threads", *thread_counts,
+                             "numbers of threads, each of which is measured (default: the cores that the process may "
+                             "use)")
+                  ->type_name("N,...")
+                  ->delimiter(',');
+  } else {
+    threads = app.add_option("--threads", options.threads, "threads (default: the cores that the process may use)")
+                  ->type_name("N");
+  }
+  threads->check(CLI::NonNegativeNumber)->group(group);
 }
 
 }  // namespace
@@ -47,9 +56,9 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* description) {
   return app.add_subcommand(name, description);
 }
 
-void AddCommonOptions(CLI::App& app, CommonOptions& options) {
+void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* thread_counts) {
   AddCpuOption(app, options);
-  AddProviderAndThreads(app, options, "OPTIONS");
+  AddProviderAndThreads(app, options, "OPTIONS", thread_counts);
   app.add_option("--precision", options.precision, "fp32, fp32-fast or bf16 (default: fp32)")->type_name("MODE");
   AddLimitOption(app, options);
 }

@@ -34,8 +34,9 @@ struct CommonOptions {
 // A subcommand; here, as to make one costs each file that does it seconds to compile.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description);
 
-// --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too).
-void AddCommonOptions(CLI::App& app, CommonOptions& options);
+// --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too). `thread_counts`: --threads
+// takes a list, and fills this one instead.
+void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* thread_counts = nullptr);
 void AddLimitOption(CLI::App& app, CommonOptions& options);
 // For commands without a session: --provider and --threads are accepted, as everywhere, and help says that they have no
 // effect.
@@ -44,11 +45,15 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options);
 
 // The exit status of the subcommand that ran.
 void AddRun(CLI::App& app, int& status);
+void AddBench(CLI::App& app, int& status);
 void AddInspect(CLI::App& app, int& status);
 void AddVerify(CLI::App& app, int& status);
 void AddCpu(CLI::App& app, int& status);
 void AddKernels(CLI::App& app, int& status);
 void AddConvert(CLI::App& app, int& status);
+
+// The command under the name quern-perf-test, with onnxruntime_perf_test's options.
+int RunPerfTest(int argc, char** argv);
 
 // A line on standard error, which does not mix with results.
 void Progress(const std::string& text);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstring>
+#include <filesystem>
 
 #include "command.h"
 #include "npy.h"
@@ -109,6 +110,32 @@ std::map<std::string, quern::Shape> ReadShapes(const quern::Session& session, co
   return shapes;
 }
 
+// Of an input: the symbol of its first dimension where that is open, else "".
+std::string FirstSymbol(const quern_port& port) {
+  return port.rank > 0 && port.dims[0] < 0 ? port.symbols[0] : std::string();
+}
+
+// Extents without a name of their own get one each: "?7".
+bool IsUnnamed(const std::string& symbol) { return symbol[0] == '?'; }
+
+// What --batch replaces: the first dimension of the first input that has an open one there.
+std::string BatchSymbol(const quern::Session& session, std::int64_t batch) {
+  std::string fixed;
+  for (std::size_t i = 0; i < session.num_inputs(); ++i) {
+    const quern_port port = session.input(i);
+    if (std::string symbol = FirstSymbol(port); !symbol.empty()) return symbol;
+    if (port.rank < 1 || !fixed.empty()) continue;
+    fixed = ": the first dimension of input " + Describe(port) + " is fixed at " + std::to_string(port.dims[0]);
+  }
+  throw Failure("--batch " + std::to_string(batch) + (fixed.empty() ? ": no input has a dimension" : fixed), true);
+}
+
+// Whether the first dimension of the input is the batch: by its name, or as all those without one.
+bool HasBatch(const quern_port& port, const std::string& batch_symbol) {
+  const std::string symbol = FirstSymbol(port);
+  return !symbol.empty() && (symbol == batch_symbol || (IsUnnamed(symbol) && IsUnnamed(batch_symbol)));
+}
+
 }  // namespace
 
 void AddShapeOption(CLI::App& app, FeedOptions& options) {
@@ -141,6 +168,26 @@ quern::Value ReadProto(const std::string& path, quern_kind kind) {
   }
 }
 
+std::vector<std::string> NumberedFiles(const std::string& folder, const std::string& prefix) {
+  std::vector<std::string> files;
+  for (int i = 0;; ++i) {
+    std::string file = folder + "/" + prefix + std::to_string(i) + ".pb";
+    if (!std::filesystem::exists(file)) return files;
+    files.push_back(std::move(file));
+  }
+}
+
+std::vector<quern::Value> ReadDataSet(const quern::Session& session, const std::string& folder) {
+  const std::vector<std::string> files = NumberedFiles(folder, "input_");
+  if (files.size() > session.num_inputs()) {
+    throw Failure(std::filesystem::path(folder).filename().string() + " has " + std::to_string(files.size()) +
+                  " inputs, the model " + std::to_string(session.num_inputs()));
+  }
+  std::vector<quern::Value> inputs(session.num_inputs());
+  for (std::size_t i = 0; i < files.size(); ++i) inputs[i] = ReadProto(files[i], session.input(i).kind);
+  return inputs;
+}
+
 quern::Value ReadValue(const std::string& path, const quern_port& port, const quern::Shape& dims,
                        const ImageOptions& image) {
   const std::string extension = Extension(path);
@@ -153,7 +200,12 @@ quern::Value ReadValue(const std::string& path, const quern_port& port, const qu
 }
 
 std::vector<quern::Value> MakeFeeds(const quern::Session& session, const FeedOptions& options) {
-  const std::map<std::string, quern::Shape> shapes = ReadShapes(session, options.shapes);
+  std::map<std::string, quern::Shape> shapes = ReadShapes(session, options.shapes);
+  const std::string batch_symbol = options.batch > 0 ? BatchSymbol(session, options.batch) : "";
+  for (std::size_t i = 0; i < session.num_inputs() && options.batch > 0; ++i) {
+    const quern_port port = session.input(i);
+    if (HasBatch(port, batch_symbol)) shapes.insert({port.symbols[0], {options.batch}});
+  }
   std::vector<quern::Value> feeds(session.num_inputs());
   for (const std::string& option : options.inputs) {
     auto [name, path] = SplitAssignment(option);
@@ -179,6 +231,16 @@ std::vector<quern::Value> MakeFeeds(const quern::Session& session, const FeedOpt
       if (d < 0) d = 1;
     }
     feeds[i] = RandomValue(port, dims, random);
+  }
+  for (std::size_t i = 0; i < feeds.size() && options.batch > 0; ++i) {
+    const quern_port port = session.input(i);
+    const bool shaped = feeds[i] && (feeds[i].kind() == QUERN_KIND_TENSOR || feeds[i].kind() == QUERN_KIND_STRINGS);
+    if (!shaped || !HasBatch(port, batch_symbol)) continue;
+    const quern::Shape shape = feeds[i].shape();
+    if (!shape.empty() && shape[0] == options.batch) continue;
+    throw Failure(
+        "--batch " + std::to_string(options.batch) + ": input " + Describe(port) + " is given as " + TypeText(feeds[i]),
+        true);
   }
   return feeds;
 }

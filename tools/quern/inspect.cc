@@ -22,22 +22,6 @@ struct InspectArguments {
   bool no_text = false;
 };
 
-// "12 (of ai.onnx unless said)": the operator with its domain.
-std::string Operator(const Json& node) {
-  const std::string domain = Text(node, "domain");
-  return domain.empty() ? Text(node, "op") : domain + "::" + Text(node, "op");
-}
-
-// An unnamed node is named by its first output.
-std::string NodeName(const Json& node) {
-  const std::string name = Text(node, "name");
-  if (!name.empty() || !node.contains("outputs")) return name;
-  for (const Json& output : node["outputs"]) {
-    if (output.is_string() && !output.get<std::string>().empty()) return "=> " + output.get<std::string>();
-  }
-  return name;
-}
-
 void PrintPorts(const char* heading, const Json& ports) {
   std::printf("%s\n", heading);
   for (const Json& p : ports) std::printf("  %s  %s\n", Text(p, "name").c_str(), Text(p, "type").c_str());

@@ -12,4 +12,18 @@ std::string Text(const Json& object, const char* key) {
   return it->is_string() ? it->get<std::string>() : Dump(*it, -1);
 }
 
+std::string NodeName(const Json& node) {
+  const std::string name = Text(node, "name");
+  if (!name.empty() || !node.contains("outputs")) return name;
+  for (const Json& output : node["outputs"]) {
+    if (output.is_string() && !output.get<std::string>().empty()) return "=> " + output.get<std::string>();
+  }
+  return name;
+}
+
+std::string Operator(const Json& node) {
+  const std::string domain = Text(node, "domain");
+  return domain.empty() ? Text(node, "op") : domain + "::" + Text(node, "op");
+}
+
 }  // namespace quern_tool

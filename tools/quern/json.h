@@ -14,5 +14,9 @@ Json ParseJson(const std::string& text);
 std::string Dump(const Json& json, int indent = 2);
 // A field as text, "" where it is absent or null.
 std::string Text(const Json& object, const char* key);
+// Of a node in the facts about a session: its name, or its first output, "=> y", when it has none.
+std::string NodeName(const Json& node);
+// Its operator, with the domain unless that is ai.onnx.
+std::string Operator(const Json& node);
 
 }  // namespace quern_tool

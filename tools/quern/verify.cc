@@ -86,29 +86,13 @@ void FindTests(const fs::path& folder, std::vector<Test>& tests) {
   }
 }
 
-// prefix_0.pb, prefix_1.pb, ... as far as they go.
-std::vector<std::string> NumberedFiles(const fs::path& folder, const char* prefix) {
-  std::vector<std::string> files;
-  for (int i = 0;; ++i) {
-    const fs::path file = folder / (std::string(prefix) + std::to_string(i) + ".pb");
-    if (!fs::exists(file)) return files;
-    files.push_back(file.string());
-  }
-}
-
 Difference RunDataSet(quern::Session& session, const fs::path& folder, const Tolerance& tolerance) {
-  const std::vector<std::string> input_files = NumberedFiles(folder, "input_");
-  const std::vector<std::string> output_files = NumberedFiles(folder, "output_");
-  if (input_files.size() > session.num_inputs()) {
-    throw Failure(folder.filename().string() + " has " + std::to_string(input_files.size()) + " inputs, the model " +
-                  std::to_string(session.num_inputs()));
-  }
+  const std::vector<quern::Value> inputs = ReadDataSet(session, folder.string());
+  const std::vector<std::string> output_files = NumberedFiles(folder.string(), "output_");
   if (output_files.empty() || output_files.size() > session.num_outputs()) {
     throw Failure(folder.filename().string() + " has " + std::to_string(output_files.size()) + " outputs, the model " +
                   std::to_string(session.num_outputs()));
   }
-  std::vector<quern::Value> inputs(session.num_inputs());
-  for (std::size_t i = 0; i < input_files.size(); ++i) inputs[i] = ReadProto(input_files[i], session.input(i).kind);
   const std::vector<quern::Value> outputs = session.Run(inputs);
   Difference result;
   for (std::size_t i = 0; i < output_files.size(); ++i) {

@@ -38,7 +38,7 @@ Status CpuExecutable::ChargeConstants(const Memories& known) {
 }
 
 Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& cluster, const CpuConfig& config,
-                                                              Executor& executor, MemoryBudget* weights) {
+                                                              Executor& executor, MemoryBudget* weights, bool profile) {
   std::unique_ptr<CpuExecutable> exe(new CpuExecutable());
   exe->weights_ = weights;
   exe->graph_ = cluster.Clone();
@@ -90,7 +90,8 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       Result<std::unique_ptr<CpuKernel>> kernel = op->compile(*n, compile);
       if (!kernel.ok()) return kernel.status().WithContext(n->Describe());
       c.kernel = std::move(kernel).value();
-      const Status charged = exe->ChargeBytes(c.kernel->Describe().packed_bytes);
+      c.packed_bytes = c.kernel->Describe().packed_bytes;
+      const Status charged = exe->ChargeBytes(c.packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       for (int v : c.inputs) {
         if (v >= 0 && (exe->values_[v].readers.empty() || exe->values_[v].readers.back() != index)) {
@@ -110,6 +111,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     }
     exe->output_values_.push_back(id);
   }
+  if (profile) exe->times_ = std::make_unique<NodeTimes>(exe->nodes_.size() + 1);
   return exe;
 }
 

@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "graph/pass.h"
 #include "provider/cpu/cpu_op.h"
+#include "provider/node_times.h"
 #include "quern/provider.h"
 #include "tensor/arena_plan.h"
 #include "tensor/memory_budget.h"
@@ -24,6 +25,7 @@ struct CompiledNode {
   const Node* node = nullptr;
   // Null: a node on small integers whose results follow from shapes; it has no step, plans know its outputs.
   std::unique_ptr<CpuKernel> kernel;
+  size_t packed_bytes = 0;           // of the kernel
   std::vector<int> inputs, outputs;  // value ids, -1 omitted
   // What the operator may have at most (a variadic list counts as one): where the node's own lists end earlier, steps
   // find null.
@@ -45,9 +47,10 @@ class CpuExecutable {
     if (weights_) weights_->Release(charged_bytes_);
   }
   // Clones the cluster, runs the CPU passes, compiles every node. Errors name the node. Packed weights and the
-  // constants that passes make count against `weights`, when given, which lives longer.
+  // constants that passes make count against `weights`, when given, which lives longer. `profile`: runs add to times().
   static Result<std::unique_ptr<CpuExecutable>> Compile(const Graph& cluster, const CpuConfig& config,
-                                                        Executor& executor, MemoryBudget* weights = nullptr);
+                                                        Executor& executor, MemoryBudget* weights = nullptr,
+                                                        bool profile = false);
 
   const Graph& graph() const { return *graph_; }
   const std::vector<CompiledNode>& nodes() const { return nodes_; }
@@ -59,6 +62,8 @@ class CpuExecutable {
   int num_inputs() const { return static_cast<int>(input_values_.size()); }
   int num_outputs() const { return static_cast<int>(output_values_.size()); }
   const std::vector<PassReport>& passes() const { return passes_; }
+  // Of the nodes, and behind them of all copies that plans add; null without a profile.
+  NodeTimes* times() const { return times_.get(); }
 
  private:
   CpuExecutable() = default;
@@ -73,6 +78,7 @@ class CpuExecutable {
   std::vector<int> input_values_, output_values_;
   std::vector<std::pair<int, int>> repeated_outputs_;
   std::vector<PassReport> passes_;
+  std::unique_ptr<NodeTimes> times_;
 };
 
 // Where a value's first element lies.
@@ -99,6 +105,7 @@ struct BoundSteps {
     int scratch_buffer = -1;
     AlignedBuffer own_scratch;  // instead of the planned buffer, when that is too small
     size_t pointers = 0;        // index of its first entry in the run's pointer table
+    NodeWork work;              // with a profile
   };
   std::vector<PlanFacts> facts;
   std::vector<Tensor> contents;  // by value id: memory of content that a step reads

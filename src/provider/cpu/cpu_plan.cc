@@ -57,6 +57,15 @@ std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<P
   return specs;
 }
 
+NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out) {
+  const auto types = [](const std::vector<TensorSpec>& specs) {
+    std::vector<OperandType> list;
+    for (const TensorSpec& s : specs) list.push_back({s.dtype, s.shape, s.constant != nullptr});
+    return list;
+  };
+  return WorkOf(*node.node, types(in), types(out), node.packed_bytes);
+}
+
 }  // namespace
 
 Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {
@@ -233,6 +242,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
   const auto& values = executable_.values();
   bound.contents.resize(values.size());
   std::vector<uint8_t> copied(values.size(), 0);
+  const bool profiled = executable_.times() != nullptr;
   auto add = [&](BoundSteps::Step step) {
     step.pointers = bound.pointer_count;
     bound.pointer_count += step.inputs.size() + step.outputs.size();
@@ -244,6 +254,10 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
                            FromInt64s(bound.facts[v].spec.dtype, bound.facts[v].spec.shape, bound.facts[v].content));
     return OkStatus();
   };
+  auto add_copy = [&](BoundSteps::Step step, int v) {
+    if (profiled) step.work.bytes = 2 * static_cast<double>(BytesOf(bound.facts[v].spec));
+    add(std::move(step));
+  };
   auto copy_out = [&](int v, int output) -> Status {
     const quern_tensor_view& wanted = planned_outputs_[output];
     TensorSpec to = Dense(bound.facts[v].spec);
@@ -252,7 +266,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
     s.step = std::make_unique<CopyStep>(bound.facts[v].spec, to);
     s.inputs = {locations[v]};
     s.outputs = {{Location::Base::kOutput, output, -1, 0}};
-    add(std::move(s));
+    add_copy(std::move(s), v);
     return OkStatus();
   };
   for (size_t n = 0; n < executable_.nodes().size(); ++n) {
@@ -281,7 +295,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
           c.step = std::make_unique<CopyStep>(bound.facts[v].spec, Dense(bound.facts[v].spec));
           c.inputs = {at};
           c.outputs = {dense};
-          add(std::move(c));
+          add_copy(std::move(c), v);
           copied[v] = 1;
         }
         at = dense;
@@ -295,6 +309,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
     Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, concurrency_});
     if (!step.ok()) return step.status().WithContext(node.node->Describe());
     s.step = std::move(step).value();
+    if (profiled) s.work = WorkOfStep(node, in, out);
     add(std::move(s));
     for (int v : node.outputs) {
       if (v >= 0 && values[v].output >= 0 && locations[v].base != Location::Base::kOutput) {
@@ -356,6 +371,8 @@ Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) co
     }
     return nullptr;
   };
+  NodeTimes* const times = executable_.times();
+  int64_t begin = times ? NodeTimes::Now() : 0;
   for (const BoundSteps::Step& s : bound.steps) {
     void** p = pointers + s.pointers;
     for (const Location& at : s.inputs) *p++ = resolve(at);
@@ -371,6 +388,7 @@ Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) co
     if (Status status = s.step->Run(context); !status.ok()) {
       return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
     }
+    if (times) begin = times->Add(s.node < 0 ? executable_.nodes().size() : s.node, s.work, begin);
     if (context.cancel && context.cancel->cancelled()) return Cancelled("the run was cancelled");
   }
   return OkStatus();

@@ -11,6 +11,7 @@
 #include "provider/cpu/cpu_executable.h"
 #include "provider/cpu/plan_time.h"
 #include "provider/cpu/sized/sized_provider.h"
+#include "provider/describe_nodes.h"
 
 namespace quern::cpu {
 namespace {
@@ -77,10 +78,10 @@ int32_t ClaimNodes(void* self, const quern_graph_view* view, quern_claim_sink* s
   return 0;
 }
 
-int32_t Compile(void* self, const quern_graph_view* cluster, const char*, void** executable) {
+int32_t Compile(void* self, const quern_graph_view* cluster, const char* options_json, void** executable) {
   auto& provider = *static_cast<CpuProvider*>(self);
-  Result<std::unique_ptr<CpuExecutable>> exe =
-      CpuExecutable::Compile(*cluster->graph, provider.config, *provider.executor, &provider.weights);
+  Result<std::unique_ptr<CpuExecutable>> exe = CpuExecutable::Compile(
+      *cluster->graph, provider.config, *provider.executor, &provider.weights, AsksForProfile(options_json));
   if (!exe.ok()) return ReportStatus(exe.status());
   *executable = std::move(exe).value().release();
   return 0;
@@ -113,8 +114,37 @@ void AddDescription(const KernelDescription& d, Json& out) {
   for (const auto& [row, reason] : d.rejected) out["rejected"].push_back({{"kernel", row}, {"reason", reason}});
 }
 
+// The name of what runs for each node: for the shapes of the plan, when there is one.
+std::vector<std::string> KernelNames(const CpuExecutable& exe, const CpuPlan* plan) {
+  std::vector<std::string> names;
+  for (const CompiledNode& n : exe.nodes()) names.push_back(n.kernel ? n.kernel->Describe().kernel : "plan");
+  if (!plan) return names;
+  for (const BoundSteps::Step& s : plan->steps().steps) {
+    if (s.node < 0) continue;
+    if (std::string name = s.step->Describe().kernel; !name.empty()) names[s.node] = std::move(name);
+  }
+  return names;
+}
+
+Json ProfileJson(const CpuExecutable& exe, const CpuPlan* plan) {
+  const std::vector<std::string> kernels = KernelNames(exe, plan);
+  Json list = Json::array();
+  for (size_t i = 0; i < exe.nodes().size(); ++i) {
+    Json node = NodeName(*exe.nodes()[i].node);
+    node["kernel"] = kernels[i];
+    AddTimes(exe.times()->sum(i), node);
+    list.push_back(std::move(node));
+  }
+  if (const NodeTimes::Sum copies = exe.times()->sum(exe.nodes().size()); copies.runs > 0) {
+    list.push_back(
+        {{"name", "copies"}, {"op", "copy"}, {"domain", ""}, {"outputs", Json::array()}, {"kernel", "copy"}});
+    AddTimes(copies, list.back());
+  }
+  return list;
+}
+
 // {"text", "passes": [], "nodes": [{"name", "op", "domain", "outputs", "kernel", "why", "layout", "packed_bytes",
-// "rejected": []}], "steps": []}
+// "rejected": []}], "steps": [], "profile": []}
 const char* DescribeExecutable(void*, void* executable, void* plan) {
   const auto& exe = *static_cast<const CpuExecutable*>(executable);
   Json doc;
@@ -124,10 +154,7 @@ const char* DescribeExecutable(void*, void* executable, void* plan) {
   }
   doc["nodes"] = Json::array();
   for (const CompiledNode& n : exe.nodes()) {
-    Json node = {{"name", n.node->name()}, {"op", n.node->op_type()}, {"domain", n.node->domain()}};
-    Json outputs = Json::array();
-    for (const GraphValue* v : n.node->outputs()) outputs.push_back(v ? v->name() : "");
-    node["outputs"] = outputs;
+    Json node = NodeName(*n.node);
     if (n.kernel) {
       AddDescription(n.kernel->Describe(), node);
     } else {
@@ -157,6 +184,7 @@ const char* DescribeExecutable(void*, void* executable, void* plan) {
       doc["steps"].push_back(std::move(step));
     }
   }
+  if (exe.times()) doc["profile"] = ProfileJson(exe, static_cast<const CpuPlan*>(plan));
   return strdup(doc.dump().c_str());
 }
 

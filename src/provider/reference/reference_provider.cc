@@ -13,6 +13,7 @@ namespace {
 // A cluster, interpreted. Its graph is the partition's own: subgraphs are found by their address there.
 struct ReferenceExecutable {
   std::shared_ptr<const Graph> graph;
+  std::unique_ptr<NodeTimes> times;  // with a profile
 };
 
 int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
@@ -30,8 +31,10 @@ int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) 
   return 0;
 }
 
-int32_t Compile(void*, const quern_graph_view* cluster, const char*, void** executable) {
-  *executable = new ReferenceExecutable{cluster->owner};
+int32_t Compile(void*, const quern_graph_view* cluster, const char* options_json, void** executable) {
+  const auto nodes = static_cast<size_t>(cluster->owner->num_nodes());
+  *executable = new ReferenceExecutable{cluster->owner,
+                                        AsksForProfile(options_json) ? std::make_unique<NodeTimes>(nodes) : nullptr};
   return 0;
 }
 
@@ -59,6 +62,17 @@ class RunEvaluation final : public NodeEvalContext {
   const std::shared_ptr<MemoryBudget>& memory_;
 };
 
+NodeWork WorkOfRun(const Node& node, const std::vector<Value>& inputs, const std::vector<Value>& outputs) {
+  const auto types = [](const std::vector<Value>& values) {
+    std::vector<OperandType> list;
+    for (const Value& v : values) {
+      list.push_back(v.is_tensor() ? OperandType{v.tensor().dtype(), v.tensor().shape()} : OperandType{});
+    }
+    return list;
+  };
+  return WorkOf(node, types(inputs), types(outputs));
+}
+
 Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
   const Graph& graph = *exe.graph;
   SessionSubgraphs runner(*args.context);
@@ -74,7 +88,9 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
     for (const GraphValue* v : n->inputs()) ++reads_left[v];
     for (const GraphValue* v : n->captures()) ++reads_left[v];
   }
-  for (const Node* n = graph.first_node(); n; n = n->next()) {
+  size_t index = 0;
+  int64_t begin = exe.times ? NodeTimes::Now() : 0;
+  for (const Node* n = graph.first_node(); n; n = n->next(), ++index) {
     if (args.context->cancelled()) return Cancelled("the run was cancelled");
     std::vector<Value> inputs;
     for (const GraphValue* v : n->inputs()) inputs.push_back(read(v));
@@ -82,6 +98,7 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
     RunEvaluation evaluation(*n, inputs, *args.context, runner);
     QUERN_RETURN_IF_ERROR(evaluation.Evaluate());
     std::vector<Value> outputs = evaluation.TakeOutputs();
+    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n, inputs, outputs), begin);
     for (int i = 0; i < n->num_outputs(); ++i) {
       if (n->output(i)) values[n->output(i)] = std::move(outputs[i]);
     }
@@ -108,8 +125,9 @@ int32_t Run(void*, void* plan, const quern_run_args* args, void**) {
 }
 
 const char* Describe(void*, void* executable, void* plan) {
-  return DescribeNodes(*static_cast<const ReferenceExecutable*>(executable)->graph, "reference",
-                       "plain evaluation of the operator's definition", plan != nullptr);
+  const auto& exe = *static_cast<const ReferenceExecutable*>(executable);
+  return DescribeNodes(*exe.graph, "reference", "plain evaluation of the operator's definition", plan != nullptr,
+                       exe.times.get());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What follows a convolution or product moves into its epilogue, in the order bias, residual, activation:
+// What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual, activation:
 //   Relu(Add(quern.cpu.Conv(x, w), r))  ->  quern.cpu.Conv(x, w, -, r) {activation = "Relu"}
 //   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}
 // when nothing else reads the values in between.
@@ -51,7 +51,8 @@ std::optional<Activation> ActivationOf(const Node& node) {
 }
 
 bool IsFusable(const Node* node) {
-  return node && node->domain() == kCpuDomain && (node->op_type() == "Conv" || node->op_type() == "MatMul") &&
+  return node && node->domain() == kCpuDomain &&
+         (node->op_type() == "Conv" || node->op_type() == "MatMul" || node->op_type() == "ChannelScale") &&
          ProductType(*node) == DType::kF32;
 }
 bool HasActivation(const Node& node) { return node.FindAttribute<std::string>("activation") != nullptr; }

@@ -1,14 +1,15 @@
 // Transposes move from the inputs of an operator to its outputs, where others may cancel them:
 //   Add(Transpose(x, p), Transpose(y, p))  ->  Transpose(Add(x, y), p)
 // for elementwise operators (constants are permuted), quantization with one scale, Concat, Split, Pad, Slice, Softmax,
-// reductions and Resize (axes are renamed). An operand that has no such transpose gets the inverse one; the move is
-// made only when it takes away more transposes than it adds.
+// reductions and Resize (axes are renamed), and shuffles of channels (sink_shuffle.h). An operand that has no such
+// transpose gets the inverse one; the move is made only when it takes away more transposes than it adds.
 #include <algorithm>
 #include <cstring>
 #include <set>
 #include <string_view>
 
 #include "provider/cpu/passes/edit.h"
+#include "provider/cpu/passes/sink_shuffle.h"
 #include "tensor/tensor.h"
 
 namespace quern::cpu {
@@ -333,6 +334,10 @@ Result<bool> Sink(Graph& graph, Node* node) {
 Result<int> Run(Graph& graph, const void*) {
   int changes = 0;
   for (Node* node : graph.nodes()) {
+    if (SinkShuffle(graph, node)) {
+      ++changes;
+      continue;
+    }
     QUERN_ASSIGN_OR_RETURN(const bool sunk, Sink(graph, node));
     changes += sunk;
   }

@@ -12,6 +12,7 @@ namespace {
 
 struct SizedExecutable {
   std::shared_ptr<const Graph> graph;
+  std::unique_ptr<NodeTimes> times;  // with a profile
 };
 
 std::string WhyNot(const Node& node, const SizedOp& op) {
@@ -71,10 +72,22 @@ class ClusterRun final : public SizedRun {
   std::vector<Tensor> outputs_;
 };
 
-Status RunNodes(const Graph& graph, const quern_run_args& args) {
+NodeWork WorkOfRun(const Node& node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  const auto types = [](const std::vector<Tensor>& tensors) {
+    std::vector<OperandType> list;
+    for (const Tensor& t : tensors) list.push_back(t.defined() ? OperandType{t.dtype(), t.shape()} : OperandType{});
+    return list;
+  };
+  return WorkOf(node, types(inputs), types(outputs));
+}
+
+Status RunNodes(const SizedExecutable& exe, const quern_run_args& args) {
+  const Graph& graph = *exe.graph;
   std::unordered_map<const GraphValue*, Tensor> values;
   for (size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = TensorOf(args.inputs[i]);
-  for (const Node* n = graph.first_node(); n; n = n->next()) {
+  size_t index = 0;
+  int64_t begin = exe.times ? NodeTimes::Now() : 0;
+  for (const Node* n = graph.first_node(); n; n = n->next(), ++index) {
     std::vector<Tensor> inputs;
     for (const GraphValue* v : n->inputs()) {
       inputs.push_back(!v ? Tensor() : v->is_constant() ? v->constant()->tensor() : values[v]);
@@ -88,14 +101,16 @@ Status RunNodes(const Graph& graph, const quern_run_args& args) {
     for (int i = 0; i < n->num_outputs(); ++i) {
       if (n->output(i)) values[n->output(i)] = run.outputs()[static_cast<size_t>(i)];
     }
+    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n, inputs, run.outputs()), begin);
     if (args.context->cancelled()) return Cancelled("the run was cancelled");
   }
   return OkStatus();
 }
 
 const char* Describe(void*, void* executable, void* plan) {
-  return DescribeNodes(*static_cast<const SizedExecutable*>(executable)->graph, nullptr,
-                       "its output's size depends on data: allocated by the run", plan != nullptr);
+  const auto& exe = *static_cast<const SizedExecutable*>(executable);
+  return DescribeNodes(*exe.graph, nullptr, "its output's size depends on data: allocated by the run", plan != nullptr,
+                       exe.times.get());
 }
 
 }  // namespace
@@ -115,8 +130,10 @@ std::shared_ptr<Provider> MakeSizedProvider() {
   p.name = "cpu";
   p.version = "1";
   p.claim = ClaimNodes;
-  p.compile = [](void*, const quern_graph_view* cluster, const char*, void** executable) {
-    *executable = new SizedExecutable{cluster->owner};
+  p.compile = [](void*, const quern_graph_view* cluster, const char* options_json, void** executable) {
+    const auto nodes = static_cast<size_t>(cluster->owner->num_nodes());
+    *executable = new SizedExecutable{cluster->owner,
+                                      AsksForProfile(options_json) ? std::make_unique<NodeTimes>(nodes) : nullptr};
     return int32_t{0};
   };
   p.destroy_executable = [](void*, void* e) { delete static_cast<SizedExecutable*>(e); };
@@ -126,7 +143,7 @@ std::shared_ptr<Provider> MakeSizedProvider() {
   };
   p.destroy_plan = [](void*, void*) {};
   p.run = [](void*, void* plan, const quern_run_args* args, void**) {
-    return ReportStatus(RunNodes(*static_cast<const SizedExecutable*>(plan)->graph, *args));
+    return ReportStatus(RunNodes(*static_cast<const SizedExecutable*>(plan), *args));
   };
   p.describe = Describe;
   p.release_text = [](void*, const char* text) { free(const_cast<char*>(text)); };

@@ -1,0 +1,96 @@
+// Regions that stay channels last: what is left of transposes, and that the results are those of the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "graph/text.h"
+#include "ops/evaluate.h"
+#include "ops/infer.h"
+#include "provider/cpu/test_run.h"
+
+namespace quern::cpu {
+namespace {
+
+Tensor DrawNormal(const Shape& shape, unsigned seed) {
+  Tensor t = Tensor::Allocate(DType::kF32, shape).value();
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  for (float& v : t.values<float>()) v = normal(random);
+  return t;
+}
+
+// Runs the graph on both providers, and gives how many nodes of each operator the CPU provider made of it.
+std::map<std::string, int> OperatorsOf(const std::string& lines, const std::vector<Value>& inputs) {
+  Result<std::unique_ptr<Graph>> graph = ParseGraph("graph opset(\"\": 17) {\n" + lines + "}\n");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  if (!graph.ok()) return {};
+  EXPECT_TRUE(InferShapes(**graph).ok());
+  const Result<std::vector<Value>> expected = EvaluateGraph(**graph, inputs);
+  EXPECT_TRUE(expected.ok()) << expected.status().message();
+  const Result<std::vector<Tensor>> actual = RunOnCpu(**graph, inputs, Config(false));
+  EXPECT_TRUE(actual.ok()) << actual.status().message();
+  if (!expected.ok() || !actual.ok()) return {};
+  for (size_t o = 0; o < actual->size(); ++o) {
+    const Tensor &e = (*expected)[o].tensor(), &a = (*actual)[o];
+    EXPECT_EQ(e.shape(), a.shape());
+    for (int64_t i = 0; i < e.num_elements() && e.shape() == a.shape(); ++i) {
+      const float x = e.data<float>()[i], y = a.data<float>()[i];
+      EXPECT_LE(std::fabs(x - y), 2e-5f * (1 + std::fabs(x))) << "output " << o << ", element " << i;
+    }
+  }
+  InlineExecutor executor;
+  const Result<std::unique_ptr<CpuExecutable>> made = CpuExecutable::Compile(**graph, Config(false), executor);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  std::map<std::string, int> counts;
+  for (const CompiledNode& n : (*made)->nodes()) ++counts[n.node->op_type()];
+  return counts;
+}
+
+constexpr char kNorm[] =
+    "  const %s = f32[6] {1.0, 2.0, -1.0, 0.5, 3.0, 0.25}\n  const %b = f32[6] {0.5, 0.0, 1.0, -2.0, 1.0, 4.0}\n"
+    "  const %m = f32[6] {0.1, 0.2, 0.3, 0.4, 0.5, 0.6}\n  const %v = f32[6] {1.0, 2.0, 3.0, 0.5, 0.25, 1.5}\n";
+
+TEST(ChannelsLast, BatchNormalizationTakesActivationAndResidual) {
+  const std::string lines = std::string("  input %x: f32[n,6,5,4]\n  input %r: f32[n,6,5,4]\n") + kNorm +
+                            "  const %w = f32[6,6,1,1] splat 0.25\n"
+                            "  %p = MaxPool(%x) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n"
+                            "  %q = MaxPool(%r) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n"
+                            "  %n = BatchNormalization(%p, %s, %b, %m, %v)\n  %a = Add(%n, %q)\n  %z = Relu(%a)\n"
+                            "  %y = Conv(%z, %w)\n  return %y\n";
+  const std::vector<Value> inputs = {DrawNormal(Shape{2, 6, 5, 4}, 1), DrawNormal(Shape{2, 6, 5, 4}, 2)};
+  const std::map<std::string, int> counts = OperatorsOf(lines, inputs);
+  EXPECT_EQ(counts.at("ChannelScale"), 1);
+  EXPECT_EQ(counts.at("Transpose"), 3) << "at the borders";
+  EXPECT_FALSE(counts.contains("Relu") || counts.contains("Add") || counts.contains("BatchNormalization"));
+}
+
+TEST(ChannelsLast, BatchNormalizationOfAnyRank) {
+  for (const Shape& shape : {Shape{2, 6, 7}, Shape{1, 6, 3, 2, 5}, Shape{3, 6, 0, 2}}) {
+    std::string dims;
+    for (const int64_t d : shape) dims += (dims.empty() ? "" : ",") + std::to_string(d);
+    const std::map<std::string, int> counts = OperatorsOf(
+        "  input %x: f32[" + dims + "]\n" + kNorm +
+            "  %n = BatchNormalization(%x, %s, %b, %m, %v) {epsilon = 0.01}\n  %y = Sigmoid(%n)\n  return %y\n",
+        {DrawNormal(shape, 1)});
+    EXPECT_EQ(counts.at("ChannelScale"), 1);
+  }
+}
+
+// A chain of shuffles between convolutions: each is one transpose of its groups.
+TEST(ChannelsLast, ShufflesOfChannels) {
+  std::string lines =
+      "  input %x: f32[2,6,4,5]\n  const %w = f32[6,6,1,1] splat 0.25\n  const %apart = i64[5] {2, 3, 2, 4, 5}\n"
+      "  const %whole = i64[4] {2, 6, 4, 5}\n  %c0 = Conv(%x, %w)\n";
+  for (int i = 0; i < 6; ++i) {
+    const std::string n = std::to_string(i), next = std::to_string(i + 1);
+    lines += "  %a" + n + " = Reshape(%c" + n + ", %apart)\n  %t" + n + " = Transpose(%a" + n +
+             ") {perm = [0, 2, 1, 3, 4]}\n  %s" + n + " = Reshape(%t" + n + ", %whole)\n  %c" + next + " = Conv(%s" +
+             n + ", %w)\n";
+  }
+  const std::map<std::string, int> counts = OperatorsOf(lines + "  return %c6\n", {DrawNormal(Shape{2, 6, 4, 5}, 1)});
+  EXPECT_EQ(counts.at("Transpose"), 6 + 2);
+}
+
+}  // namespace
+}  // namespace quern::cpu

@@ -1,4 +1,5 @@
-// What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual, activation:
+// What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual,
+// activation:
 //   Relu(Add(quern.cpu.Conv(x, w), r))  ->  quern.cpu.Conv(x, w, -, r) {activation = "Relu"}
 //   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}
 // when nothing else reads the values in between.

@@ -51,6 +51,19 @@ std::vector<float> Picture(int seed) {
   return pixels;
 }
 
+TEST(ApiSession, TellsHowOftenNodesRanWhenItIsProfiled) {
+  SessionOptions options;
+  options.threads = 1;
+  options.profile = true;
+  Session session(Dense(), options);
+  for (int i = 0; i < 3; ++i) session.Run({Value::Tensor<float>({2, 3}, {1, 2, 3, -1, -2, -3})});
+  const std::string profile = session.Facts("profile");
+  // x W alone multiplies, 2 x 3 by 3 x 2.
+  EXPECT_THAT(profile, HasSubstr("\"runs\":3"));
+  EXPECT_THAT(profile, HasSubstr("\"operations\":" + std::to_string(3 * 2 * 2 * 3 * 2) + ".0"));
+  EXPECT_THROW(Session(Dense()).Facts("profile"), quern::Error);
+}
+
 TEST(ApiSession, AC99ProgramRuns) { EXPECT_EQ(DoubleInC(), 0) << quern_error_message(); }
 
 TEST(ApiSession, WritesIntoMemoryOfTheCaller) {

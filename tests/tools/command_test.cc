@@ -1,21 +1,14 @@
 // The command as a user runs it: output, exit status, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "beside.h"
+#include "command_run.h"
 #include "npy.h"
-#include "quern/quern.hpp"
 
 namespace {
 
@@ -26,83 +19,12 @@ using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
 
-struct Ended {
-  int status;
-  std::string out, err;
-};
-
-class Command : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / ("quern_command_test_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static std::string Slurp(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream bytes;
-    bytes << in.rdbuf();
-    return bytes.str();
-  }
-  static void Spill(const fs::path& path, const std::string& bytes) {
-    fs::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-
-  Ended Quern(const std::string& arguments) {
-    const fs::path out = folder_ / "stdout", err = folder_ / "stderr";
-    const std::string line =
-        BesideThisProgram("../../tools/quern") + " " + arguments + " >" + out.string() + " 2>" + err.string();
-    const int status = std::system(line.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, Slurp(out), Slurp(err)};
-  }
-
-  // A backend-test folder of the digits model with its real results; `change` is added to the first one.
-  void MakeFolder(const std::string& name, float change) {
-    const fs::path to = folder_ / name;
-    fs::create_directories(to / "test_data_set_0");
-    fs::copy_file(Model(), to / "model.onnx");
-    std::vector<float> pixels;
-    for (int i = 0; i < 64; ++i) pixels.push_back(static_cast<float>(i % 5) / 5);
-    const Value x = Value::Wrap({1, 1, 8, 8}, pixels.data());
-    quern::SessionOptions options;
-    options.providers = {"reference"};
-    quern::Session session(quern::Model::Load(Model()), options);
-    const Value y = session.Run({x})[0];
-    y.data<float>()[0] += change;
-    Spill(to / "test_data_set_0/input_0.pb", x.ToProto("image"));
-    Spill(to / "test_data_set_0/output_0.pb", y.ToProto("probability"));
-  }
-
-  // Field `number` of a message: bytes, or a number.
-  static std::string Field(int number, const std::string& bytes) {
-    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-  }
-  static std::string Field(int number, int value) { return {static_cast<char>(number << 3), static_cast<char>(value)}; }
-  // y = op(x), x [2] of an element type: an ONNX file of less than 128 bytes in every part.
-  static std::string OneNodeModel(const std::string& op, int dtype) {
-    const std::string dim = Field(1, Field(1, 2)), type = Field(1, Field(1, dtype) + Field(2, dim));
-    const std::string node = Field(1, "x") + Field(2, "y") + Field(3, "the_node") + Field(4, op);
-    const std::string graph = Field(1, node) + Field(2, "g") + Field(11, Field(1, "x") + Field(2, type)) +
-                              Field(12, Field(1, "y") + Field(2, type));
-    return Field(1, 8) + Field(8, Field(1, "") + Field(2, 19)) + Field(7, graph);
-  }
-
-  static std::string Model() { return QUERN_TEST_MODELS "/digits.onnx"; }
-  static std::string Picture() { return QUERN_TEST_MODELS "/digit_3.png"; }
-  std::string In(const std::string& name) const { return (folder_ / name).string(); }
-
-  fs::path folder_;
-};
-
 TEST_F(Command, WithoutArgumentsHelps) {
   const Ended e = Quern("");
   EXPECT_EQ(e.status, 0);
-  for (const char* word : {"run", "inspect", "verify", "convert", "cpu", "kernels", "Examples"})
+  for (const char* word : {"run", "bench", "inspect", "verify", "convert", "cpu", "kernels", "Examples"})
     EXPECT_THAT(e.out, HasSubstr(word));
-  for (const char* sub : {"run", "inspect", "verify", "convert", "cpu", "kernels"}) {
+  for (const char* sub : {"run", "bench", "inspect", "verify", "convert", "cpu", "kernels"}) {
     const Ended help = Quern(std::string(sub) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_THAT(help.out, AllOf(HasSubstr("Examples:"), HasSubstr(std::string("quern ") + sub)));
@@ -273,8 +195,8 @@ TEST_F(Command, RunReplacesInitializersWhenAsked) {
 TEST_F(Command, EveryCommandTakesTheCommonOptions) {
   MakeFolder("good", 0);
   for (const std::string& command :
-       {"run " + Model() + " --random --repeat 0", "inspect " + Model(), "verify --atol 1e-5 " + In("good"),
-        std::string("cpu"), std::string("kernels --family pack")}) {
+       {"run " + Model() + " --random --repeat 0", "bench --runs 1 " + Model(), "inspect " + Model(),
+        "verify --atol 1e-5 " + In("good"), std::string("cpu"), std::string("kernels --family pack")}) {
     Ended e = Quern(command + " --cpu native --provider cpu --threads 1");
     EXPECT_EQ(e.status, 0) << command << e.err;
     EXPECT_EQ(Quern(command + " --threads x").status, 2) << command;

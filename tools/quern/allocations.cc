@@ -7,12 +7,15 @@
 #include <new>
 
 namespace {
+std::atomic<bool> g_counting{false};
 std::atomic<std::uint64_t> g_allocations{0};
-}
+}  // namespace
 
 #ifdef QUERN_COUNTS_ALLOCATIONS
 namespace {
-void Count() { g_allocations.fetch_add(1, std::memory_order_relaxed); }
+void Count() {
+  if (g_counting.load(std::memory_order_relaxed)) g_allocations.fetch_add(1, std::memory_order_relaxed);
+}
 }  // namespace
 
 extern "C" {
@@ -63,8 +66,9 @@ void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::
 
 namespace quern_tool {
 
-bool CountsAllocations() {
+bool StartCountingAllocations() {
 #ifdef QUERN_COUNTS_ALLOCATIONS
+  g_counting = true;
   return true;
 #else
   return false;

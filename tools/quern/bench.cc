@@ -102,7 +102,7 @@ int Bench(BenchArguments& args) {
   }
   bench.session = ToSessionOptions(args.common);
   bench.batch = args.feeds.batch;
-  if (CountsAllocations()) bench.measure.allocations = Allocations;
+  if (StartCountingAllocations()) bench.measure.allocations = Allocations;
   args.feeds.random = true;
   if (args.threads.empty()) args.threads = {0};
   std::vector<BenchCase> cases;

@@ -180,7 +180,7 @@ int Run(const PerfTestArguments& args) {
   bench.measure.clients = args.clients;
   bench.measure.seconds = args.seconds;
   bench.measure.runs = args.mode == "times" ? args.times * args.clients : 0;
-  if (CountsAllocations()) bench.measure.allocations = Allocations;
+  if (StartCountingAllocations()) bench.measure.allocations = Allocations;
   bench.per_node = !args.profile_file.empty();
   std::vector<BenchCase> cases = {
       MeasureCase(bench, args.threads, [&](const quern::Session& session) { return Inputs(session, args); })};

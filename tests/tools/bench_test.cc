@@ -110,8 +110,9 @@ TEST_F(Bench, BatchesOfUnnamedDimensions) {
 TEST_F(Bench, RefusesWhatMakesNoSense) {
   const std::string bench = "bench " + Model() + " ";
   EXPECT_EQ(Quern("bench").status, 2);
-  for (const char* wrong : {"--threads 0,x", "--threads -1", "--runs -1", "--runs 2 --seconds 1", "--concurrency 0",
-                            "--warmup -1", "--seconds -1", "--batch -2", "--sort size", "--runs many"}) {
+  for (const char* wrong :
+       {"--threads 0,x", "--threads -1", "--runs -1", "--runs 2 --seconds 1", "--concurrency 0", "--warmup -1",
+        "--seconds -1", "--seconds nan", "--batch -2", "--sort size", "--runs many"}) {
     EXPECT_EQ(Quern(bench + wrong).status, 2) << wrong;
   }
   Ended e = Quern(bench + "--per-node --concurrency 2");
@@ -222,8 +223,8 @@ TEST_F(Bench, PerfTestSaysWhatIsWrong) {
   e = PerfTest("-m times -r 1 " + Model());
   EXPECT_EQ(e.status, 1) << "no data set beside this model";
   EXPECT_THAT(e.err, AllOf(HasSubstr("test_data_set_0"), HasSubstr("-I")));
-  for (const char* wrong : {"-m forever -I", "-o 7 -I", "-r 0 -m times -I", "-c 0 -I", "-x -1 -I", "-f batch -I",
-                            "-f batch:x -I", "-f :3 -I", "-m times -r 1 -I -f size:3"}) {
+  for (const char* wrong : {"-m forever -I", "-o 7 -I", "-r 0 -m times -I", "-c 0 -I", "-t 0 -I", "-x -1 -I",
+                            "-f batch -I", "-f batch:x -I", "-f :3 -I", "-m times -r 1 -I -f size:3"}) {
     EXPECT_EQ(PerfTest(wrong + std::string(" ") + Model()).status, 2) << wrong;
   }
   EXPECT_EQ(PerfTest("-I").status, 2);

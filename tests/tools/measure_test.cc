@@ -101,6 +101,14 @@ TEST(Measure, AFailureOfARunIsThrown) {
   }
 }
 
+TEST(Measure, AFailureBetweenWarmUpAndRunsIsThrown) {
+  Session session = Negation();
+  MeasureOptions options;
+  options.clients = 2;
+  options.after_warmup = [] { throw std::runtime_error("no profile"); };
+  EXPECT_THROW(Measure(session, {Value::Tensor<float>({2}, {1, 2})}, options), std::runtime_error);
+}
+
 // Results whose size changes from run to run cannot be written where the last ones lie.
 TEST(Measure, ResultsMayChangeTheirShape) {
   Model m = Model::Create("random");

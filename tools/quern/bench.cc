@@ -93,7 +93,7 @@ void PrintPeaks(const Json& cpu) {
 
 int Bench(BenchArguments& args) {
   BenchOptions& bench = args.bench;
-  if (bench.measure.runs < 0 || bench.measure.warmup < 0 || bench.measure.seconds < 0) {
+  if (bench.measure.runs < 0 || bench.measure.warmup < 0 || !(bench.measure.seconds >= 0)) {
     throw Failure("--runs, --seconds and --warmup are not negative", true);
   }
   if (args.feeds.batch < 0) throw Failure("--batch is not negative", true);

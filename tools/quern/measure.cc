@@ -101,12 +101,11 @@ struct Work {
   }
 };
 
-// So many runs that recording their times seldom has to move; a run takes `seconds`.
+// So many runs of a client that recording their times seldom has to move; a run takes `seconds`.
 std::size_t RunsToExpect(const MeasureOptions& options, double seconds) {
-  if (options.runs > 0) return static_cast<std::size_t>(options.runs);
   constexpr double kLeast = 1 << 20, kMost = 1 << 22;  // of all clients together; memory that is not written costs none
-  const double runs = std::clamp(10 * options.seconds / std::max(seconds, 1e-6), kLeast, kMost);
-  return static_cast<std::size_t>(runs / options.clients);
+  const double runs = std::clamp(10 * options.seconds / std::max(seconds, 1e-6), kLeast, kMost) / options.clients;
+  return static_cast<std::size_t>(options.runs > 0 ? std::min(static_cast<double>(options.runs), kMost) : runs);
 }
 
 // Times go to memory that was reserved before: between the first timed run and the last one only the library allocates.
@@ -183,13 +182,27 @@ Measurement Measure(quern::Session& session, const std::vector<quern::Value>& fe
   work.by_count = options.runs > 0;
   work.remaining = options.runs;
   std::vector<std::thread> threads;
-  for (int i = 0; i < options.clients; ++i) {
-    const int warmup = options.warmup - (i == 0 && warms ? 1 : 0);
-    threads.emplace_back(RunClient, std::ref(work), std::ref(work.seconds[i]), std::ref(*clients[i]), warmup,
-                         std::cref(options));
+  try {
+    for (int i = 0; i < options.clients; ++i) {
+      const int warmup = options.warmup - (i == 0 && warms ? 1 : 0);
+      threads.emplace_back(RunClient, std::ref(work), std::ref(work.seconds[i]), std::ref(*clients[i]), warmup,
+                           std::cref(options));
+    }
+  } catch (...) {  // no more threads are to be had: those that wait for the others are let go
+    work.Fail();
+    const int missing = options.clients - static_cast<int>(threads.size());
+    {
+      const std::lock_guard lock(work.mutex);
+      work.left -= missing;
+    }
+    work.ready.count_down(missing);
   }
   work.ready.wait();
-  if (options.after_warmup && !work.failed) options.after_warmup();
+  try {
+    if (options.after_warmup && !work.failed) options.after_warmup();
+  } catch (...) {
+    work.Fail();
+  }
   const std::uint64_t warm_peak = ReadMemory().peak_bytes;
   const std::uint64_t allocations = options.allocations ? options.allocations() : 0;
   const double cpu = ProcessSeconds(), start = Now();
@@ -207,7 +220,10 @@ Measurement Measure(quern::Session& session, const std::vector<quern::Value>& fe
   if (work.failure) std::rethrow_exception(work.failure);
   const std::uint64_t peak = ReadMemory().peak_bytes;
   result.wall_seconds = work.last_end - start;
-  for (const std::vector<double>& s : work.seconds) result.seconds.insert(result.seconds.end(), s.begin(), s.end());
+  result.seconds = std::move(work.seconds[0]);
+  for (int i = 1; i < options.clients; ++i) {
+    result.seconds.insert(result.seconds.end(), work.seconds[i].begin(), work.seconds[i].end());
+  }
   result.peak_bytes = peak - std::min(peak - std::min(warm_peak, peak), result.seconds.size() * sizeof(double));
   if (!warms) result.first_seconds = result.seconds.front();
   if (options.allocations) {

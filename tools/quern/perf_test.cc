@@ -37,10 +37,10 @@ void AddOptions(CLI::App& app, PerfTestArguments& args) {
   app.add_option("-m", args.mode, "duration (default): run for -t seconds; times: run -r times")
       ->type_name("MODE")
       ->check(CLI::IsMember({"duration", "times"}).description(""));
-  app.add_option("-t", args.seconds, "seconds to run (default 600)")->type_name("S")->check(CLI::PositiveNumber);
+  app.add_option("-t", args.seconds, "seconds to run (default 600)")->type_name("S");
   app.add_option("-r", args.times, "how often each client runs (default 1000)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40).description(""));
   app.add_option("-c", args.clients, "clients that run the session at once (default 1)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
@@ -170,6 +170,7 @@ void AppendResults(const PerfTestArguments& args, const BenchCase& c) {
 int Run(const PerfTestArguments& args) {
   if (args.model.empty()) throw Failure("say which model: quern-perf-test [OPTIONS] model_path [result_file]", true);
   if (args.provider != "cpu") throw Failure("-e " + args.provider + ": Quern runs on the CPU, so only -e cpu", true);
+  if (!(args.seconds > 0)) throw Failure("-t: the seconds to run are above 0", true);
   for (const std::string& d : args.dimensions) ShapeOption(d);
   if (args.verbose) quern_set_log(QUERN_LOG_VERBOSE, nullptr, nullptr);
   NoteWhatHasNoEffect(args);

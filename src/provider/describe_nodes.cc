@@ -14,6 +14,10 @@ bool AsksForProfile(const char* options_json) {
   return options.is_object() && options.contains("profile") && options["profile"] == true;
 }
 
+char* TextOf(const Json& document) {
+  return strdup(document.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 Json NodeName(const Node& node) {
   Json outputs = Json::array();
   for (const GraphValue* v : node.outputs()) outputs.push_back(v ? v->name() : "");
@@ -51,7 +55,7 @@ const char* DescribeNodes(const Graph& graph, const char* kernel, const char* wh
       doc["steps"].push_back({{"node", n["name"]}, {"op", n["op"]}, {"kernel", n["kernel"]}});
     }
   }
-  return strdup(doc.dump().c_str());
+  return TextOf(doc);
 }
 
 }  // namespace quern

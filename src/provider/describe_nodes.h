@@ -11,6 +11,9 @@ namespace quern {
 // Whether the options of quern_provider::compile ask for a profile.
 bool AsksForProfile(const char* options_json);
 
+// The text of a document, to be released with free. Names may be any bytes: what is no UTF-8 is replaced.
+char* TextOf(const nlohmann::ordered_json& document);
+
 // {"name", "op", "domain", "outputs"}.
 nlohmann::ordered_json NodeName(const Node& node);
 // "runs", "seconds", "operations" and "bytes" of an entry of "profile".

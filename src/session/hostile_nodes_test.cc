@@ -196,6 +196,21 @@ TEST(HostileNodes, OperatorsOfLaterSets) {
               "\"\": 8");
 }
 
+// Names in a file are bytes.
+TEST(HostileNodes, NamesThatAreNoText) {
+  GraphMaker g;
+  GraphValue* x = g.In("x", DType::kF32, {Dim(2)});
+  GraphValue* y = g.Op("Relu", {x}, "y\xff");
+  y->producer()->set_name("\xfe\xff");
+  g.Op("RandomUniformLike", {y}, "z")->producer()->set_name("\xc3");
+  const std::unique_ptr<Session> session = MakeSession(g.Finish({y}));
+  ASSERT_NE(session, nullptr);
+  for (const char* stage : {"neutral", "partition", "compiled", "plan", "all"}) {
+    const Result<std::string> facts = session->Facts(stage);
+    EXPECT_TRUE(facts.ok()) << stage << ": " << facts.status().message();
+  }
+}
+
 TEST(HostileNodes, BoolsOfOtherBits) {
   Tensor mask = Tensor::Allocate(DType::kBool, Shape{4}).value();
   std::memset(mask.raw_data(), 2, 4);

@@ -185,7 +185,7 @@ const char* DescribeExecutable(void*, void* executable, void* plan) {
     }
   }
   if (exe.times()) doc["profile"] = ProfileJson(exe, static_cast<const CpuPlan*>(plan));
-  return strdup(doc.dump().c_str());
+  return TextOf(doc);
 }
 
 }  // namespace

@@ -216,10 +216,10 @@ TEST_F(Command, TheQuantizedModelRunsOnInt8MicroKernels) {
 
 // What the CPU provider leaves to the reference provider, with its reason, in the line of the node.
 TEST_F(Command, InspectSaysWhyANodeIsNotTaken) {
-  Spill(In("m.onnx"), OneNodeModel("Hardmax", 1));
+  Spill(In("m.onnx"), OneNodeModel("Affine", 1));
   const Ended e = Quern("inspect --stage partition " + In("m.onnx"));
   ASSERT_EQ(e.status, 0) << e.err;
-  EXPECT_THAT(e.out, testing::ContainsRegex("the_node +Hardmax +[0-9]+ +reference +0 +cpu: .*Hardmax"));
+  EXPECT_THAT(e.out, testing::ContainsRegex("the_node +Affine +[0-9]+ +reference +0 +cpu: .*Affine"));
   const Json doc = Json::parse(Quern("inspect --json --stage partition " + In("m.onnx")).out);
   const Json& node = doc["partition"]["nodes"][0];
   EXPECT_EQ(node["provider"], "reference");

@@ -17,7 +17,7 @@ namespace {
 const std::vector<int64_t> kHeadsApart = {0, 2, 1, 3};
 
 bool SplitsHeads(const Node* n) {
-  if (n == nullptr || !n->Is("Transpose") || !n->input(0)->type().has_rank() || n->input(0)->type().rank() != 4) {
+  if (n == nullptr || !IsWhole(*n, "Transpose") || !n->input(0)->type().has_rank() || n->input(0)->type().rank() != 4) {
     return false;
   }
   const Result<std::vector<int64_t>> perm = ReadPermutation(*n, 4);
@@ -50,7 +50,8 @@ class Rewriter {
     std::map<std::string, Attribute, std::less<>> attributes = node_->attributes();
     attributes["q_num_heads"] = (*node_->input(0)->type().shape)[1].value();
     attributes["kv_num_heads"] = (*node_->input(1)->type().shape)[1].value();
-    const Dims heads = *joined_->output(0)->type().shape;
+    const Dims& result = *y->type().shape;
+    const Dims heads = {result[0], result[2], result[1], result[3]};
     std::vector<GraphValue*> inputs;
     for (int i = 0; i < 3; ++i) inputs.push_back(Rows(node_->input(i)));
     if (node_->input(3)) inputs.push_back(node_->input(3));
@@ -93,9 +94,9 @@ class Rewriter {
       std::swap(shape[1], shape[2]);
       apart = Add(nullptr, "Transpose", 13, {heads}, std::move(shape), {{"perm", kHeadsApart}});
     }
-    const Dims shape = *apart->type().shape;
-    const int64_t width = shape[2].value() * shape[3].value();
-    return Add(nullptr, "Reshape", 13, {apart, Constant({0, 0, width})}, Joined(shape), {});
+    const Dims& shape = *heads->type().shape;
+    const int64_t width = shape[1].value() * shape[3].value();
+    return Add(nullptr, "Reshape", 13, {apart, Constant({0, 0, width})}, {shape[0], shape[2], Dim(width)}, {});
   }
 
   Graph& graph_;

@@ -16,24 +16,25 @@ void Multiply(GraphValue* v, bool is_root, int rank, Factored& product) {
     product.number *= *number;
     return;
   }
-  Node* n = v->producer();
-  if (n != nullptr && n->domain().empty() && (is_root || HasOneReader(v))) {
-    if (n->Is("Mul")) {
-      Multiply(n->input(0), false, rank, product);
-      Multiply(n->input(1), false, rank, product);
+  if (is_root || HasOneReader(v)) {
+    if (const Node* mul = ProducerOf(v, "Mul")) {
+      Multiply(mul->input(0), false, rank, product);
+      Multiply(mul->input(1), false, rank, product);
       return;
     }
-    const std::optional<double> right = n->num_inputs() == 2 ? ScalarOf(n->input(1), rank) : std::nullopt;
-    if (n->Is("Div") && right && *right != 0) {
-      product.number /= *right;
-      return Multiply(n->input(0), false, rank, product);
+    const Node *div = ProducerOf(v, "Div"), *power = ProducerOf(v, "Pow");
+    const std::optional<double> divisor = div != nullptr ? ScalarOf(div->input(1), rank) : std::nullopt;
+    if (divisor && *divisor != 0) {
+      product.number /= *divisor;
+      return Multiply(div->input(0), false, rank, product);
     }
-    if (n->Is("Neg")) {
+    if (const Node* neg = ProducerOf(v, "Neg")) {
       product.number = -product.number;
-      return Multiply(n->input(0), false, rank, product);
+      return Multiply(neg->input(0), false, rank, product);
     }
-    if (n->Is("Pow") && right && (*right == 2 || *right == 3)) {
-      product.factors.insert(product.factors.end(), static_cast<size_t>(*right), n->input(0));
+    const std::optional<double> exponent = power != nullptr ? ScalarOf(power->input(1), rank) : std::nullopt;
+    if (exponent == 2.0 || exponent == 3.0) {
+      product.factors.insert(product.factors.end(), static_cast<size_t>(*exponent), power->input(0));
       return;
     }
   }
@@ -42,11 +43,22 @@ void Multiply(GraphValue* v, bool is_root, int rank, Factored& product) {
 
 }  // namespace
 
-bool HasOneReader(const GraphValue* v) { return v->uses().size() == 1 && v->uses()[0].node != nullptr; }
+bool HasOneReader(const GraphValue* v) { return v != nullptr && v->uses().size() == 1 && v->uses()[0].node != nullptr; }
+
+bool IsWhole(const Node& n, std::string_view op_type) {
+  if (!n.Is(op_type) || n.output(0) == nullptr) return false;
+  static constexpr std::string_view kBinary[] = {"Add", "Div", "Gemm", "MatMul", "Mul", "Pow", "Sub"};
+  const bool is_binary = std::find(std::begin(kBinary), std::end(kBinary), op_type) != std::end(kBinary);
+  const int operands = is_binary ? 2 : op_type == "Attention" ? 3 : op_type == "BatchNormalization" ? 5 : 1;
+  for (int i = 0; i < operands; ++i) {
+    if (n.input(i) == nullptr) return false;
+  }
+  return true;
+}
 
 Node* ProducerOf(const GraphValue* v, std::string_view op_type) {
   Node* n = v != nullptr ? v->producer() : nullptr;
-  return n != nullptr && n->Is(op_type) ? n : nullptr;
+  return n != nullptr && n->output(0) == v && IsWhole(*n, op_type) ? n : nullptr;
 }
 
 std::optional<double> ScalarOf(const GraphValue* v, int rank) {

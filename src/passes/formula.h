@@ -9,9 +9,12 @@
 
 namespace quern {
 
-// Nothing but one input of one node reads the value.
+// Nothing but one input of one node reads the value; false for null.
 bool HasOneReader(const GraphValue* v);
-// The node of that operator that gives the value, or null.
+// Whether the node is of that operator of ai.onnx and has the operands that the operator needs and its first result: in
+// subgraphs of operators that Quern does not know nothing says so.
+bool IsWhole(const Node& n, std::string_view op_type);
+// The node of that operator (IsWhole) whose first result the value is, or null.
 Node* ProducerOf(const GraphValue* v, std::string_view op_type);
 
 // A constant float of one element whose rank is at most `rank`: combined with a value of that rank it changes no shape.

@@ -180,7 +180,8 @@ class Fuser {
 
 Result<int> Run(Graph& graph, const void* context) {
   if (NewestOpset(context) < kAttentionSince) return 0;
-  return RewriteNodes(graph, [](Graph& g, Node* n) -> Result<bool> { return n->Is("MatMul") && Fuser(g, n).Fuse(); });
+  return RewriteNodes(graph,
+                      [](Graph& g, Node* n) -> Result<bool> { return IsWhole(*n, "MatMul") && Fuser(g, n).Fuse(); });
 }
 
 }  // namespace

@@ -232,6 +232,35 @@ TEST(UnflattenGemm, TakesRowsAsTheyAre) {
             0);
 }
 
+// Inference does not check what is inside of an operator that it does not know: operands may be missing, types may be
+// those of nothing.
+TEST(FusingPasses, LeaveNodesThatLackOperands) {
+  std::string lines;
+  int count = 0;
+  const auto add = [&](const std::string& node) { lines += "  %n" + std::to_string(count++) + " = " + node + "\n"; };
+  for (const char* op : {"Add",       "Mul",        "Div",     "Sub", "Pow",     "MatMul",     "Gemm",
+                         "Softmax",   "Transpose",  "Reshape", "Erf", "Sqrt",    "ReduceMean", "BatchNormalization",
+                         "Attention", "Reciprocal", "Tanh",    "Neg", "Flatten", "Squeeze"}) {
+    add(std::string(op) + "(%v)");
+    add(std::string(op) + "()");
+    add(std::string(op) + "(_, %v)");
+    add(std::string(op) + "(%n" + std::to_string(count - 1) + ", %n" + std::to_string(count - 3) + ")");
+    add("Mul(%n" + std::to_string(count - 1) + ", %half)");
+    add("Add(%n" + std::to_string(count - 1) + ", %half)");
+    add("Div(%v, %n" + std::to_string(count - 1) + ")");
+    add("ReduceMean#18(%n" + std::to_string(count - 1) + ", %text)");
+    add("Reshape(%n" + std::to_string(count - 1) + ", %text)");
+  }
+  const std::string text =
+      "  input %x: f32[2,3]\n  %y: f32[2,3] = Unknown(%x) {\n    body = graph {\n      input %v: f32[*]\n"
+      "      const %half = f32[] {0.5}\n      const %text = string[1] {\"-1\"}\n" +
+      lines + "      return %n0\n    }\n  }\n  return %y\n";
+  const std::unique_ptr<Graph> graph = Parse(WithHeader(text));
+  ASSERT_NE(graph, nullptr);
+  const Result<std::vector<PassReport>> reports = RunPasses(*graph, NeutralPasses(), {});
+  EXPECT_TRUE(reports.ok()) << reports.status().message();
+}
+
 TEST(MergeReshapes, OnlyTheLastShapeCounts) {
   EXPECT_EQ(After({"merge_reshapes"},
                   "  input %x: f32[2,n,6]\n"

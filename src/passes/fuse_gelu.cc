@@ -47,7 +47,7 @@ const char* KindOf(GraphValue* v, GraphValue* x) {
 }
 
 Result<bool> Fuse(Graph& graph, Node* n) {
-  if (!n->Is("Mul") && !n->Is("Div")) return false;
+  if (!IsWhole(*n, "Mul") && !IsWhole(*n, "Div")) return false;
   const ValueType& type = n->output(0)->type();
   if (!type.is_tensor() || !IsFloatType(type.dtype) || !type.has_rank()) return false;
   const Factored p = FactorsOf(n->output(0));

@@ -24,17 +24,21 @@ std::optional<int> FirstReduced(const Node* n) {
   const int rank = n->input(0)->type().rank();
   std::vector<int64_t> axes = n->GetInts("axes");
   if (const GraphValue* given = n->input(1); n->opset() >= 18 && given != nullptr) {
-    if (!given->is_constant() || given->constant()->tensor().dtype() != DType::kI64) return std::nullopt;
+    if (!given->is_constant() || !given->constant()->is_tensor() ||
+        given->constant()->tensor().dtype() != DType::kI64) {
+      return std::nullopt;
+    }
     const std::span<int64_t> values = given->constant()->tensor().values<int64_t>();
     axes.assign(values.begin(), values.end());
   }
   for (int64_t& a : axes) a += a < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
+  if (axes.empty() || static_cast<int>(axes.size()) > rank) return std::nullopt;
   const int first = rank - static_cast<int>(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
     if (axes[i] != first + static_cast<int64_t>(i)) return std::nullopt;
   }
-  return axes.empty() ? std::nullopt : std::optional<int>(first);
+  return first;
 }
 
 // A constant with the extents of x from `axis` on.
@@ -128,7 +132,7 @@ GraphValue* Ones(Graph& graph, const Normalized& of, const std::string& name) {
 }
 
 Result<bool> Fuse(Graph& graph, Node* n, int newest) {
-  if (!n->Is("Div") && !n->Is("Mul") && !n->Is("Add")) return false;
+  if (!IsWhole(*n, "Div") && !IsWhole(*n, "Mul") && !IsWhole(*n, "Add")) return false;
   const auto whole = ReadWhole(n->output(0));
   if (!whole) return false;
   const Normalized& of = whole->of;

@@ -35,8 +35,8 @@ bool IsInference(const Node& norm) {
 }
 
 Result<bool> Fuse(Graph& graph, Node* n) {
-  const bool scales = n->Is("Mul");
-  if (!scales && !n->Is("Add")) return false;
+  const bool scales = IsWhole(*n, "Mul");
+  if (!scales && !IsWhole(*n, "Add")) return false;
   for (int i = 0; i < 2; ++i) {
     Node* norm = ProducerOf(n->input(i), "BatchNormalization");
     if (norm == nullptr || !HasOneReader(norm->output(0)) || !IsInference(*norm) ||

@@ -13,7 +13,7 @@ namespace {
 
 bool KeepsElements(const Node* n) {
   return n != nullptr && (n->Is("Reshape") || n->Is("Flatten") || n->Is("Squeeze") || n->Is("Unsqueeze")) &&
-         n->input(0) != nullptr && n->input(0)->type().is_tensor();
+         n->num_outputs() == 1 && n->output(0) != nullptr && n->input(0) != nullptr && n->input(0)->type().is_tensor();
 }
 
 bool SameShape(const GraphValue* a, const GraphValue* b) {
@@ -23,6 +23,7 @@ bool SameShape(const GraphValue* a, const GraphValue* b) {
 // The entries of a list of integers that is constant or follows from shapes.
 std::optional<Dims> Entries(const GraphValue* list) {
   if (list == nullptr || !list->is_constant()) return list != nullptr ? list->data() : std::nullopt;
+  if (!list->constant()->is_tensor()) return std::nullopt;
   const Result<std::vector<int64_t>> values = ToInt64s(list->constant()->tensor());
   return values.ok() ? std::optional(Dims(values->begin(), values->end())) : std::nullopt;
 }
@@ -37,7 +38,7 @@ bool NamesItsShape(const Node& n) {
 }
 
 Result<bool> Merge(Graph& graph, Node* n) {
-  if (!KeepsElements(n) || n->output(0) == nullptr) return false;
+  if (!KeepsElements(n)) return false;
   Node* inner = n->input(0)->producer();
   if (!KeepsElements(inner)) return false;
   GraphValue* x = inner->input(0);

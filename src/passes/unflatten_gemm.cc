@@ -33,7 +33,7 @@ bool HasRowBias(const Node& gemm) {
 }
 
 Result<bool> Unflatten(Graph& graph, Node* n, int64_t most_bytes) {
-  Node* gemm = n->Is("Reshape") ? ProducerOf(n->input(0), "Gemm") : nullptr;
+  Node* gemm = IsWhole(*n, "Reshape") ? ProducerOf(n->input(0), "Gemm") : nullptr;
   if (gemm == nullptr || !HasOneReader(gemm->output(0)) || !IsPlain(*gemm)) return false;
   const Node* flat = ProducerOf(gemm->input(0), "Reshape");
   if (flat == nullptr) return false;
@@ -45,6 +45,7 @@ Result<bool> Unflatten(Graph& graph, Node* n, int64_t most_bytes) {
       !HasRowBias(*gemm)) {
     return false;
   }
+  if (!w->type().has_rank() || w->type().rank() != 2) return false;
   const bool transposed = gemm->GetInt("transB", 0) != 0;
   const bool folds = w->is_constant() && w->constant()->is_tensor() && !IsBlockType(w->type().dtype) &&
                      static_cast<int64_t>(w->constant()->tensor().bytes()) <= most_bytes;

@@ -212,5 +212,48 @@ TEST_F(CpuOps, PlacesOutsideAreErrorsThatNameThem) {
   }
 }
 
+// The error of a plan for actual extents of inputs that the graph does not tell; lists of int64 are constants.
+std::string PlanError(const char* op, std::vector<Value> inputs,
+                      std::map<std::string, Attribute, std::less<>> attributes = {}) {
+  Graph graph;
+  graph.opset_imports[""] = 26;
+  NodeSpec spec{.name = "n", .op_type = op, .outputs = {"y"}, .attributes = std::move(attributes)};
+  std::vector<Value> given;
+  for (const Value& v : inputs) {
+    const std::string name = "x" + std::to_string(spec.inputs.size());
+    if (v.tensor().dtype() == DType::kI64 && v.tensor().rank() == 1) {
+      spec.inputs.push_back(graph.AddConstant(name, v));
+      spec.inputs.back()->set_type(TypeOf(v));
+      continue;
+    }
+    Dims dims;
+    for (int d = 0; d < v.tensor().rank(); ++d) dims.push_back(Dim::Symbol(name + "_" + std::to_string(d)));
+    spec.inputs.push_back(graph.AddInput(name, ValueType::Tensor(v.tensor().dtype(), dims)));
+    given.push_back(v);
+  }
+  graph.AddOutput(graph.AddNode(std::move(spec))->output(0));
+  const Status status = InferShapes(graph);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return RunOnCpu(graph, given, Config(false)).status().message();
+}
+
+TEST_F(CpuOps, ExtentsOfARunThatDoNotFitAreErrors) {
+  const Tensor x = DrawTensor(DType::kF32, Shape{1, 4, 3}), indices = DrawTensor(DType::kI64, Shape{1, 4, 3});
+  const std::vector<int64_t> one = {1}, pads = {5, 5};
+  const auto update = [](int64_t rows, int64_t size) { return DrawTensor(DType::kF32, Shape{1, rows, size}); };
+  const std::pair<std::string, const char*> errors[] = {
+      {PlanError("MaxUnpool", {x, indices}, {{"kernel_shape", one}, {"pads", pads}}), "would have shape [1,4,-7]"},
+      {PlanError("MaxUnpool", {x, DrawTensor(DType::kI64, Shape{1, 4, 2})}, {{"kernel_shape", one}}),
+       "input and indices have the shapes [1,4,3] and [1,4,2]"},
+      {PlanError("Col2Im", {x, Ints({5}), Ints({3})}), "dimension 1 of [1,4,3] does not hold whole blocks of [3]"},
+      {PlanError("Col2Im", {x, Ints({9}), Ints({2})}), "does not hold the 8 blocks of an image of [9]"},
+      {PlanError("TensorScatter", {x, update(5, 3)}), "an update of shape [1,5,3] does not fit into a cache"},
+      {PlanError("TensorScatter", {x, update(2, 4)}), "an update of shape [1,2,4] does not fit into a cache"},
+      {PlanError("CumProd", {x, Ints({3})}), "the axis must be one number that names a dimension of [1,4,3]"},
+      {PlanError("CumProd", {x, Ints({0, 1})}), "the axis must be one number that names a dimension of [1,4,3]"},
+  };
+  for (const auto& [error, expected] : errors) EXPECT_NE(error.find(expected), std::string::npos) << error;
+}
+
 }  // namespace
 }  // namespace quern::cpu

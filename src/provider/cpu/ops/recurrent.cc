@@ -152,12 +152,12 @@ class RecurrentStep final : public CpuStep {
   Status RunDirection(const StepContext& context, size_t d) const {
     const Direction& direction = layer_.directions[d];
     const int64_t hidden = layer_.hidden, states = batch_ * hidden, width = layer_.gates() * hidden;
+    if (states == 0) return OkStatus();
     char* scratch = static_cast<char*>(context.scratch);
     const auto floats = [&](size_t at) { return reinterpret_cast<float*>(scratch + at); };
     float *gates = floats(gates_at_), *h = floats(h_at_), *c = floats(c_at_);
     const auto start = [&](float* state, bool given, size_t input) {
       const auto bytes = static_cast<size_t>(states) * sizeof(float);
-      if (bytes == 0) return;
       if (given) {
         std::memcpy(state, static_cast<const float*>(context.inputs[input]) + static_cast<int64_t>(d) * states, bytes);
       } else {

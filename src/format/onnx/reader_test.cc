@@ -50,7 +50,7 @@ TEST(OnnxReader, ReadsASmallModel) {
                            .Sub(5, Attr("zero", 2));
   const Message graph = GraphOf({.nodes = {conv, NodeOf("Relu", {"c"}, {"y"}, "", "ai.onnx")},
                                  .initializers = {FloatTensor("w", {2}, {1, 2})},
-                                 .inputs = {FloatInfo("x", {"batch", "3", "", "-1", "?", "0"})},
+                                 .inputs = {FloatInfo("x", {"batch", "3", "", "-1", "?", "0", "None", "None"})},
                                  .outputs = {FloatInfo("y", {"batch", "5"})},
                                  .value_info = {FloatInfo("c", {"batch", "7"}), FloatInfo("gone", {"1"})}});
   Message model = ModelOf(graph).Text(2, "maker").Text(6, "words").Sub(14, Message().Text(1, "k").Text(2, "v"));
@@ -70,6 +70,7 @@ TEST(OnnxReader, ReadsASmallModel) {
   EXPECT_TRUE(dims[1].is_constant(3));
   EXPECT_TRUE(dims[2].has_unknown() && dims[3].has_unknown() && dims[4].has_unknown());
   EXPECT_FALSE(dims[2] == dims[3]);
+  EXPECT_TRUE(dims[6].has_unknown() && !(dims[6] == dims[7]));
   EXPECT_TRUE(dims[5].is_constant(0));
   const Node& n = *g.first_node();
   EXPECT_EQ(n.name(), "conv_1");

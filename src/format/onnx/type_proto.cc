@@ -141,7 +141,8 @@ class TypeParser {
     QUERN_RETURN_IF_ERROR(r.status());
     if (value >= 0) return Dim(value);
     if (param.size() > kLongestName) return Corrupt("a dimension name of " + std::to_string(param.size()) + " bytes");
-    if (param.empty() || param[0] == '?' || param == "-1") return Dim::Unknown();
+    // What converters write for extents that they do not know is no name that two of them share.
+    if (param.empty() || param[0] == '?' || param == "-1" || param == "None") return Dim::Unknown();
     return Dim::Symbol(param);
   }
 

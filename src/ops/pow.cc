@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/common/integer_power.h"
 #include "ops/common/legacy_broadcast.h"
 #include "ops/common/saturate.h"
 #include "ops/common/type_sets.h"
@@ -9,22 +10,6 @@
 
 namespace quern {
 namespace {
-
-// `by_zero` is set for a negative power of integer zero.
-template <typename T>
-T IntegerPower(T x, int64_t y, bool* by_zero) {
-  if (y < 0) {
-    if (x == T{0}) *by_zero = true;
-    if (x == T{1}) return T{1};
-    if (x == T{-1}) return y % 2 == 0 ? T{1} : T{-1};
-    return T{0};
-  }
-  T result{1};
-  for (T factor = x; y > 0; y >>= 1, factor = WrappingMul(factor, factor)) {
-    if (y & 1) result = WrappingMul(result, factor);
-  }
-  return result;
-}
 
 // The exponents as int64 (integers) or double.
 Result<Tensor> WidenExponents(const Tensor& y) {
@@ -56,7 +41,7 @@ Status Power(EvalContext& c, const Tensor& x, const Tensor& exponents, const Sha
           ApplyBinary<T, T, Y>(x, y, out, [&](auto a, Y b) {
             using A = decltype(a);
             if constexpr (std::is_integral_v<A> && std::is_integral_v<Y>) {
-              return IntegerPower<A>(a, b, &by_zero);
+              return IntegerPower<A>(a, b, by_zero);
             } else {
               const double power = std::pow(static_cast<double>(a), static_cast<double>(b));
               if constexpr (std::is_integral_v<A>) {

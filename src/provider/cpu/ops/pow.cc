@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ops/common/elementwise.h"
+#include "ops/common/integer_power.h"
 #include "ops/common/saturate.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
@@ -27,24 +28,6 @@ struct Power {
   }
 };
 float PowerOfFloats(float x, float y) { return std::pow(x, y); }
-
-// Exact modulo 2^n.
-struct IntegerPower {
-  template <typename T>
-  T operator()(T x, int64_t y, bool& by_zero) const {
-    if (y < 0) {
-      if (x == T{0}) by_zero = true;
-      if (x == T{1}) return T{1};
-      if (x == T{-1}) return y % 2 == 0 ? T{1} : T{-1};
-      return T{0};
-    }
-    T result{1};
-    for (T factor = x; y > 0; y >>= 1, factor = WrappingMul(factor, factor)) {
-      if (y & 1) result = WrappingMul(result, factor);
-    }
-    return result;
-  }
-};
 
 // Of uint64, what int64 does not hold keeps its parity and is as good as infinite.
 int64_t Exponent(uint64_t y) {
@@ -74,7 +57,7 @@ BinaryRow FindRow(DType base, DType exponents) {
   const bool whole = !IsFloatType(exponents);
   static_cast<void>(DispatchType(Types<float, double, int32_t, int64_t>{}, base, [&]<typename T>() {
     if constexpr (std::is_integral_v<T>) {
-      row = whole ? BinaryLoop<T, int64_t, T, IntegerPower{}> : BinaryLoop<T, double, T, Power{}>;
+      row = whole ? BinaryLoop<T, int64_t, T, IntegerPower<T>> : BinaryLoop<T, double, T, Power{}>;
     } else {
       row = whole ? BinaryLoop<T, int64_t, T, Power{}> : BinaryLoop<T, double, T, Power{}>;
     }

@@ -251,6 +251,7 @@ class Tests(Runner):
         quern, seeds = self.command(folder), 10 if self.args.full else 2
         for name, script in (("com.microsoft", "compare_microsoft.py"), ("ai.onnx.ml", "generate_ml_models.py")):
             out = BUILD / name
+            shutil.rmtree(out, ignore_errors=True)  # those of other seeds
             if self.check(f"generate {name}", [PYTHON, ROOT / "tests/conformance" / script, out, "--seeds", seeds]):
                 self.verify(name, quern, [out], out / "tolerance.json")
         if not self.shared:

@@ -12,10 +12,14 @@
 namespace quern::ukernel {
 namespace {
 
-constexpr size_t kEpilogueChunk = 256;  // floats of a row handled at once: stays in L1 and on the stack
+constexpr size_t kEpilogueChunk = 256;   // elements of a row that are converted at once: on the stack
+constexpr size_t kEpilogueBlock = 2048;  // floats of several rows
 
+// Part of a block, in the whole output.
 struct EpilogueSpan {
-  size_t m, n0, count;  // row and first column in the whole output
+  size_t m, n0, count;  // first row, first column, columns
+  size_t rows = 1;
+  size_t stride = 0;  // floats between rows
 };
 
 template <class T>
@@ -56,116 +60,136 @@ void ApplyInteger(const EpilogueOp& op, const EpilogueSpan& s, int32_t* x) {
 
 inline float Bound(float x, float lo, float hi) { return x < lo ? lo : x > hi ? hi : x; }
 
-void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
-  auto each = [&](auto f) {
+// f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
+// one or a few vectors, where a loop of any length is unrolled and leaves most of such a row to its scalar rest.
+template <class F>
+inline void ForLanes(size_t n, F f) {
+  constexpr size_t kLanes = 16;
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
     QUERN_INDEPENDENT
-    for (size_t i = 0; i < s.count; ++i) x[i] = f(x[i], i);
+    for (size_t j = 0; j < kLanes; ++j) f(i + j);
+  }
+  QUERN_INDEPENDENT
+  for (size_t j = i; j < n; ++j) f(j);
+}
+
+void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
+  // f(value, column, row), both from 0 on.
+  auto each = [&](auto f) {
+    for (size_t r = 0; r < s.rows; ++r) {
+      float* to = x + r * s.stride;
+      ForLanes(s.count, [&](size_t i) { to[i] = f(to[i], i, r); });
+    }
   };
   const float a = op.a, b = op.b;
   switch (op.kind) {
     case EpilogueKind::kAddVectorN:
-      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i) { return y + v[i]; });
+      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i, size_t) { return y + v[i]; });
       return;
     case EpilogueKind::kMulVectorN:
-      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i) { return y * v[i]; });
+      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i, size_t) { return y * v[i]; });
       return;
     case EpilogueKind::kAddVectorM:
-      each([v = *EpilogueData<float>(op.data, s.m)](float y, size_t) { return y + v; });
+      each([v = EpilogueData<float>(op.data, s.m)](float y, size_t, size_t r) { return y + v[r]; });
       return;
     case EpilogueKind::kMulVectorM:
-      each([v = *EpilogueData<float>(op.data, s.m)](float y, size_t) { return y * v; });
+      each([v = EpilogueData<float>(op.data, s.m)](float y, size_t, size_t r) { return y * v[r]; });
       return;
     case EpilogueKind::kDivVectorM:
-      each([v = *EpilogueData<float>(op.data, s.m)](float y, size_t) { return y / v; });
+      each([v = EpilogueData<float>(op.data, s.m)](float y, size_t, size_t r) { return y / v[r]; });
       return;
     case EpilogueKind::kAddOuter:
-      each([u = *EpilogueData<float>(op.data, s.m), v = EpilogueData<float>(op.data2, s.n0)](float y, size_t i) {
-        return y + u * v[i];
-      });
+      each([u = EpilogueData<float>(op.data, s.m), v = EpilogueData<float>(op.data2, s.n0)](
+               float y, size_t i, size_t r) { return y + u[r] * v[i]; });
       return;
     case EpilogueKind::kAddOuterScalar:
-      each([a, v = EpilogueData<float>(op.data2, s.n0)](float y, size_t i) { return y + a * v[i]; });
+      each([a, v = EpilogueData<float>(op.data2, s.n0)](float y, size_t i, size_t) { return y + a * v[i]; });
       return;
     case EpilogueKind::kAddMatrix:
     case EpilogueKind::kMulMatrix: {
       const size_t bytes = FormatBytes(op.format);
-      const char* row = static_cast<const char*>(op.data) + s.m * op.row_stride + s.n0 * bytes;
       const bool multiply = op.kind == EpilogueKind::kMulMatrix;
-      if (op.format == Format::kF32) {
+      for (size_t r = 0; r < s.rows; ++r) {
+        const char* row = static_cast<const char*>(op.data) + (s.m + r) * op.row_stride + s.n0 * bytes;
         const float* v = reinterpret_cast<const float*>(row);
-        if (multiply) {
-          each([v](float y, size_t i) { return y * v[i]; });
+        float* to = x + r * s.stride;
+        if (op.format != Format::kF32) {
+          for (size_t i = 0; i < s.count; ++i) {
+            const float w = LoadFloat(op.format, row + i * bytes);
+            to[i] = multiply ? to[i] * w : to[i] + w;
+          }
+        } else if (multiply) {
+          ForLanes(s.count, [&](size_t i) { to[i] *= v[i]; });
         } else {
-          each([v](float y, size_t i) { return y + v[i]; });
+          ForLanes(s.count, [&](size_t i) { to[i] += v[i]; });
         }
-        return;
       }
-      each([&](float y, size_t i) {
-        const float v = LoadFloat(op.format, row + i * bytes);
-        return multiply ? y * v : y + v;
-      });
       return;
     }
     case EpilogueKind::kAddScalar:
-      each([a](float y, size_t) { return y + a; });
+      each([a](float y, size_t, size_t) { return y + a; });
       return;
     case EpilogueKind::kMulScalar:
-      each([a](float y, size_t) { return y * a; });
+      each([a](float y, size_t, size_t) { return y * a; });
       return;
     case EpilogueKind::kClamp:
-      each([a, b](float y, size_t) { return Bound(y, a, b); });
+      each([a, b](float y, size_t, size_t) { return Bound(y, a, b); });
       return;
     case EpilogueKind::kLeakyRelu:
-      each([a](float y, size_t) { return y < 0 ? a * y : y; });
+      each([a](float y, size_t, size_t) { return y < 0 ? a * y : y; });
       return;
     case EpilogueKind::kPrelu:
-      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i) { return y < 0 ? v[i] * y : y; });
+      each([v = EpilogueData<float>(op.data, s.n0)](float y, size_t i, size_t) { return y < 0 ? v[i] * y : y; });
       return;
     case EpilogueKind::kHardSigmoid:
-      each([a, b](float y, size_t) { return Bound(a * y + b, 0, 1); });
+      each([a, b](float y, size_t, size_t) { return Bound(a * y + b, 0, 1); });
       return;
     case EpilogueKind::kHardSwish:
-      each([](float y, size_t) { return y * Bound(y * (1.0f / 6.0f) + 0.5f, 0, 1); });
+      each([](float y, size_t, size_t) { return y * Bound(y * (1.0f / 6.0f) + 0.5f, 0, 1); });
       return;
     case EpilogueKind::kSigmoid:
-      each([](float y, size_t) { return Sigmoid(y); });
+      each([](float y, size_t, size_t) { return Sigmoid(y); });
       return;
     case EpilogueKind::kSilu:
-      each([a](float y, size_t) { return y * Sigmoid(a * y); });
+      each([a](float y, size_t, size_t) { return Gated(y, a * y); });
       return;
     case EpilogueKind::kTanh:
-      each([](float y, size_t) { return Tanh(y); });
+      each([](float y, size_t, size_t) { return Tanh(y); });
       return;
     case EpilogueKind::kElu:
-      each([a](float y, size_t) { return y < 0 ? a * Expm1OfNegative(y) : y; });
+      each([a](float y, size_t, size_t) { return y < 0 ? a * Expm1OfNegative(y) : y; });
       return;
     case EpilogueKind::kGelu:
-      each([](float y, size_t) { return Gelu(y); });
+      each([](float y, size_t, size_t) { return Gelu(y); });
       return;
     case EpilogueKind::kGeluTanh:
-      // (1 + tanh z) / 2 is the sigmoid of 2 z.
-      each([](float y, size_t) { return y * Sigmoid(1.59576912160573071176f * (y + 0.044715f * y * y * y)); });
+      each([](float y, size_t, size_t) { return GeluTanh(y); });
       return;
     case EpilogueKind::kSoftplus:
-      each([](float y, size_t) { return Softplus(y); });
+      each([](float y, size_t, size_t) { return Softplus(y); });
       return;
     case EpilogueKind::kExp:
-      each([](float y, size_t) { return Exp(y); });
+      each([](float y, size_t, size_t) { return Exp(y); });
       return;
-    case EpilogueKind::kRowMinMax: {
-      float* out = static_cast<float*>(op.out) + 2 * s.m;
-      for (size_t i = 0; i < s.count; ++i) {
-        out[0] = x[i] < out[0] ? x[i] : out[0];
-        out[1] = x[i] > out[1] ? x[i] : out[1];
+    case EpilogueKind::kRowMinMax:
+      for (size_t r = 0; r < s.rows; ++r) {
+        float* out = static_cast<float*>(op.out) + 2 * (s.m + r);
+        const float* from = x + r * s.stride;
+        for (size_t i = 0; i < s.count; ++i) {
+          out[0] = from[i] < out[0] ? from[i] : out[0];
+          out[1] = from[i] > out[1] ? from[i] : out[1];
+        }
       }
       return;
-    }
-    case EpilogueKind::kRowSumSquares: {
-      float total = 0;
-      for (size_t i = 0; i < s.count; ++i) total += x[i] * x[i];
-      static_cast<float*>(op.out)[s.m] += total;
+    case EpilogueKind::kRowSumSquares:
+      for (size_t r = 0; r < s.rows; ++r) {
+        const float* from = x + r * s.stride;
+        float total = 0;
+        for (size_t i = 0; i < s.count; ++i) total += from[i] * from[i];
+        static_cast<float*>(op.out)[s.m + r] += total;
+      }
       return;
-    }
     case EpilogueKind::kRequantize: {
       const bool is_signed = op.format == Format::kI8;
       float lo = is_signed ? -128.0f : 0.0f, hi = is_signed ? 127.0f : 255.0f;
@@ -175,10 +199,15 @@ void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
       }
       const float zero = static_cast<float>(op.integer);
       const float* v = op.data ? EpilogueData<float>(op.data, s.n0) : nullptr;
-      each([=](float y, size_t i) {
-        const float q = __builtin_rintf(y * (v ? v[i] : op.scale)) + zero;
+      const auto stored = [=](float y, float scale) {
+        const float q = __builtin_rintf(y * scale) + zero;
         return q > lo ? (q < hi ? q : hi) : lo;  // NaN becomes lo
-      });
+      };
+      if (v) {
+        each([=](float y, size_t i, size_t) { return stored(y, v[i]); });
+      } else {
+        each([=, scale = op.scale](float y, size_t, size_t) { return stored(y, scale); });
+      }
       return;
     }
     case EpilogueKind::kConvert:
@@ -204,8 +233,25 @@ void StoreChunk(Format format, const float* x, const int32_t* integers, size_t c
   }
 }
 
+// float32 throughout: in place in the result, as many rows at a time as stay in L1 from one operation to the next.
+void RunFloats(const EpilogueOp* ops, size_t count, const EpilogueBlock& block) {
+  const size_t most = block.n < kEpilogueBlock ? kEpilogueBlock / (block.n ? block.n : 1) : 1;
+  for (size_t r = 0; r < block.m; r += most) {
+    const size_t rows = block.m - r < most ? block.m - r : most;
+    const EpilogueSpan s{block.m0 + r, block.n0, block.n, rows, block.dst_row_stride / sizeof(float)};
+    const char* src = static_cast<const char*>(block.src) + r * block.src_row_stride;
+    float* dst = static_cast<float*>(block.dst) + r * s.stride;
+    for (size_t i = 0; block.src != block.dst && i < rows; ++i) {
+      ForLanes(block.n, [to = dst + i * s.stride, from = reinterpret_cast<const float*>(
+                                                      src + i * block.src_row_stride)](size_t j) { to[j] = from[j]; });
+    }
+    for (size_t i = 0; i < count; ++i) ApplyFloat(ops[i], s, dst);
+  }
+}
+
 [[maybe_unused]] void RunEpilogue(const EpilogueOp* ops, size_t count, const EpilogueBlock& block) {
   const Format out = EpilogueFormat(block.src_format, ops, count);
+  if (block.src_format == Format::kF32 && out == Format::kF32) return RunFloats(ops, count, block);
   for (size_t r = 0; r < block.m; ++r) {
     for (size_t c = 0; c < block.n; c += kEpilogueChunk) {
       const EpilogueSpan s{block.m0 + r, block.n0 + c, block.n - c < kEpilogueChunk ? block.n - c : kEpilogueChunk};

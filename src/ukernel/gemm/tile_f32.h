@@ -120,11 +120,14 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
       const char* rhs = static_cast<const char*>(a.rhs);
       if (a.lhs_form == kLhsRowPointers) {
         rhs += t * a.rhs_tap_stride;
+        bool padding = true;
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
           const void* p = a.row_pointers[t * a.row_pointer_pitch + r];
+          padding &= p == a.zero_row;
           row[r] = reinterpret_cast<const float*>(static_cast<const char*>(p) +
                                                   (p == a.zero_row ? 0 : a.row_pointer_offset));
         }
+        if (padding) continue;  // most taps of a kernel that reaches far beyond the image
       } else {
         const char* lhs = static_cast<const char*>(a.lhs);
         if (a.lhs_form == kLhsTaps) {

@@ -39,7 +39,7 @@ void RunUnary(const UnaryArgs& args) {
     case UnaryKind::kSigmoid:
       return Each(args, [](float x) { return Sigmoid(x); });
     case UnaryKind::kSilu:
-      return Each(args, [a](float x) { return x * Sigmoid(a * x); });
+      return Each(args, [a](float x) { return Gated(x, a * x); });
     case UnaryKind::kTanh:
       return Each(args, [](float x) { return Tanh(x); });
     case UnaryKind::kExp:
@@ -77,8 +77,7 @@ void RunUnary(const UnaryArgs& args) {
     case UnaryKind::kGelu:
       return Each(args, [](float x) { return Gelu(x); });
     case UnaryKind::kGeluTanh:
-      // (1 + tanh z) / 2 is the sigmoid of 2 z.
-      return Each(args, [](float x) { return x * Sigmoid(1.59576912160573071176f * (x + 0.044715f * x * x * x)); });
+      return Each(args, [](float x) { return GeluTanh(x); });
     case UnaryKind::kMish:
       return Each(args, [](float x) { return Mish(x); });
     case UnaryKind::kSquare:
@@ -326,7 +325,7 @@ void SoftmaxLine(const SoftmaxArgs& args) {
     float scratch[kSoftmaxBlock];
     float* e = args.log ? scratch : y + begin;  // x is still needed for the logarithm, and y may be x
     QUERN_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) e[i] = Exp(x[begin + i] - largest);
+    for (size_t i = 0; i < count; ++i) e[i] = ExpOfNormal(x[begin + i] - largest);
     sum += FoldAll<FoldKind::kSum>({.kind = FoldKind::kSum, .n = count, .x = e});
   }
   if (args.log) {
@@ -357,7 +356,7 @@ void SoftmaxColumns(const SoftmaxArgs& args, size_t c, size_t width) {
     float* y = args.y + at + c;
     float e[64];
     for (size_t i = 0; i < width; ++i) {
-      e[i] = Exp(x[i] - largest[i]);
+      e[i] = ExpOfNormal(x[i] - largest[i]);
       sum[i] += e[i];
     }
     if (!args.log) __builtin_memcpy(y, e, width * sizeof(float));

@@ -115,10 +115,12 @@ struct BoundSteps {
 
 // What was decided for a value when the plan was built; holds for all smaller shapes too.
 struct Decision {
-  enum class Kind : uint8_t { kNone, kInput, kConstant, kContent, kView, kBuffer, kOutput };
+  enum class Kind : uint8_t { kNone, kInput, kConstant, kContent, kView, kBuffer, kOutput, kPart };
   Kind kind = Kind::kNone;
   int buffer = -1;        // kBuffer
   int dense_buffer = -1;  // of a contiguous copy, for readers that need one
+  // kPart: the node that puts the value beside others, and which of its inputs it is.
+  int whole_node = -1, whole_input = -1;
 };
 
 class CpuPlan {
@@ -138,7 +140,11 @@ class CpuPlan {
   Status Layout(BoundSteps& bound, std::vector<Location>& locations, bool decide);
   Status LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide);
   Status BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const;
-  bool ReadersTakeStrides(int value) const;
+  bool ReadersTakeStrides(int value, const Shape& shape, const Shape& strides) const;
+  static const Placement::Part* PartOf(const Placement& place, int input);
+  Location LocatePart(int v, BoundSteps& bound) const;
+  bool MayBePart(int v, const CompiledNode& joining, const Shape& strides, const BoundSteps& bound) const;
+  void DecideParts(BoundSteps& bound);
   int NewBuffer(size_t bytes, int first, int last);
   Status RunSteps(const BoundSteps& bound, const quern_run_args& args) const;
 

@@ -41,9 +41,9 @@ struct TensorSpec {
   bool present() const { return dtype != DType::kUndefined; }
 };
 
-// Where one output may lie instead of memory of its own; asked once shapes are known, before memory is planned.
+// Where outputs may lie instead of memory of their own; asked once shapes are known, before memory is planned.
 struct Placement {
-  // Output `output` is the memory of input `view_of` seen with other shape or strides: nothing is computed when every
+  // Output `output` is the memory of input `input` seen with other shape or strides: nothing is computed when every
   // output is a view. Strides in elements; the plan falls back to a copy (Bind with separate memory) where a reader
   // or the graph's border needs contiguous memory and the view is not.
   struct View {
@@ -51,10 +51,24 @@ struct Placement {
     int64_t offset = 0;  // elements from the input's first
     Shape strides;
   };
-  std::optional<View> view;
+  std::vector<View> views;  // at most one of an output
+  // The other way round: input `input` stands in output 0 as it is, from this element of it on and with its strides.
+  // What computes the input may write it there; Bind then finds both at one place, and the run skips the copy.
+  struct Part {
+    int input;
+    int64_t offset = 0;
+  };
+  std::vector<Part> parts;
   // Output 0 may overwrite one of these inputs (same bytes, read elementwise before written at the same index), be it
   // given at several of these places.
   std::vector<int> in_place_inputs;
+
+  const View* ViewOf(int output) const {
+    for (const View& v : views) {
+      if (v.output == output) return &v;
+    }
+    return nullptr;
+  }
 };
 
 // For `quern inspect` and the facts.
@@ -106,8 +120,14 @@ class CpuKernel {
   // Bit i: input i may be strided in any way (else the plan hands contiguous memory). Likewise outputs.
   virtual uint64_t strided_inputs() const { return 0; }
   virtual uint64_t strided_outputs() const { return 0; }
-  // Whether output i may lie in memory of these strides; else the plan copies it there.
-  virtual bool TakesOutputStrides(size_t i, const Shape&) const { return i < 64 && (strided_outputs() >> i & 1) != 0; }
+  // Whether operand i of this shape may lie in memory of these strides, which then holds for smaller extents in the
+  // same memory too; else the plan has it copied.
+  virtual bool TakesInputStrides(size_t i, const Shape& /*shape*/, const Shape& /*strides*/) const {
+    return i < 64 && (strided_inputs() >> i & 1) != 0;
+  }
+  virtual bool TakesOutputStrides(size_t i, const Shape& /*shape*/, const Shape& /*strides*/) const {
+    return i < 64 && (strided_outputs() >> i & 1) != 0;
+  }
   // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
   virtual uint64_t plan_time_inputs() const { return 0; }
 };

@@ -112,14 +112,79 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
   return OkStatus();
 }
 
-bool CpuPlan::ReadersTakeStrides(int value) const {
+bool CpuPlan::ReadersTakeStrides(int value, const Shape& shape, const Shape& strides) const {
   for (int n : executable_.values()[value].readers) {
     const CompiledNode& node = executable_.nodes()[n];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] == value && !(k < 64 && (node.kernel->strided_inputs() >> k & 1))) return false;
+      if (node.inputs[k] == value && !node.kernel->TakesInputStrides(k, shape, strides)) return false;
     }
   }
   return true;
+}
+
+const Placement::Part* CpuPlan::PartOf(const Placement& place, int input) {
+  for (const Placement::Part& p : place.parts) {
+    if (p.input == input) return &p;
+  }
+  return nullptr;
+}
+
+// Where a part lies: in the memory of what it is a part of, which may be a part itself.
+Location CpuPlan::LocatePart(int v, BoundSteps& bound) const {
+  const Decision& d = decisions_[v];
+  if (d.kind != Decision::Kind::kPart) return {Location::Base::kWorkspace, 0, d.buffer, 0};
+  const CompiledNode& joining = executable_.nodes()[d.whole_node];
+  const int whole = joining.outputs[0];
+  Location at = LocatePart(whole, bound);
+  const std::vector<TensorSpec> in = SpecsOf(joining.inputs, bound.facts), out = SpecsOf({whole}, bound.facts);
+  const Placement place = joining.kernel->Place({in, out, concurrency_});
+  TensorSpec& spec = bound.facts[v].spec;
+  at.offset += PartOf(place, d.whole_input)->offset * static_cast<int64_t>(DTypeBytes(spec.dtype));
+  spec.strides = out[0].strides;
+  spec.contiguous = IsContiguous(spec.shape, spec.strides);
+  return at;
+}
+
+bool CpuPlan::MayBePart(int v, const CompiledNode& joining, const Shape& strides, const BoundSteps& bound) const {
+  if (v < 0 || decisions_[v].kind != Decision::Kind::kNone || std::ranges::count(joining.inputs, v) != 1) return false;
+  const ValueEntry& e = executable_.values()[v];
+  const Shape& shape = bound.facts[v].spec.shape;
+  if (e.producer < 0 || e.output >= 0 || shape.num_elements() == 0) return false;
+  const CompiledNode& producer = executable_.nodes()[e.producer];
+  if (!producer.kernel) return false;
+  const auto k = static_cast<int>(std::ranges::find(producer.outputs, v) - producer.outputs.begin());
+  if (!producer.kernel->TakesOutputStrides(static_cast<size_t>(k), shape, strides)) return false;
+  const std::vector<TensorSpec> in = SpecsOf(producer.inputs, bound.facts),
+                                out = SpecsOf(producer.outputs, bound.facts);
+  if (producer.kernel->Place({in, out, concurrency_}).ViewOf(k)) return false;
+  return ReadersTakeStrides(v, shape, strides);
+}
+
+// Inputs of nodes that put them side by side are computed at their places, where their producers and readers can do
+// with the strides. From the last node on, so that a part of a part finds its place too.
+void CpuPlan::DecideParts(BoundSteps& bound) {
+  const auto& nodes = executable_.nodes();
+  const auto& values = executable_.values();
+  for (int n = static_cast<int>(nodes.size()) - 1; n >= 0; --n) {
+    const CompiledNode& node = nodes[n];
+    if (!node.kernel || node.outputs.size() != 1 || node.outputs[0] < 0) continue;
+    const int whole = node.outputs[0];
+    // What is given for an output may be the memory of an input that is still to be read.
+    if (values[whole].output >= 0) continue;
+    const std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
+    for (const Placement::Part& part : node.kernel->Place({in, out, concurrency_}).parts) {
+      const int v = node.inputs[part.input];
+      if (!MayBePart(v, node, out[0].strides, bound)) continue;
+      if (decisions_[whole].kind == Decision::Kind::kNone) {
+        const int last = values[whole].readers.empty() ? n : values[whole].readers.back();
+        decisions_[whole] = {.kind = Decision::Kind::kBuffer, .buffer = NewBuffer(BytesOf(out[0]), n, last)};
+      }
+      decisions_[v] = {.kind = Decision::Kind::kPart, .whole_node = n, .whole_input = part.input};
+      ArenaBuffer& b = buffers_[static_cast<size_t>(LocatePart(v, bound).buffer)];
+      b.first = std::min(b.first, values[v].producer);
+      b.last = std::max(b.last, values[v].readers.back());
+    }
+  }
 }
 
 int CpuPlan::NewBuffer(size_t bytes, int first, int last) {
@@ -137,13 +202,14 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
     if (v < 0) continue;
     Decision& d = decisions_[v];
     PlanFacts& f = bound.facts[v];
-    const bool can_view = place.view && place.view->output == static_cast<int>(k) && node.outputs.size() == 1;
-    const int source = can_view ? node.inputs[place.view->input] : -1;
-    if (decide) {
+    const Placement::View* view = place.ViewOf(static_cast<int>(k));
+    const int source = view ? node.inputs[view->input] : -1;
+    if (decide && d.kind == Decision::Kind::kNone) {
       const int last = values[v].readers.empty() ? n : std::max(n, values[v].readers.back());
-      const bool contiguous = can_view && IsContiguous(f.spec.shape, place.view->strides);
-      if (can_view && values[v].output < 0 && locations[source].base != Location::Base::kNone &&
-          locations[source].base != Location::Base::kContent && (contiguous || ReadersTakeStrides(v))) {
+      const bool contiguous = view && IsContiguous(f.spec.shape, view->strides);
+      if (view && values[v].output < 0 && locations[source].base != Location::Base::kNone &&
+          locations[source].base != Location::Base::kContent &&
+          (contiguous || ReadersTakeStrides(v, f.spec.shape, view->strides))) {
         d.kind = Decision::Kind::kView;
         if (locations[source].buffer >= 0) {
           ArenaBuffer& b = buffers_[locations[source].buffer];
@@ -151,7 +217,7 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
         }
       } else if (values[v].output >= 0) {
         const quern_tensor_view& wanted = planned_outputs_[values[v].output];
-        const bool direct = wanted.rank < 0 || node.kernel->TakesOutputStrides(k, StridesOf(wanted));
+        const bool direct = wanted.rank < 0 || node.kernel->TakesOutputStrides(k, f.spec.shape, StridesOf(wanted));
         d.kind = direct ? Decision::Kind::kOutput : Decision::Kind::kBuffer;
         if (!direct) d.buffer = NewBuffer(BytesOf(f.spec), n, last);
       } else {
@@ -181,13 +247,16 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
     Location& at = locations[v];
     switch (d.kind) {
       case Decision::Kind::kView: {
-        if (!can_view) return Internal(node.node->Describe() + ": a view at the planned shape, not at this one");
+        if (!view) return Internal(node.node->Describe() + ": a view at the planned shape, not at this one");
         at = locations[source];
-        at.offset += place.view->offset * static_cast<int64_t>(DTypeBytes(f.spec.dtype));
-        f.spec.strides = place.view->strides;
+        at.offset += view->offset * static_cast<int64_t>(DTypeBytes(f.spec.dtype));
+        f.spec.strides = view->strides;
         f.spec.contiguous = IsContiguous(f.spec.shape, f.spec.strides);
         break;
       }
+      case Decision::Kind::kPart:
+        at = LocatePart(v, bound);
+        break;
       case Decision::Kind::kOutput: {
         at = {Location::Base::kOutput, values[v].output, -1, 0};
         const quern_tensor_view& wanted = planned_outputs_[values[v].output];
@@ -226,10 +295,11 @@ Status CpuPlan::Layout(BoundSteps& bound, std::vector<Location>& locations, bool
     }
     // Strided inputs that some reader cannot take get a contiguous copy before its first reader.
     if (decide && e.input >= 0 && !bound.facts[v].spec.contiguous && !e.readers.empty() &&
-        !ReadersTakeStrides(static_cast<int>(v))) {
+        !ReadersTakeStrides(static_cast<int>(v), bound.facts[v].spec.shape, bound.facts[v].spec.strides)) {
       decisions_[v].dense_buffer = NewBuffer(BytesOf(bound.facts[v].spec), e.readers.front(), e.readers.back());
     }
   }
+  if (decide) DecideParts(bound);
   for (size_t n = 0; n < executable_.nodes().size(); ++n) {
     if (executable_.nodes()[n].kernel) {
       QUERN_RETURN_IF_ERROR(LayoutNode(static_cast<int>(n), bound, locations, decide));
@@ -272,16 +342,16 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
   for (size_t n = 0; n < executable_.nodes().size(); ++n) {
     const CompiledNode& node = executable_.nodes()[n];
     if (!node.kernel) continue;
-    const bool is_view =
-        node.outputs.size() == 1 && node.outputs[0] >= 0 && decisions_[node.outputs[0]].kind == Decision::Kind::kView;
-    if (is_view) continue;
+    const bool only_views =
+        std::ranges::all_of(node.outputs, [&](int v) { return v >= 0 && decisions_[v].kind == Decision::Kind::kView; });
+    if (only_views && !node.outputs.empty()) continue;
     std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
     BoundSteps::Step s;
     s.node = static_cast<int>(n);
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int v = node.inputs[k];
       Location at = v < 0 ? Location{} : locations[v];
-      const bool takes_strides = k < 64 && (node.kernel->strided_inputs() >> k & 1);
+      const bool takes_strides = v >= 0 && node.kernel->TakesInputStrides(k, in[k].shape, in[k].strides);
       const bool plan_time = k < 64 && (node.kernel->plan_time_inputs() >> k & 1);
       if (plan_time && v >= 0 && !in[k].constant && bound.facts[v].content_known) {
         QUERN_RETURN_IF_ERROR(content(v));

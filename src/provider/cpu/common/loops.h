@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -74,6 +75,26 @@ Status ForItems(const StepContext& context, int64_t items, int64_t elements, int
   return ForRange(context, items, per_task, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) f(i);
   });
+}
+
+// The distance, in elements, from one to the next of the places that dimensions [first, last] count through in order;
+// nothing where that is not the same everywhere. A tensor of [N, spatial..., C] that is a part of the channels of
+// another has it for all dimensions but the last.
+inline std::optional<int64_t> EvenStride(const Shape& shape, const Shape& strides, int first, int last) {
+  std::optional<int64_t> stride;
+  int64_t count = 1;
+  for (int d = last; d >= first; --d) {
+    if (shape[d] == 1) continue;
+    if (stride && strides[d] != *stride * count) return std::nullopt;
+    if (!stride) stride = strides[d];
+    count *= shape[d];
+  }
+  return stride.value_or(last < first ? 1 : strides[last]);
+}
+// Whether [.., C] lies as rows of neighbouring channels, a fixed distance apart, from dimension `first` on.
+inline bool HasEvenRows(const Shape& shape, const Shape& strides, int first) {
+  const int rank = shape.rank();
+  return rank > 0 && (shape.back() == 1 || strides.back() == 1) && EvenStride(shape, strides, first, rank - 2);
 }
 
 // A walk over a contiguous output and up to N contiguous inputs that broadcast to it. Dimensions that all of them walk

@@ -341,8 +341,8 @@ class AttentionKernel final : public CpuKernel {
   uint64_t strided_inputs() const override { return operator_.strided_inputs; }
   uint64_t strided_outputs() const override { return operator_.strided_outputs; }
   // Elements of a head must be neighbours.
-  bool TakesOutputStrides(size_t i, const Shape& strides) const override {
-    return CpuKernel::TakesOutputStrides(i, strides) && strides.back() == 1;
+  bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesOutputStrides(i, shape, strides) && strides.back() == 1;
   }
   uint64_t plan_time_inputs() const override { return operator_.plan_time_inputs; }
 

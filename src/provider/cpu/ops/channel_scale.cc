@@ -23,9 +23,20 @@ class ChannelScaleKernel final : public CpuKernel {
     p.in_place_inputs = {0};
     return p;
   }
+  uint64_t strided_inputs() const override { return 1; }
+  uint64_t strided_outputs() const override { return 1; }
+  bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 0);
+  }
+  bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesOutputStrides(i, shape, strides) && HasEvenRows(shape, strides, 0);
+  }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.outputs[0].shape;
     const int64_t channels = shape.back(), rows = shape.num_elements(0, shape.rank() - 1);
+    const auto row_stride = [&](const TensorSpec& s) { return EvenStride(shape, s.strides, 0, shape.rank() - 2); };
+    const auto from = row_stride(context.inputs[0]), to = row_stride(context.outputs[0]);
+    if (!from || !to) return Internal("rows that are not evenly apart");
     if (shape.num_elements() == 0) return NothingToDo();
     if (list_.residual_op >= 0) QUERN_RETURN_IF_ERROR(CheckResultShaped(context, kResidualInput));
     const auto bytes = static_cast<size_t>(channels) * sizeof(float);
@@ -47,11 +58,11 @@ class ChannelScaleKernel final : public CpuKernel {
                           .n = static_cast<size_t>(channels),
                           .m0 = static_cast<size_t>(r),
                           .n0 = 0,
-                          .src = static_cast<const float*>(c.inputs[0]) + r * channels,
-                          .src_row_stride = bytes,
+                          .src = static_cast<const float*>(c.inputs[0]) + r * *from,
+                          .src_row_stride = static_cast<size_t>(*from) * sizeof(float),
                           .src_format = ukernel::Format::kF32,
-                          .dst = static_cast<float*>(c.outputs[0]) + r * channels,
-                          .dst_row_stride = bytes});
+                          .dst = static_cast<float*>(c.outputs[0]) + r * *to,
+                          .dst_row_stride = static_cast<size_t>(*to) * sizeof(float)});
         }
       });
     });

@@ -83,6 +83,14 @@ class ConvKernel final : public CpuKernel {
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context);
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override;
   KernelDescription Describe() const override { return DescribeFor(0); }
+  uint64_t strided_inputs() const override { return 1; }
+  uint64_t strided_outputs() const override { return 1; }
+  bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
+  }
+  bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesOutputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
+  }
 
   KernelDescription DescribeFor(size_t pixels) const {
     KernelDescription d;
@@ -123,12 +131,16 @@ class ConvStep final : public CpuStep {
     args_.in_d = static_cast<size_t>(g.in_d);
     args_.in_h = static_cast<size_t>(g.in_h);
     args_.in_w = static_cast<size_t>(g.in_w);
-    args_.in_pixel_stride = g.channels * bytes(context.inputs[0]);
+    const auto pixel_bytes = [&](const TensorSpec& s) {
+      return static_cast<ptrdiff_t>(*EvenStride(s.shape, s.strides, 1, s.shape.rank() - 2)) * bytes(s);
+    };
+    const auto image_bytes = [&](const TensorSpec& s) { return static_cast<ptrdiff_t>(s.strides[0]) * bytes(s); };
+    args_.in_pixel_stride = pixel_bytes(context.inputs[0]);
     args_.in_row_stride = g.in_w * args_.in_pixel_stride;
-    args_.in_image_stride = g.in_d * g.in_h * args_.in_row_stride;
-    args_.dst_pixel_stride = g.out_channels * bytes(context.outputs[0]);
+    args_.in_image_stride = image_bytes(context.inputs[0]);
+    args_.dst_pixel_stride = pixel_bytes(context.outputs[0]);
     const int64_t pixels = g.out_d * g.out_h * g.out_w;
-    args_.dst_image_stride = pixels * args_.dst_pixel_stride;
+    args_.dst_image_stride = image_bytes(context.outputs[0]);
     args_.input_zero_point = kernel.zeros_.x;
     if (context.inputs.size() > kInputZeroInput) zero_type_ = context.inputs[kInputZeroInput].dtype;
     args_.weight_zero_point = kernel.zeros_.w;
@@ -191,6 +203,10 @@ Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) co
     return InvalidArgument("weights or bias of another shape than the model promises");
   }
   if (epilogue_.residual_op >= 0) QUERN_RETURN_IF_ERROR(CheckResultShaped(context, kResidualInput));
+  const TensorSpec &x = context.inputs[0], &y = context.outputs[0];
+  if (!HasEvenRows(x.shape, x.strides, 1) || !HasEvenRows(y.shape, y.strides, 1)) {
+    return Internal("pixels that are not evenly apart");
+  }
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
 }
 

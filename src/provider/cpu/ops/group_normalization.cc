@@ -18,7 +18,7 @@ class GroupNormKernel final : public CpuKernel {
         groups_(node.GetInt("num_groups", 1)),
         per_channel_(node.opset() >= 21),
         epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
@@ -92,7 +92,7 @@ class LpNormKernel final : public CpuKernel {
         by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
         axis_(node.GetInt("axis", -1)),
         euclidean_(node.GetInt("p", 2) == 2) {}
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;

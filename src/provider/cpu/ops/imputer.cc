@@ -11,7 +11,7 @@ namespace {
 class ImputerKernel final : public CpuKernel {
  public:
   explicit ImputerKernel(const Node& node) : node_(node) {}
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;

@@ -24,7 +24,7 @@ class CopiesStep final : public CpuStep {
     for (const Part& p : parts_) {
       const char* from = static_cast<const char*>(context.inputs[p.input]) + p.from_offset;
       char* to = static_cast<char*>(context.outputs[p.output]) + p.to_offset;
-      // Concat on a bound state: the past rows are in place already.
+      // Parts that the plan, or a state that is bound in place, has put there already.
       if (skip_aliased_ && from == to && SameStrides(p.copy)) continue;
       QUERN_RETURN_IF_ERROR(p.copy.Run(from, to, *context.executor, context.cancel));
     }
@@ -55,13 +55,14 @@ class TransposeKernel final : public CpuKernel {
   explicit TransposeKernel(const std::vector<int64_t>& perm) : perm_(perm) {}
   Placement Place(const BindContext& context) const override {
     Placement p;
-    p.view = Placement::View{.output = 0, .input = 0, .offset = 0, .strides = Permuted(context.inputs[0].strides)};
+    Placement::View v{.output = 0, .input = 0, .offset = 0, .strides = Permuted(context.inputs[0].strides)};
     // Dimensions of extent 1 may move freely: then the view is contiguous whatever the permutation says.
     const Shape& out = context.outputs[0].shape;
     const Shape dense = out.ContiguousStrides();
     bool same = true;
-    for (int i = 0; i < out.rank(); ++i) same = same && (out[i] == 1 || p.view->strides[i] == dense[i]);
-    if (same) p.view->strides = dense;
+    for (int i = 0; i < out.rank(); ++i) same = same && (out[i] == 1 || v.strides[i] == dense[i]);
+    if (same) v.strides = dense;
+    p.views = {v};
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -105,7 +106,7 @@ class SliceKernel final : public CpuKernel {
       v.strides.push_back(in.strides[d] * r->steps[d]);
     }
     if (context.outputs[0].shape.num_elements() == 0) return {};
-    p.view = v;
+    p.views = {v};
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -173,6 +174,16 @@ class ConcatKernel final : public CpuKernel {
   explicit ConcatKernel(const Node& node) : axis_(node.GetInt("axis", 1)) {
     if (axis_ < 0) axis_ += node.output(0)->type().rank();
   }
+  Placement Place(const BindContext& context) const override {
+    const int axis = static_cast<int>(axis_);
+    Placement p;
+    int64_t at = 0;
+    for (int i = 0; i < static_cast<int>(context.inputs.size()); ++i) {
+      p.parts.push_back({i, at * context.outputs[0].strides[axis]});
+      at += context.inputs[i].shape[axis];
+    }
+    return p;
+  }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const TensorSpec& out = context.outputs[0];
     const auto bytes = static_cast<int64_t>(DTypeBytes(out.dtype));
@@ -201,6 +212,18 @@ class SplitKernel final : public CpuKernel {
   explicit SplitKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {
     if (axis_ < 0) axis_ += node.input(0)->type().rank();
   }
+  Placement Place(const BindContext& context) const override {
+    const Shape& strides = context.inputs[0].strides;
+    const int axis = static_cast<int>(axis_);
+    Placement p;
+    int64_t at = 0;
+    for (int i = 0; i < static_cast<int>(context.outputs.size()); ++i) {
+      if (!context.has_output(i)) return {};
+      if (context.outputs[i].shape.num_elements() > 0) p.views.push_back({i, 0, at * strides[axis], strides});
+      at += context.outputs[i].shape[axis];
+    }
+    return p;
+  }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const TensorSpec& in = context.inputs[0];
     const auto bytes = static_cast<int64_t>(DTypeBytes(in.dtype));
@@ -215,7 +238,7 @@ class SplitKernel final : public CpuKernel {
       }
       at += out.shape[static_cast<int>(axis_)];
     }
-    return MakeCopies(std::move(parts));
+    return MakeCopies(std::move(parts), true);
   }
   KernelDescription Describe() const override { return CopyDescription("parts of the input"); }
   uint64_t strided_inputs() const override { return 1; }

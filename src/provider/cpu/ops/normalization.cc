@@ -106,7 +106,7 @@ class HardmaxKernel final : public CpuKernel {
  public:
   HardmaxKernel(const Node& node, const CpuConfig&)
       : flatten_(node.opset() < 13), axis_(node.GetInt("axis", flatten_ ? 1 : -1)) {}
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();

@@ -79,11 +79,11 @@ struct Fold {
 struct Pool {
   Window3 w{};
   int64_t images = 0, channels = 0;
+  int64_t from_pixel = 0, to_pixel = 0;  // elements from one pixel to the next, of all images
   bool include_pad = false;
   Fold fold;
 
-  int64_t image_in() const { return w.in_size() * channels; }
-  int64_t image_out() const { return w.out_size() * channels; }
+  int64_t image_in() const { return w.in_size() * from_pixel; }
 };
 
 // Offsets (elements) of taps [deep) x [high) x [wide) from the first of them.
@@ -91,7 +91,7 @@ void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff
   for (int64_t i = 0; i < deep; ++i) {
     for (int64_t j = 0; j < high; ++j) {
       const int64_t row = i * p.w.dilation[0] * p.w.in[1] + j * p.w.dilation[1];
-      for (int64_t k = 0; k < wide; ++k) *offsets++ = (row * p.w.in[2] + k * p.w.dilation[2]) * p.channels;
+      for (int64_t k = 0; k < wide; ++k) *offsets++ = (row * p.w.in[2] + k * p.w.dilation[2]) * p.from_pixel;
     }
   }
 }
@@ -153,10 +153,10 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
       for (int64_t item = begin; item < end; ++item) {
         const int64_t image = item / lines, o0 = item % lines / w.out[1], o1 = item % w.out[1];
         const T* x = static_cast<const T*>(c.inputs[0]) + image * pool.image_in();
-        T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2] * pool.channels;
+        T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2] * pool.to_pixel;
         const KernelRange a = ValidKernel(w, 0, o0), b = ValidKernel(w, 1, o1);
         const int64_t deep = a.last - a.first, high = b.last - b.first;
-        for (int64_t o2 = 0; o2 < w.out[2]; ++o2, y += pool.channels) {
+        for (int64_t o2 = 0; o2 < w.out[2]; ++o2, y += pool.to_pixel) {
           const KernelRange e = ValidKernel(w, 2, o2);
           const int64_t wide = e.last - e.first, count = deep * high * wide;
           const ptrdiff_t* offsets = whole.data();
@@ -165,7 +165,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
             offsets = partial;
           }
           const int64_t first_row = a.input_at_first * w.in[1] + b.input_at_first;
-          const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.channels);
+          const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.from_pixel);
           const int64_t o[3] = {o0, o1, o2};
           const double divisor = pool.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
           if constexpr (std::is_same_v<T, float>) {
@@ -193,6 +193,14 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
 class PoolKernel final : public CpuKernel {
  public:
   PoolKernel(const Node& node, const CpuConfig& config) : node_(node), row_(VectorRowFor(config)) {}
+  uint64_t strided_inputs() const override { return 1; }
+  uint64_t strided_outputs() const override { return 1; }
+  bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 0);
+  }
+  bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
+    return CpuKernel::TakesOutputStrides(i, shape, strides) && HasEvenRows(shape, strides, 0);
+  }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &in = context.inputs[0].shape, &out = context.outputs[0].shape;
@@ -202,6 +210,11 @@ class PoolKernel final : public CpuKernel {
     QUERN_ASSIGN_OR_RETURN(p.w, MakeWindow3(node_, window, ChannelsFirst(in), ChannelsFirst(out)));
     p.images = in[0];
     p.channels = in.back();
+    const auto from = EvenStride(in, context.inputs[0].strides, 0, in.rank() - 2);
+    const auto to = EvenStride(out, context.outputs[0].strides, 0, out.rank() - 2);
+    if (!from || !to) return Internal("pixels that are not evenly apart");
+    p.from_pixel = *from;
+    p.to_pixel = *to;
     p.fold = Fold::Of(node_);
     p.include_pad = node_.GetInt("count_include_pad", 0) != 0;
     switch (context.inputs[0].dtype) {

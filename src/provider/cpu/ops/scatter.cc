@@ -48,7 +48,7 @@ Result<Combine> CombineFor(quern::Reduction reduction, DType dtype) {
 
 class ScatterKernel : public CpuKernel {
  public:
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
 };
 
 class ScatterElementsKernel final : public ScatterKernel {

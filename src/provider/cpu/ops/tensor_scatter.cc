@@ -11,7 +11,7 @@ class TensorScatterKernel final : public CpuKernel {
  public:
   explicit TensorScatterKernel(const Node& node)
       : axis_(node.GetInt("axis", -2)), circular_(node.GetString("mode", "linear") == "circular") {}
-  Placement Place(const BindContext&) const override { return {.view = std::nullopt, .in_place_inputs = {0}}; }
+  Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &cache = context.inputs[0].shape, &update = context.inputs[1].shape;

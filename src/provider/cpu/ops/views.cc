@@ -13,8 +13,7 @@ class ReshapeKernel final : public CpuKernel {
   Placement Place(const BindContext& context) const override {
     if (!context.inputs[0].contiguous) return {};
     Placement p;
-    p.view =
-        Placement::View{.output = 0, .input = 0, .offset = 0, .strides = context.outputs[0].shape.ContiguousStrides()};
+    p.views = {{.output = 0, .input = 0, .offset = 0, .strides = context.outputs[0].shape.ContiguousStrides()}};
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {

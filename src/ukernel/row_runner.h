@@ -2,13 +2,8 @@
 // K blocks. The tests and benchmarks of all rows are made of it; the real driver is in src/kernels.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -17,40 +12,12 @@
 
 #include "ukernel/convert.h"
 #include "ukernel/gemm.h"
+#include "ukernel/guarded_buffer.h"
 #include "ukernel/pack.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
 
 namespace quern::ukernel {
-
-// Memory that ends right before an inaccessible page, so that reading past the end is caught.
-class GuardedBuffer {
- public:
-  explicit GuardedBuffer(size_t bytes = 0) : bytes_(bytes) {
-    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    const size_t body = RoundUp(bytes ? bytes : 1, page);
-    mapped_ = body + page;
-    void* p = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || mprotect(static_cast<char*>(p) + body, page, PROT_NONE) != 0) {
-      std::perror("GuardedBuffer");
-      std::abort();
-    }
-    base_ = static_cast<char*>(p);
-    data_ = base_ + body - bytes;
-  }
-  ~GuardedBuffer() { munmap(base_, mapped_); }
-  GuardedBuffer(const GuardedBuffer&) = delete;
-  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
-
-  char* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_;
-  size_t mapped_ = 0;
-  char* base_ = nullptr;
-  char* data_ = nullptr;
-};
 
 enum class Fill : uint8_t { kSmallIntegers, kNormal };
 

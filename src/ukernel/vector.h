@@ -1,4 +1,5 @@
-// The contract of vector micro-kernels: float32 loops of elementwise operators, reductions, softmax and normalization.
+// The contract of vector micro-kernels: float32 loops of elementwise operators, reductions, softmax and normalization,
+// and transposes.
 // Kernel-safe. Any alignment; counts may be 0 unless said otherwise.
 #pragma once
 
@@ -131,6 +132,15 @@ struct BlendArgs {
   float* y = nullptr;  // no operand
 };
 
+// y[r * y_row + c] = x[c * x_col + r] for r < rows, c < cols: 32-bit elements of any type, strides in elements.
+struct TransposeArgs {
+  size_t rows = 0, cols = 0;
+  const void* x = nullptr;
+  ptrdiff_t x_col = 0;
+  void* y = nullptr;  // no operand
+  ptrdiff_t y_row = 0;
+};
+
 // One row per ISA: every function of the family, compiled for it.
 struct VectorKernel {
   Isa isa{};
@@ -142,6 +152,7 @@ struct VectorKernel {
   void (*softmax)(const SoftmaxArgs&) = nullptr;
   void (*normalize)(const NormalizeArgs&) = nullptr;
   void (*blend)(const BlendArgs&) = nullptr;
+  void (*transpose)(const TransposeArgs&) = nullptr;
   EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 

@@ -3,6 +3,7 @@
 
 #include "ukernel/epilogue_loops.h"
 #include "ukernel/vector.h"
+#include "ukernel/vector/loops_transpose.h"
 #include "ukernel/vector_math.h"
 
 namespace quern::ukernel {
@@ -439,6 +440,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .softmax = RunSoftmax,
           .normalize = RunNormalize,
           .blend = RunBlend,
+          .transpose = RunTranspose,
           .epilogue = RunEpilogue};
 }
 

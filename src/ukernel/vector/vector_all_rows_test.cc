@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "ukernel/guarded_buffer.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
@@ -335,6 +336,35 @@ TEST(VectorRows, SoftmaxNormalizeBlend) {
         double e = 0;
         for (size_t t = 0; t < taps; ++t) e += static_cast<double>(weights[t]) * x[t * n + i];
         ASSERT_NEAR(y[i], e, 1e-5);
+      }
+    }
+  }
+}
+
+TEST(VectorRows, TransposesMoveEveryElementAndNoOther) {
+  const std::vector<size_t> extents = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 58};
+  for (const VectorKernel* row : Rows()) {
+    for (const size_t rows : extents) {
+      for (const size_t cols : extents) {
+        for (const size_t gap : {0, 3}) {
+          const size_t x_col = rows + gap, y_row = cols + gap;
+          GuardedBuffer x(cols ? ((cols - 1) * x_col + rows) * 4 : 0), y(rows ? ((rows - 1) * y_row + cols) * 4 : 0);
+          auto* from = reinterpret_cast<uint32_t*>(x.data());
+          auto* to = reinterpret_cast<uint32_t*>(y.data());
+          for (uint32_t i = 0; i < x.bytes() / 4; ++i) from[i] = 0x7f800001u + i;  // NaNs stay as they are
+          for (size_t i = 0; i < y.bytes() / 4; ++i) to[i] = 7;
+          row->transpose({.rows = rows,
+                          .cols = cols,
+                          .x = from,
+                          .x_col = static_cast<ptrdiff_t>(x_col),
+                          .y = to,
+                          .y_row = static_cast<ptrdiff_t>(y_row)});
+          for (size_t i = 0; i < y.bytes() / 4; ++i) {
+            const size_t r = i / y_row, c = i % y_row;
+            ASSERT_EQ(to[i], c < cols ? from[c * x_col + r] : 7u) << Name(*row).text << " " << rows << " rows, " << cols
+                                                                  << " columns, gap " << gap << ": " << r << "," << c;
+          }
+        }
       }
     }
   }

@@ -13,12 +13,20 @@ constexpr int64_t kBytesPerTask = 1 << 15;  // a region costs about as much as c
 
 // A plane of the two innermost dimensions. `rows` walks the source densely, `cols` the destination.
 template <typename T>
-void CopyPlane(const T* from, T* to, int64_t rows, int64_t cols, int64_t from_row, int64_t from_col, int64_t to_row,
-               int64_t to_col) {
+void CopyPlane(const ukernel::VectorKernel* row, const T* from, T* to, int64_t rows, int64_t cols, int64_t from_row,
+               int64_t from_col, int64_t to_row, int64_t to_col) {
   if (from_col == 1 && to_col == 1) {
     for (int64_t r = 0; r < rows; ++r)
       std::memcpy(to + r * to_row, from + r * from_row, static_cast<size_t>(cols) * sizeof(T));
     return;
+  }
+  if (sizeof(T) == 4 && row && from_row == 1 && to_col == 1) {
+    return row->transpose({.rows = static_cast<size_t>(rows),
+                           .cols = static_cast<size_t>(cols),
+                           .x = from,
+                           .x_col = from_col,
+                           .y = to,
+                           .y_row = to_row});
   }
   for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
     const int64_t r1 = std::min(rows, r0 + kTile);
@@ -44,7 +52,7 @@ void CopyRange(const StridedCopy& c, const void* from, void* to, int64_t begin, 
       t += rest % c.shape[d] * c.to_strides[d];
       rest /= c.shape[d];
     }
-    CopyPlane(static_cast<const T*>(from) + f, static_cast<T*>(to) + t, rows, cols, c.from_strides[rank - 2],
+    CopyPlane(c.row, static_cast<const T*>(from) + f, static_cast<T*>(to) + t, rows, cols, c.from_strides[rank - 2],
               c.from_strides[rank - 1], c.to_strides[rank - 2], c.to_strides[rank - 1]);
   }
 }
@@ -71,8 +79,10 @@ class DenseCopyStep final : public CpuStep {
 
 }  // namespace
 
-StridedCopy StridedCopy::Prepare(Shape shape, Shape from_strides, Shape to_strides, size_t element_bytes) {
+StridedCopy StridedCopy::Prepare(Shape shape, Shape from_strides, Shape to_strides, size_t element_bytes,
+                                 const ukernel::VectorKernel* row) {
   StridedCopy c;
+  c.row = row;
   c.element_bytes = element_bytes;
   struct Axis {
     int64_t extent, from, to;

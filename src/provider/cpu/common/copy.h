@@ -8,6 +8,7 @@
 #include "parallel/executor.h"
 #include "provider/cpu/cpu_op.h"
 #include "tensor/shape.h"
+#include "ukernel/vector.h"
 
 namespace quern::cpu {
 
@@ -15,10 +16,12 @@ namespace quern::cpu {
 struct StridedCopy {
   Shape shape, from_strides, to_strides;
   size_t element_bytes = 0;
+  const ukernel::VectorKernel* row = nullptr;
 
   // Dimensions of extent 1 dropped, neighbours that walk as one merged, in the order of the destination's strides.
-  // Prepare once; Run allocates nothing.
-  static StridedCopy Prepare(Shape shape, Shape from_strides, Shape to_strides, size_t element_bytes);
+  // Prepare once; Run allocates nothing. Transposed planes of 32-bit elements run on `row`, when given.
+  static StridedCopy Prepare(Shape shape, Shape from_strides, Shape to_strides, size_t element_bytes,
+                             const ukernel::VectorKernel* row = nullptr);
   Status Run(const void* from, void* to, Executor& executor, const CancelToken* cancel) const;
 };
 

@@ -20,7 +20,8 @@ std::string RejectType(const Node& node, const CpuConfig&) {
 // One transposing copy: the deep side [n, channels * b * b, h, w] has the block position in its channels.
 class DepthSpaceKernel final : public CpuKernel {
  public:
-  DepthSpaceKernel(const Node& node, DepthSpace form) : form_(form), to_space_(node.op_type() == "DepthToSpace") {}
+  DepthSpaceKernel(const Node& node, DepthSpace form, const CpuConfig& config)
+      : form_(form), to_space_(node.op_type() == "DepthToSpace"), row_(VectorRowFor(config)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &in = context.inputs[0].shape, &out = context.outputs[0].shape;
     if (out.num_elements() == 0) return NothingToDo();
@@ -33,7 +34,7 @@ class DepthSpaceKernel final : public CpuKernel {
     const Shape deep_strides{deep[1] * plane, form_.depth_first ? plane : b * b * plane, w, b * position, 1, position};
     const StridedCopy copy =
         StridedCopy::Prepare(extents, to_space_ ? deep_strides : wide_strides, to_space_ ? wide_strides : deep_strides,
-                             DTypeBytes(context.inputs[0].dtype));
+                             DTypeBytes(context.inputs[0].dtype), row_);
     return MakeStep(
         [copy](const StepContext& c) { return copy.Run(c.inputs[0], c.outputs[0], *c.executor, c.cancel); });
   }
@@ -44,15 +45,16 @@ class DepthSpaceKernel final : public CpuKernel {
  private:
   DepthSpace form_;
   bool to_space_;
+  const ukernel::VectorKernel* row_;
 };
 
 std::string RejectDepthSpace(const Node& node, const CpuConfig& config) {
   const Result<DepthSpace> form = ReadDepthSpace(node);
   return form.ok() ? RejectType(node, config) : form.status().message();
 }
-Result<std::unique_ptr<CpuKernel>> CompileDepthSpace(const Node& node, const CompileContext&) {
+Result<std::unique_ptr<CpuKernel>> CompileDepthSpace(const Node& node, const CompileContext& context) {
   QUERN_ASSIGN_OR_RETURN(const DepthSpace form, ReadDepthSpace(node));
-  return std::unique_ptr<CpuKernel>(new DepthSpaceKernel(node, form));
+  return std::unique_ptr<CpuKernel>(new DepthSpaceKernel(node, form, *context.config));
 }
 
 struct Cumulation {

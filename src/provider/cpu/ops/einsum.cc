@@ -151,7 +151,7 @@ class EinsumStep final : public CpuStep {
     s.kind = Stage::Kind::kCopy;
     s.lhs = from.place;
     s.dst = to.place;
-    s.copy = StridedCopy::Prepare(shape, from_strides, to_strides, kF32);
+    s.copy = StridedCopy::Prepare(shape, from_strides, to_strides, kF32, row_);
     stages_.push_back(std::move(s));
   }
   Operand Copied(const Operand& o, const Letters& letters) {

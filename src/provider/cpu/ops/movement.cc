@@ -5,7 +5,7 @@
 #include "ops/common/permutation.h"
 #include "ops/infer.h"
 #include "provider/cpu/common/copy.h"
-#include "provider/cpu/cpu_op.h"
+#include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 namespace {
@@ -52,7 +52,8 @@ std::string RejectType(const Node& node, const CpuConfig&) {
 
 class TransposeKernel final : public CpuKernel {
  public:
-  explicit TransposeKernel(const std::vector<int64_t>& perm) : perm_(perm) {}
+  TransposeKernel(const std::vector<int64_t>& perm, const CpuConfig& config)
+      : perm_(perm), row_(VectorRowFor(config)) {}
   Placement Place(const BindContext& context) const override {
     Placement p;
     Placement::View v{.output = 0, .input = 0, .offset = 0, .strides = Permuted(context.inputs[0].strides)};
@@ -68,7 +69,7 @@ class TransposeKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const TensorSpec &in = context.inputs[0], &out = context.outputs[0];
     return MakeCopies(
-        {{StridedCopy::Prepare(out.shape, Permuted(in.strides), out.strides, DTypeBytes(in.dtype)), 0, 0, 0, 0}});
+        {{StridedCopy::Prepare(out.shape, Permuted(in.strides), out.strides, DTypeBytes(in.dtype), row_), 0, 0, 0, 0}});
   }
   KernelDescription Describe() const override { return CopyDescription("elements change their order"); }
   uint64_t strided_inputs() const override { return 1; }
@@ -81,6 +82,7 @@ class TransposeKernel final : public CpuKernel {
     return s;
   }
   Shape perm_;
+  const ukernel::VectorKernel* row_;
 };
 
 // Starts and steps along every axis, as the operator's rules clamp them; the step is 1 where it is not taken.
@@ -276,9 +278,9 @@ std::string RejectTranspose(const Node& node, const CpuConfig& config) {
   const Result<std::vector<int64_t>> perm = ReadPermutation(node, node.input(0)->type().rank());
   return perm.ok() ? RejectType(node, config) : perm.status().message();
 }
-Result<std::unique_ptr<CpuKernel>> CompileTranspose(const Node& node, const CompileContext&) {
+Result<std::unique_ptr<CpuKernel>> CompileTranspose(const Node& node, const CompileContext& context) {
   QUERN_ASSIGN_OR_RETURN(const std::vector<int64_t> perm, ReadPermutation(node, node.input(0)->type().rank()));
-  return std::unique_ptr<CpuKernel>(new TransposeKernel(perm));
+  return std::unique_ptr<CpuKernel>(new TransposeKernel(perm, *context.config));
 }
 
 std::string RejectSplit(const Node& node, const CpuConfig& config) {

@@ -3,6 +3,7 @@
 #include "kernels/conv.h"
 
 #include "kernels/dwconv.h"
+#include "kernels/winograd.h"
 #include "ops/common/window.h"
 #include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/epilogue.h"
@@ -94,15 +95,22 @@ class ConvKernel final : public CpuKernel {
 
   KernelDescription DescribeFor(size_t pixels) const {
     KernelDescription d;
-    if (depthwise_) {
+    if (algorithm_ == Algorithm::kDepthwise) {
       d.kernel = ukernel::Name(*dw_.row()).text;
       d.why = "depthwise: each channel by itself, no product";
       d.packed_bytes = dw_.packed_bytes();
+    } else if (algorithm_ == Algorithm::kWinograd) {
+      const size_t m = (pixels ? pixels : 64) / 4 + 1;
+      d = DescribeRow(winograd_.gemm_problem(), config_, winograd_.weights().choice(), winograd_.GemmRowFor(4 * m), m);
+      d.kernel = std::string(ukernel::Name(winograd_.row()).text) + " + " + d.kernel;
+      d.why = "16 products instead of 36 for 2 x 2 outputs; each: " + d.why;
+      d.packed_bytes = winograd_.weights().packed_bytes();
     } else {
       d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
                       pixels ? pixels : 64);
       d.packed_bytes = packs_in_run_ ? 0 : conv_.weights().packed_bytes();
       if (conv_.folded()) d.why += ", kernel rows folded into K";
+      if (!why_direct_.empty()) d.rejected.emplace_back("winograd_f32", why_direct_);
     }
     if (packs_in_run_) d.why += ", weights packed by each run";
     d.why += epilogue_text_;
@@ -112,11 +120,14 @@ class ConvKernel final : public CpuKernel {
  private:
   friend class ConvStep;
   CpuConfig config_;
-  bool depthwise_ = false;
+  enum class Algorithm : uint8_t { kDirect, kDepthwise, kWinograd };
+  Algorithm algorithm_ = Algorithm::kDirect;
+  std::string why_direct_;  // and not Winograd's
   bool packs_in_run_ = false;
   Shape weights_shape_;
   kernels::Conv conv_;
   kernels::DwConv dw_;
+  kernels::WinogradConv winograd_;
   EpilogueList epilogue_;
   ProductZeroPoints zeros_;
   std::string epilogue_text_;
@@ -156,11 +167,17 @@ class ConvStep final : public CpuStep {
     pixels_ = static_cast<size_t>(pixels);
     empty_ = context.outputs[0].shape.num_elements() == 0;
     if (empty_) return;
-    if (kernel.depthwise_) {
-      scratch_ = kernel.dw_.WorkspaceBytes(args_, context.concurrency);
-    } else {
-      plan_ = kernel.conv_.Plan(args_, context.concurrency);
-      scratch_ = plan_.workspace_bytes;
+    switch (kernel.algorithm_) {
+      case ConvKernel::Algorithm::kDepthwise:
+        scratch_ = kernel.dw_.WorkspaceBytes(args_, context.concurrency);
+        break;
+      case ConvKernel::Algorithm::kWinograd:
+        winograd_plan_ = kernel.winograd_.Plan(args_, context.concurrency);
+        scratch_ = winograd_plan_.workspace_bytes;
+        break;
+      case ConvKernel::Algorithm::kDirect:
+        plan_ = kernel.conv_.Plan(args_, context.concurrency);
+        scratch_ = plan_.workspace_bytes;
     }
   }
 
@@ -184,13 +201,22 @@ class ConvStep final : public CpuStep {
                                           .cancel = context.cancel,
                                           .workspace = context.scratch,
                                           .workspace_bytes = scratch_};
-    return kernel_.depthwise_ ? kernel_.dw_.Run(args, resources) : kernel_.conv_.Run(plan_, args, resources);
+    switch (kernel_.algorithm_) {
+      case ConvKernel::Algorithm::kDepthwise:
+        return kernel_.dw_.Run(args, resources);
+      case ConvKernel::Algorithm::kWinograd:
+        return kernel_.winograd_.Run(winograd_plan_, args, resources);
+      case ConvKernel::Algorithm::kDirect:
+        break;
+    }
+    return kernel_.conv_.Run(plan_, args, resources);
   }
 
  private:
   const ConvKernel& kernel_;
   ConvArgs args_;
-  kernels::ConvPlan plan_;
+  kernels::ConvPlan plan_;  // of the algorithm that it is
+  kernels::WinogradPlan winograd_plan_;
   std::vector<ukernel::EpilogueOp> ops_;
   size_t scratch_ = 0, pixels_ = 0;
   DType zero_type_ = DType::kUndefined;  // of the input's zero point, where it comes with the run
@@ -274,8 +300,8 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   source.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * source.d_stride;
   source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
 
-  kernel->depthwise_ = x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
-  if (kernel->depthwise_) {
+  if (x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1) {
+    kernel->algorithm_ = Algorithm::kDepthwise;
     kernels::DwConvProblem d;
     d.channels = p.in_channels;
     d.multiplier = p.out_channels / p.in_channels;
@@ -286,9 +312,16 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
     kernels::DwSelectOptions options;
     options.cpu = context.config->cpu.facts();
     QUERN_ASSIGN_OR_RETURN(kernel->dw_, kernels::DwConv::Create(d, options, source));
+    return std::unique_ptr<CpuKernel>(std::move(kernel));
+  }
+  const kernels::SelectOptions options = SelectOptionsFor(*context.config);
+  kernel->why_direct_ =
+      kernel->packs_in_run_ ? "weights that come with the run" : kernels::WinogradConv::RejectionReason(p, options);
+  if (kernel->why_direct_.empty()) {
+    kernel->algorithm_ = Algorithm::kWinograd;
+    QUERN_ASSIGN_OR_RETURN(kernel->winograd_, kernels::WinogradConv::Create(p, options, source, *context.executor));
   } else {
-    QUERN_ASSIGN_OR_RETURN(kernel->conv_,
-                           kernels::Conv::Create(p, SelectOptionsFor(*context.config), source, *context.executor));
+    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source, *context.executor));
   }
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }

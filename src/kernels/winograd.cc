@@ -1,0 +1,332 @@
+// Winograd convolution: transformed weights, blocks of tiles, products by component, epilogues.
+#include "kernels/winograd.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ukernel/vector.h"
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::CeilDiv;
+using ukernel::kWinogradComponents;
+using ukernel::kWinogradTile;
+using ukernel::RoundUp;
+
+constexpr size_t kPatchPixels = ukernel::kWinogradPatch * ukernel::kWinogradPatch;
+constexpr size_t kTilePixels = kWinogradTile * kWinogradTile;
+
+// Cycles per tile and vector of channels, measured from L2: 16 loads, 32 additions and 16 stores; 16 loads, 24
+// additions, 4 stores and the epilogue's pass over these.
+constexpr double kInputCycles = 48, kOutputCycles = 44;
+// Costs are estimates: what is expected to be less than so much faster is not worth twice the weights.
+constexpr double kWorthwhile = 0.85;
+constexpr size_t kMostTiles = 48;  // of a block
+// Pixels of an output of unknown size.
+constexpr size_t kUsualPixels = 28 * 28;
+
+std::string CannotServe(const ConvProblem& p) {
+  if (p.kernel_d != 1 || p.kernel_h != 3 || p.kernel_w != 3) return "a kernel that is not 3 x 3";
+  if (p.stride_d != 1 || p.stride_h != 1 || p.stride_w != 1) return "strides";
+  if (p.groups != 1) return "groups";
+  if (p.lhs != Format::kF32 || p.rhs != Format::kF32) return "types other than float32";
+  if (p.precision == Precision::kBf16) return "precision bf16 has faster products";
+  return {};
+}
+
+GemmProblem ProductOf(const ConvProblem& p) {
+  GemmProblem g;
+  g.lhs = p.lhs;
+  g.rhs = p.rhs;
+  g.n = p.out_channels;
+  g.k = p.in_channels;
+  g.precision = p.precision;
+  g.expected_m = CeilDiv(p.expected_pixels ? p.expected_pixels : kUsualPixels, kTilePixels);
+  g.lhs_form = ukernel::kLhsRows;
+  return g;
+}
+
+// Rows whose distance is a multiple of the page size would fall into few sets of the caches.
+size_t RowFloats(size_t channels) {
+  const size_t floats = RoundUp(channels, 16);
+  return floats % 1024 == 0 ? floats + 16 : floats;
+}
+
+// Tile `index` of an image: its first output pixel.
+struct TilePlace {
+  size_t y, x;
+};
+TilePlace PlaceOf(const WinogradPlan& p, const ConvProblem& c, size_t index) {
+  const size_t phase = index / (p.tiles_h * p.tiles_w), within = index % (p.tiles_h * p.tiles_w);
+  return {phase / c.dilation_w + within / p.tiles_w * kWinogradTile * c.dilation_h,
+          phase % c.dilation_w + within % p.tiles_w * kWinogradTile * c.dilation_w};
+}
+
+// Runs the blocks of an image.
+class WinogradRun {
+ public:
+  WinogradRun(const ConvProblem& problem, const ukernel::WinogradKernel& row, const PackedRhs& weights,
+              const WinogradPlan& plan, const ConvArgs& args, const RunResources& resources)
+      : c_(problem), row_(row), weights_(weights), p_(plan), a_(args), r_(resources) {}
+
+  Status Run(size_t image, size_t block, size_t slot) const {
+    char* area = static_cast<char*>(r_.workspace) + p_.area_offset + slot * p_.area_stride;
+    auto* input = reinterpret_cast<float*>(area + p_.input_offset);
+    auto* output = reinterpret_cast<float*>(area + p_.output_offset);
+    const size_t first = block * p_.block_tiles, count = std::min(p_.block_tiles, p_.tiles - first);
+    TransformInput(image, first, count, input);
+    const GemmPlan& gemm = count == p_.block_tiles ? p_.gemm : p_.last_gemm;
+    RunResources inner = r_;
+    inner.executor = nullptr;
+    inner.cancel = nullptr;
+    inner.workspace = area + p_.core_offset;
+    inner.workspace_bytes = gemm.workspace_bytes;
+    for (size_t i = 0; i < kWinogradComponents; ++i) {
+      GemmOperands g;
+      g.lhs = input + i * p_.block_tiles * p_.input_stride;
+      g.lhs_row_stride = static_cast<ptrdiff_t>(p_.input_stride * sizeof(float));
+      g.rhs = weights_.data(i);
+      g.dst = output + i * p_.block_tiles * p_.output_stride;
+      g.dst_row_stride = p_.output_stride * sizeof(float);
+      QUERN_RETURN_IF_ERROR(RunGemm(gemm, g, inner));
+    }
+    TransformOutput(image, first, count, output);
+    return OkStatus();
+  }
+
+ private:
+  void TransformInput(size_t image, size_t first, size_t count, float* to) const {
+    const char* base = static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image) * a_.in_image_stride;
+    const auto* zeros = reinterpret_cast<const float*>(static_cast<const char*>(r_.workspace) + p_.zero_row_offset);
+    for (size_t t = 0; t < count; ++t) {
+      const TilePlace at = PlaceOf(p_, c_, first + t);
+      const float* pixels[kPatchPixels];
+      for (size_t i = 0; i < kPatchPixels; ++i) {
+        const size_t y = at.y + i / ukernel::kWinogradPatch * c_.dilation_h - c_.pad_top;  // wraps above the image
+        const size_t x = at.x + i % ukernel::kWinogradPatch * c_.dilation_w - c_.pad_left;
+        const bool inside = y < a_.in_h && x < a_.in_w;
+        pixels[i] = inside ? reinterpret_cast<const float*>(base + static_cast<ptrdiff_t>(y) * a_.in_row_stride +
+                                                            static_cast<ptrdiff_t>(x) * a_.in_pixel_stride)
+                           : zeros;
+      }
+      row_.input({.pixels = pixels,
+                  .channels = c_.in_channels,
+                  .to = to + t * p_.input_stride,
+                  .stride = p_.block_tiles * p_.input_stride});
+    }
+  }
+
+  void TransformOutput(size_t image, size_t first, size_t count, const float* from) const {
+    EpilogueOp ops[ukernel::kMaxEpilogueOps];
+    for (size_t i = 0; i < a_.op_count; ++i) {
+      ops[i] = a_.ops[i];
+      const ptrdiff_t moved = static_cast<ptrdiff_t>(image) * a_.op_image_strides[i];
+      if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
+      if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
+    }
+    char* base = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(image) * a_.dst_image_stride;
+    const auto pixel = [&](size_t y, size_t x) {
+      return base + static_cast<ptrdiff_t>(y * p_.out_w + x) * a_.dst_pixel_stride;
+    };
+    TilePlace begin{};  // of a run of tiles that are neighbours in a line
+    size_t run = 0;     // its tiles
+    const auto finish = [&] {
+      if (a_.op_count == 0) return;
+      const size_t width = c_.dilation_w == 1 ? run * kWinogradTile : 1, steps = run * kWinogradTile / width;
+      for (size_t i = 0; i < kWinogradTile; ++i) {
+        const size_t y = begin.y + i * c_.dilation_h;
+        for (size_t step = 0; step < steps && y < p_.out_h; ++step) {
+          const size_t x = begin.x + step * c_.dilation_w;
+          if (x >= p_.out_w) break;
+          p_.epilogue(ops, a_.op_count,
+                      {.m = std::min(width, p_.out_w - x),
+                       .n = c_.out_channels,
+                       .m0 = y * p_.out_w + x,
+                       .n0 = 0,
+                       .src = pixel(y, x),
+                       .src_row_stride = static_cast<size_t>(a_.dst_pixel_stride),
+                       .src_format = Format::kF32,
+                       .dst = pixel(y, x),
+                       .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)});
+        }
+      }
+    };
+    for (size_t t = 0; t < count; ++t) {
+      const TilePlace at = PlaceOf(p_, c_, first + t);
+      float* pixels[kTilePixels];
+      for (size_t i = 0; i < kTilePixels; ++i) {
+        const size_t y = at.y + i / kWinogradTile * c_.dilation_h, x = at.x + i % kWinogradTile * c_.dilation_w;
+        pixels[i] = y < p_.out_h && x < p_.out_w ? reinterpret_cast<float*>(pixel(y, x)) : nullptr;
+      }
+      row_.output({.from = from + t * p_.output_stride,
+                   .stride = p_.block_tiles * p_.output_stride,
+                   .channels = c_.out_channels,
+                   .pixels = pixels});
+      if (run > 0 && at.y == begin.y && at.x == begin.x + run * kWinogradTile * c_.dilation_w) {
+        ++run;
+        continue;
+      }
+      if (run > 0) finish();
+      begin = at;
+      run = 1;
+    }
+    if (run > 0) finish();
+  }
+
+  const ConvProblem& c_;
+  const ukernel::WinogradKernel& row_;
+  const PackedRhs& weights_;
+  const WinogradPlan& p_;
+  const ConvArgs& a_;
+  const RunResources& r_;
+};
+
+}  // namespace
+
+std::string WinogradConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options) {
+  if (std::string why = CannotServe(problem); !why.empty()) return why;
+  const size_t pixels = problem.expected_pixels ? problem.expected_pixels : kUsualPixels;
+  GemmProblem direct = ProductOf(problem);
+  direct.segments = 9;
+  direct.expected_m = pixels;
+  direct.lhs_form = ukernel::kLhsRowPointers;
+  const GemmProblem product = ProductOf(problem);
+  const auto cycles = [&](const GemmProblem& g) {
+    const Result<LayoutChoice> layout = SelectLayout(g, options);
+    if (!layout.ok()) return 0.0;
+    const std::vector<const GemmKernel*> rows = EligibleRows(g, options, *layout);
+    const GemmKernel* row = SelectRow(rows, g, options.cpu, layout->layout, g.expected_m);
+    return row ? EstimateCycles(*row, g, options.cpu, layout->layout, g.expected_m) : 0.0;
+  };
+  const double whole = cycles(direct), part = cycles(product);
+  if (whole == 0 || part == 0) return "no row for its products";
+  const size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
+  const double transforms = static_cast<double>(product.expected_m) *
+                            (static_cast<double>(CeilDiv(problem.in_channels, lanes)) * kInputCycles +
+                             static_cast<double>(CeilDiv(problem.out_channels, lanes)) * kOutputCycles);
+  const double cost = static_cast<double>(kWinogradComponents) * part + transforms;
+  return cost < kWorthwhile * whole ? std::string() : CostReason(cost, whole) + ", the direct algorithm";
+}
+
+Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const SelectOptions& options,
+                                          const ConvWeights& weights, Executor& executor) {
+  if (const std::string why = CannotServe(problem); !why.empty())
+    return InvalidArgument("Winograd convolution: " + why);
+  WinogradConv c;
+  c.problem_ = problem;
+  c.cpu_ = options.cpu;
+  c.row_ = ukernel::SelectWinogradRow(options.cpu);
+  c.gemm_ = ProductOf(problem);
+  QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.gemm_, options));
+  c.eligible_ = EligibleRows(c.gemm_, options, layout);
+  const size_t n = problem.out_channels, k = problem.in_channels, plane = n * k;
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer components,
+                         AlignedBuffer::Allocate(kWinogradComponents * plane * sizeof(float)));
+  auto* to = components.as<float>();
+  const auto transform = [&](int, int64_t begin, int64_t end) {
+    for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
+      for (size_t i = 0; i < k; ++i) {
+        double kernel[9], result[kWinogradComponents];
+        for (size_t t = 0; t < 9; ++t) {
+          float w;
+          std::memcpy(&w,
+                      static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(o) * weights.o_stride +
+                          static_cast<ptrdiff_t>(i) * weights.i_stride +
+                          static_cast<ptrdiff_t>(t / 3) * weights.h_stride +
+                          static_cast<ptrdiff_t>(t % 3) * weights.w_stride,
+                      sizeof w);
+          kernel[t] = static_cast<double>(w);
+        }
+        ukernel::TransformWinogradWeights(kernel, result);
+        for (size_t x = 0; x < kWinogradComponents; ++x) to[x * plane + o * k + i] = static_cast<float>(result[x]);
+      }
+    }
+  };
+  QUERN_RETURN_IF_ERROR(executor.ParallelFor(static_cast<int64_t>(n), 8, transform, nullptr));
+  const auto element = static_cast<ptrdiff_t>(sizeof(float));
+  const ukernel::RhsSource source{
+      .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(k) * element};
+  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, executor, options.cpu,
+                                                     kWinogradComponents, static_cast<ptrdiff_t>(plane) * element));
+  return c;
+}
+
+const GemmKernel* WinogradConv::GemmRowFor(size_t pixels) const {
+  return SelectRow(eligible_, gemm_, cpu_, weights_.layout(), CeilDiv(pixels, kTilePixels));
+}
+
+WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
+  WinogradPlan p;
+  const ConvProblem& c = problem_;
+  p.out_h = OutExtent(args.in_h, c.pad_top, c.pad_bottom, 3, c.dilation_h, 1);
+  p.out_w = OutExtent(args.in_w, c.pad_left, c.pad_right, 3, c.dilation_w, 1);
+  p.tiles_h = CeilDiv(CeilDiv(p.out_h, c.dilation_h), kWinogradTile);
+  p.tiles_w = CeilDiv(CeilDiv(p.out_w, c.dilation_w), kWinogradTile);
+  p.tiles = c.dilation_h * c.dilation_w * p.tiles_h * p.tiles_w;
+  p.input_stride = RowFloats(c.in_channels);
+  p.output_stride = RowFloats(c.out_channels);
+  p.epilogue = ukernel::SelectVectorRow(cpu_)->epilogue;
+  if (p.tiles == 0) return p;
+  // Components of both sides lie in L2. Blocks are the same for every number of threads, as the results' bits depend on
+  // them, and short enough that there are several of most images.
+  const size_t tile_bytes = kWinogradComponents * (p.input_stride + p.output_stride) * sizeof(float);
+  const size_t most = std::clamp<size_t>(cpu_.l2_bytes / tile_bytes, 8, kMostTiles);
+  p.blocks = CeilDiv(p.tiles, most);
+  p.block_tiles = CeilDiv(p.tiles, p.blocks);
+  p.blocks = CeilDiv(p.tiles, p.block_tiles);
+  const bool reduces =
+      std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
+  p.slots =
+      reduces
+          ? 1
+          : static_cast<int>(std::min<size_t>(static_cast<size_t>(std::max(concurrency, 1)), p.blocks * args.images));
+  const auto plan = [&](size_t m) {
+    const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
+    return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);
+  };
+  p.gemm = plan(p.block_tiles);
+  p.last_gemm = plan(p.tiles - (p.blocks - 1) * p.block_tiles);
+  size_t at = 0;
+  const auto take = [&](size_t bytes) {
+    const size_t begin = at;
+    at = RoundUp(at + bytes, ukernel::kPackAlignment);
+    return begin;
+  };
+  p.zero_row_offset = take(c.in_channels * sizeof(float));
+  p.area_offset = at;
+  at = 0;
+  p.input_offset = take(kWinogradComponents * p.block_tiles * p.input_stride * sizeof(float));
+  p.output_offset = take(kWinogradComponents * p.block_tiles * p.output_stride * sizeof(float));
+  p.core_offset = take(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes));
+  p.area_stride = RoundUp(at, 4096) + ukernel::kPackAlignment;
+  p.workspace_bytes = p.area_offset + p.area_stride * static_cast<size_t>(p.slots);
+  return p;
+}
+
+Status WinogradConv::Run(const WinogradPlan& plan, const ConvArgs& args, const RunResources& resources) const {
+  if (resources.workspace_bytes < plan.workspace_bytes) {
+    return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
+                           " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
+  }
+  if (plan.tiles == 0 || args.images == 0) return OkStatus();
+  std::memset(static_cast<char*>(resources.workspace) + plan.zero_row_offset, 0, problem_.in_channels * sizeof(float));
+  const WinogradRun run(problem_, *row_, weights_, plan, args, resources);
+  const size_t items = plan.blocks * args.images;
+  const auto some = [&](int slot, int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      // Nothing can fail here: sizes were checked, and products have no executor to be cancelled.
+      (void)run.Run(i / plan.blocks, i % plan.blocks, static_cast<size_t>(slot)).ok();
+    }
+  };
+  if (plan.slots == 1 && !resources.cancel) {
+    some(0, 0, static_cast<int64_t>(items));
+    return OkStatus();
+  }
+  InlineExecutor self;
+  Executor& executor = plan.slots > 1 ? *resources.executor : static_cast<Executor&>(self);
+  if (resources.counters && plan.slots > 1) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return executor.ParallelFor(static_cast<int64_t>(items), 1, some, resources.cancel, plan.slots);
+}
+
+}  // namespace quern::kernels

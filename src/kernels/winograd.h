@@ -1,0 +1,68 @@
+// Convolution of 3 x 3 by Winograd's F(2x2, 3x3), NHWC, float32: patches of the image and the kernels are transformed
+// to 16 components, 16 products over the channels take the place of the convolution, and their results are transformed
+// back (ukernel/winograd.h). 16 multiplications where the direct algorithm has 36, for twice the weights and two more
+// passes over memory. Sums are over the channels alone, in float32 as the direct algorithm's; its error is measured
+// against that of a sequential sum (winograd_test.cc).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "kernels/conv.h"
+#include "kernels/driver.h"
+#include "kernels/gemm_core.h"
+#include "kernels/packed_rhs.h"
+#include "ukernel/winograd.h"
+
+namespace quern::kernels {
+
+// The decisions for one set of shapes; a plain value. A block of tiles is transformed, multiplied and transformed back
+// before the next one, so that its components stay in L2.
+struct WinogradPlan {
+  size_t out_h = 0, out_w = 0;
+  size_t tiles_h = 0, tiles_w = 0;             // of each of the interleaved images that a dilation makes of one
+  size_t tiles = 0;                            // of an image
+  size_t blocks = 0, block_tiles = 0;          // of an image; the last block may be shorter
+  GemmPlan gemm, last_gemm;                    // of one component of a block, and of the last one
+  size_t input_stride = 0, output_stride = 0;  // floats between the rows of a component
+  int slots = 1;
+  ukernel::EpilogueRun epilogue = nullptr;
+  size_t zero_row_offset = 0, area_offset = 0, area_stride = 0;  // workspace, bytes; an area for each slot
+  size_t input_offset = 0, output_offset = 0, core_offset = 0;   // within an area
+  size_t workspace_bytes = 0;
+};
+
+class WinogradConv {
+ public:
+  WinogradConv() = default;
+
+  // Why the algorithm cannot serve the problem, or is not expected to be faster than the direct one ("cost 1.3x of
+  // direct"); empty when it is to be used. Weights must be known when it is created.
+  static std::string RejectionReason(const ConvProblem& problem, const SelectOptions& options);
+
+  // Transforms and packs the weights, which are not needed afterwards. kInvalidArgument for problems that it cannot
+  // serve.
+  static Result<WinogradConv> Create(const ConvProblem& problem, const SelectOptions& options,
+                                     const ConvWeights& weights, Executor& executor);
+
+  const ConvProblem& problem() const { return problem_; }
+  const GemmProblem& gemm_problem() const { return gemm_; }
+  const PackedRhs& weights() const { return weights_; }
+  const ukernel::WinogradKernel& row() const { return *row_; }
+  const GemmKernel* GemmRowFor(size_t pixels) const;
+
+  // As of Conv.
+  WinogradPlan Plan(const ConvArgs& args, int concurrency) const;
+  Status Run(const WinogradPlan& plan, const ConvArgs& args, const RunResources& resources) const;
+
+ private:
+  ConvProblem problem_;
+  GemmProblem gemm_;
+  CpuFacts cpu_;
+  const ukernel::WinogradKernel* row_ = nullptr;
+  PackedRhs weights_;  // a batch per component
+  std::vector<const GemmKernel*> eligible_;
+};
+
+}  // namespace quern::kernels

@@ -1,0 +1,252 @@
+// Winograd convolution against plain loops in double precision, and its error against that of a sequential sum.
+#include "kernels/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/cpu.h"
+#include "parallel/hostile_executor.h"
+#include "parallel/thread_pool.h"
+
+namespace quern::kernels {
+namespace {
+
+using ukernel::EpilogueKind;
+
+struct Case {
+  size_t in, out, h, w;
+  size_t pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1;
+  size_t dilation = 1, images = 1;
+  size_t in_gap = 0, out_gap = 0;  // floats per pixel
+};
+
+ConvProblem ProblemOf(const Case& c) {
+  ConvProblem p;
+  p.in_channels = c.in;
+  p.out_channels = c.out;
+  p.kernel_h = p.kernel_w = 3;
+  p.dilation_h = p.dilation_w = c.dilation;
+  p.pad_top = c.pad_top;
+  p.pad_left = c.pad_left;
+  p.pad_bottom = c.pad_bottom;
+  p.pad_right = c.pad_right;
+  return p;
+}
+
+class Runner {
+ public:
+  Runner(const Case& c, uint32_t seed, CpuFacts cpu = HostCpu().facts()) : c_(c), cpu_(cpu) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    pixel_ = c.in + c.in_gap;
+    out_pixel_ = c.out + c.out_gap;
+    const ConvProblem p = ProblemOf(c);
+    out_h_ = OutExtent(c.h, p.pad_top, p.pad_bottom, 3, c.dilation, 1);
+    out_w_ = OutExtent(c.w, p.pad_left, p.pad_right, 3, c.dilation, 1);
+    for (auto* v : {&x_, &w_, &bias_, &residual_}) v->clear();
+    const auto draw = [&](std::vector<float>& v, size_t n) {
+      v.resize(n);
+      for (float& e : v) e = normal(random);
+    };
+    draw(x_, c.images * c.h * c.w * pixel_);
+    draw(w_, c.out * c.in * 9);
+    draw(bias_, c.out);
+    draw(residual_, c.images * out_h_ * out_w_ * c.out);
+  }
+
+  size_t pixels() const { return out_h_ * out_w_; }
+  float Weight(size_t o, size_t i, size_t t) const { return w_[(o * c_.in + i) * 9 + t]; }
+  // Null outside of the image.
+  const float* Input(size_t image, size_t y, size_t x) const {  // y, x in the padded image
+    const size_t row = y - c_.pad_top, col = x - c_.pad_left;
+    return row < c_.h && col < c_.w ? x_.data() + ((image * c_.h + row) * c_.w + col) * pixel_ : nullptr;
+  }
+
+  // f(o, pixel, image, sum, sequential float sum, sum of magnitudes) for each output.
+  template <class F>
+  void ForEachOutput(F f) const {
+    for (size_t image = 0; image < c_.images; ++image) {
+      for (size_t p = 0; p < pixels(); ++p) {
+        for (size_t o = 0; o < c_.out; ++o) {
+          double sum = 0, size = 0;
+          float sequential = 0;
+          for (size_t t = 0; t < 9; ++t) {
+            const float* x = Input(image, p / out_w_ + t / 3 * c_.dilation, p % out_w_ + t % 3 * c_.dilation);
+            for (size_t i = 0; x && i < c_.in; ++i) {
+              const float w = Weight(o, i, t);
+              sum += static_cast<double>(x[i]) * static_cast<double>(w);
+              size += std::fabs(static_cast<double>(x[i]) * static_cast<double>(w));
+              sequential = std::fma(x[i], w, sequential);
+            }
+          }
+          f(o, p, image, sum, sequential, size);
+        }
+      }
+    }
+  }
+
+  // With bias, residual and Relu, or the convolution alone.
+  std::vector<float> Run(bool epilogue, Executor* executor, DriverCounters* counters = nullptr) const {
+    SelectOptions options;
+    options.cpu = cpu_;
+    InlineExecutor inline_executor;
+    const ConvWeights weights{.data = w_.data(),
+                              .o_stride = static_cast<ptrdiff_t>(c_.in * 36),
+                              .i_stride = 36,
+                              .h_stride = 12,
+                              .w_stride = 4};
+    Result<WinogradConv> conv = WinogradConv::Create(ProblemOf(c_), options, weights, inline_executor);
+    EXPECT_TRUE(conv.ok()) << conv.status().message();
+    std::vector<float> y(c_.images * pixels() * out_pixel_, 77.0f);
+    const EpilogueOp ops[] = {
+        {.kind = EpilogueKind::kAddVectorN, .data = bias_.data()},
+        {.kind = EpilogueKind::kAddMatrix, .data = residual_.data(), .row_stride = c_.out * 4},
+        {.kind = EpilogueKind::kClamp, .a = 0, .b = INFINITY},
+    };
+    ConvArgs args;
+    args.images = c_.images;
+    args.in_h = c_.h;
+    args.in_w = c_.w;
+    args.input = x_.data();
+    args.in_pixel_stride = static_cast<ptrdiff_t>(pixel_ * 4);
+    args.in_row_stride = static_cast<ptrdiff_t>(c_.w * pixel_ * 4);
+    args.in_image_stride = static_cast<ptrdiff_t>(c_.h * c_.w * pixel_ * 4);
+    args.dst = y.data();
+    args.dst_pixel_stride = static_cast<ptrdiff_t>(out_pixel_ * 4);
+    args.dst_image_stride = static_cast<ptrdiff_t>(pixels() * out_pixel_ * 4);
+    if (epilogue) {
+      args.ops = ops;
+      args.op_count = 3;
+      args.op_image_strides[1] = static_cast<ptrdiff_t>(pixels() * c_.out * 4);
+    }
+    const WinogradPlan plan = conv->Plan(args, executor ? executor->concurrency() : 1);
+    AlignedBuffer workspace = AlignedBuffer::Allocate(plan.workspace_bytes).value();
+    std::memset(workspace.data(), 0xff, workspace.size_bytes());
+    const RunResources resources{.executor = executor,
+                                 .workspace = workspace.data(),
+                                 .workspace_bytes = plan.workspace_bytes,
+                                 .counters = counters};
+    EXPECT_TRUE(conv->Run(plan, args, resources).ok());
+    return y;
+  }
+
+  void Check(const std::vector<float>& y, bool epilogue) const {
+    ForEachOutput([&](size_t o, size_t p, size_t image, double sum, float, double size) {
+      const size_t at = image * pixels() + p;
+      double want = sum;
+      if (epilogue) {
+        want = std::fmax(0.0, sum + static_cast<double>(bias_[o]) + static_cast<double>(residual_[at * c_.out + o]));
+      }
+      ASSERT_NEAR(y[at * out_pixel_ + o], want, 2e-6 * (size + 1)) << "pixel " << p << ", channel " << o;
+    });
+    for (size_t at = 0; at < c_.images * pixels(); ++at) {
+      for (size_t o = c_.out; o < out_pixel_; ++o) ASSERT_EQ(y[at * out_pixel_ + o], 77.0f) << "a gap was written";
+    }
+  }
+
+ private:
+  const Case c_;
+  const CpuFacts cpu_;
+  size_t pixel_, out_pixel_, out_h_, out_w_;
+  std::vector<float> x_, w_, bias_, residual_;
+};
+
+std::vector<Case> Cases() {
+  return {
+      {.in = 16, .out = 16, .h = 8, .w = 8},
+      {.in = 5, .out = 3, .h = 7, .w = 5},
+      {.in = 40, .out = 33, .h = 1, .w = 1},
+      {.in = 17, .out = 64, .h = 14, .w = 13, .images = 3},
+      {.in = 64, .out = 20, .h = 6, .w = 9, .pad_top = 0, .pad_left = 2, .pad_bottom = 1, .pad_right = 0},
+      {.in = 24, .out = 24, .h = 3, .w = 3, .pad_top = 0, .pad_left = 0, .pad_bottom = 0, .pad_right = 0},
+      {.in = 24, .out = 24, .h = 5, .w = 4, .pad_top = 9, .pad_left = 7, .pad_bottom = 4, .pad_right = 5},
+      {.in = 32,
+       .out = 16,
+       .h = 11,
+       .w = 10,
+       .pad_top = 2,
+       .pad_left = 2,
+       .pad_bottom = 2,
+       .pad_right = 2,
+       .dilation = 2},
+      {.in = 19,
+       .out = 18,
+       .h = 9,
+       .w = 7,
+       .pad_top = 5,
+       .pad_left = 5,
+       .pad_bottom = 5,
+       .pad_right = 5,
+       .dilation = 5},
+      {.in = 16, .out = 16, .h = 6, .w = 6, .images = 2, .in_gap = 3, .out_gap = 5},
+      {.in = 256, .out = 300, .h = 14, .w = 14},
+  };
+}
+
+TEST(Winograd, IsTheConvolution) {
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(testing::Message() << c.in << " -> " << c.out << ", " << c.h << "x" << c.w << ", dilation "
+                                    << c.dilation);
+    for (const CpuFacts& cpu : {HostCpu().facts(), CpuFacts{}}) {
+      const Runner runner(c, 3, cpu);
+      for (const bool epilogue : {false, true}) runner.Check(runner.Run(epilogue, nullptr), epilogue);
+    }
+  }
+}
+
+TEST(Winograd, ThreadsChangeNoBit) {
+  ThreadPool pool({.threads = 3});
+  HostileExecutor hostile(4);
+  for (const Case& c : Cases()) {
+    const Runner runner(c, 5);
+    const std::vector<float> alone = runner.Run(true, nullptr);
+    for (Executor* executor : {static_cast<Executor*>(&pool), static_cast<Executor*>(&hostile)}) {
+      const std::vector<float> shared = runner.Run(true, executor);
+      for (size_t i = 0; i < alone.size(); ++i) ASSERT_EQ(alone[i], shared[i]) << i;
+    }
+  }
+}
+
+// What rows of precision fp32 must hold (their median error over seeds is at most the sequential sum's), over the
+// channels that networks have.
+TEST(Winograd, ErrorIsAtMostThatOfASequentialSum) {
+  for (const size_t channels : {32, 64, 128, 256}) {
+    std::vector<double> ratios;
+    for (uint32_t seed = 0; seed < 15; ++seed) {
+      const Runner runner({.in = channels, .out = 16, .h = 8, .w = 8}, seed);
+      const std::vector<float> y = runner.Run(false, nullptr);
+      double ours = 0, sequential = 0;
+      runner.ForEachOutput([&](size_t o, size_t p, size_t, double sum, float s, double) {
+        ours += std::pow(static_cast<double>(y[p * 16 + o]) - sum, 2);
+        sequential += std::pow(static_cast<double>(s) - sum, 2);
+      });
+      ratios.push_back(std::sqrt(ours / sequential));
+    }
+    std::nth_element(ratios.begin(), ratios.begin() + 7, ratios.end());
+    EXPECT_LE(ratios[7], 1.0) << channels << " channels";
+    RecordProperty("error_ratio_" + std::to_string(channels), std::to_string(ratios[7]));
+  }
+}
+
+TEST(Winograd, ServesThreeByThreeAndSaysWhyNot) {
+  SelectOptions options;
+  options.cpu = HostCpu().facts();
+  ConvProblem p = ProblemOf({.in = 128, .out = 128, .h = 28, .w = 28});
+  p.expected_pixels = 28 * 28;
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options), "");
+  ConvProblem thin = p;
+  thin.in_channels = 3;
+  EXPECT_NE(WinogradConv::RejectionReason(thin, options).find("the direct algorithm"), std::string::npos);
+  p.stride_w = 2;
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options), "strides");
+  InlineExecutor executor;
+  EXPECT_FALSE(WinogradConv::Create(p, options, {}, executor).ok());
+}
+
+}  // namespace
+}  // namespace quern::kernels

@@ -1,0 +1,96 @@
+// The bodies of the Winograd family: generic vectors, which the compiler maps to the registers of the including file's
+// ISA. Everything has internal linkage.
+#pragma once
+
+#include "ukernel/winograd.h"
+
+namespace quern::ukernel {
+namespace {
+
+// kLanes floats, of which `count` are read and written.
+template <int kLanes>
+struct WinogradVector {
+  typedef float Reg __attribute__((vector_size(kLanes * sizeof(float))));
+  static void Load(const float* p, size_t count, Reg& x) {
+    if (count == kLanes) {
+      __builtin_memcpy(&x, p, sizeof x);
+      return;
+    }
+    float part[kLanes] = {};
+    for (size_t i = 0; i < count; ++i) part[i] = p[i];
+    __builtin_memcpy(&x, part, sizeof x);
+  }
+  static void Store(float* p, size_t count, const Reg& x) {
+    if (count == kLanes) {
+      __builtin_memcpy(p, &x, sizeof x);
+      return;
+    }
+    float part[kLanes];
+    __builtin_memcpy(part, &x, sizeof x);
+    for (size_t i = 0; i < count; ++i) p[i] = part[i];
+  }
+};
+
+// B' has the rows (1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1).
+template <int kLanes>
+void WinogradInputBlock(const WinogradInputArgs& a, size_t c, size_t count) {
+  using V = WinogradVector<kLanes>;
+  using Reg = typename V::Reg;
+  Reg half[4][4];  // B' x, column by column
+  for (size_t col = 0; col < 4; ++col) {
+    Reg x[4];
+    for (size_t r = 0; r < 4; ++r) V::Load(a.pixels[4 * r + col] + c, count, x[r]);
+    half[0][col] = x[0] - x[2];
+    half[1][col] = x[1] + x[2];
+    half[2][col] = x[2] - x[1];
+    half[3][col] = x[1] - x[3];
+  }
+  for (size_t r = 0; r < 4; ++r) {
+    const Reg* h = half[r];
+    float* to = a.to + 4 * r * a.stride + c;
+    V::Store(to, count, h[0] - h[2]);
+    V::Store(to + a.stride, count, h[1] + h[2]);
+    V::Store(to + 2 * a.stride, count, h[2] - h[1]);
+    V::Store(to + 3 * a.stride, count, h[1] - h[3]);
+  }
+}
+
+// A' has the rows (1, 1, 1, 0), (0, 1, -1, -1).
+template <int kLanes>
+void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count) {
+  using V = WinogradVector<kLanes>;
+  using Reg = typename V::Reg;
+  Reg top[4], bottom[4];  // A' m
+  for (size_t col = 0; col < 4; ++col) {
+    Reg m[4];
+    for (size_t r = 0; r < 4; ++r) V::Load(a.from + (4 * r + col) * a.stride + c, count, m[r]);
+    top[col] = m[0] + m[1] + m[2];
+    bottom[col] = m[1] - m[2] - m[3];
+  }
+  if (a.pixels[0]) V::Store(a.pixels[0] + c, count, top[0] + top[1] + top[2]);
+  if (a.pixels[1]) V::Store(a.pixels[1] + c, count, top[1] - top[2] - top[3]);
+  if (a.pixels[2]) V::Store(a.pixels[2] + c, count, bottom[0] + bottom[1] + bottom[2]);
+  if (a.pixels[3]) V::Store(a.pixels[3] + c, count, bottom[1] - bottom[2] - bottom[3]);
+}
+
+template <int kLanes>
+void RunWinogradInput(const WinogradInputArgs& a) {
+  size_t c = 0;
+  for (; c + kLanes <= a.channels; c += kLanes) WinogradInputBlock<kLanes>(a, c, kLanes);
+  if (c < a.channels) WinogradInputBlock<kLanes>(a, c, a.channels - c);
+}
+
+template <int kLanes>
+void RunWinogradOutput(const WinogradOutputArgs& a) {
+  size_t c = 0;
+  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes);
+  if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c);
+}
+
+template <int kLanes>
+constexpr WinogradKernel WinogradRow(const Isa& isa) {
+  return {.isa = isa, .lanes = kLanes, .input = RunWinogradInput<kLanes>, .output = RunWinogradOutput<kLanes>};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -95,8 +95,12 @@ TEST_F(CpuOps, Lrn) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const Shape shape = Draw(0, 3) ? DrawShape(2, 4) : Shape{2, 7, 19, 17};
     Case c{.op = "LRN", .opset = 13};
-    c.In(DrawTensor(DType::kF32, shape)).Attr("size", Draw(1, 7)).Attr("alpha", Pick({1e-4f, 0.5f}));
-    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("beta", Pick({0.75f, 0.5f})).Attr("bias", Pick({1.0f, 2.0f}))));
+    c.In(DrawTensor(Pick({DType::kF32, DType::kF32, DType::kF64}), shape)).Attr("size", Draw(1, 7));
+    c.Attr("alpha", Pick({1e-4f, 0.5f})).Attr("beta", Pick({0.75f, 0.5f, 1.0f, 0.6f, 2.5f}));
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("bias", Pick({1.0f, 2.0f}))));
+    Case negative{.op = "LRN", .opset = 13};  // powers of numbers below 0
+    negative.In(DrawTensor(DType::kF32, shape)).Attr("size", Draw(1, 7)).Attr("alpha", 1e-4f);
+    ASSERT_NO_FATAL_FAILURE(Check(negative.Attr("beta", Pick({1.0f, 2.0f})).Attr("bias", -2.0f)));
   }
 }
 

@@ -319,10 +319,11 @@ TEST(VectorRows, SoftmaxNormalizeBlend) {
                       .y = y.data(),
                       .shift = 0.5f,
                       .scale = 1.5f,
+                      .offset = 0.25f,
                       .gamma = mask & 1 ? g.data() : nullptr,
                       .beta = mask & 2 ? b.data() : nullptr});
       for (size_t i = 0; i < n; ++i) {
-        const double e = (x[i] - 0.5) * 1.5 * (mask & 1 ? g[i] : 1.0) + (mask & 2 ? b[i] : 0.0);
+        const double e = (x[i] - 0.5) * 1.5 * (mask & 1 ? g[i] : 1.0) + (mask & 2 ? b[i] : 0.25);
         ASSERT_NEAR(y[i], e, 1e-5);
       }
     }

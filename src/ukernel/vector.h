@@ -103,6 +103,18 @@ struct BlendArgs {
   float* y = nullptr;  // no operand
 };
 
+// y[i] = sum over taps t of weights[t * pitch + i] * x[offsets[t * pitch + i]], in the order of the taps: pixels that
+// are interpolated at any places. Offsets in floats.
+struct GatherBlendArgs {
+  size_t taps = 0;
+  size_t n = 0;
+  size_t pitch = 0;  // elements from a tap to the next one
+  const float* x = nullptr;
+  const int64_t* offsets = nullptr;
+  const float* weights = nullptr;
+  float* y = nullptr;  // no operand
+};
+
 // One row per ISA: every function of the family, compiled for it.
 struct VectorKernel {
   Isa isa{};
@@ -114,6 +126,7 @@ struct VectorKernel {
   void (*softmax)(const SoftmaxArgs&) = nullptr;
   void (*normalize)(const NormalizeArgs&) = nullptr;
   void (*blend)(const BlendArgs&) = nullptr;
+  void (*gather_blend)(const GatherBlendArgs&) = nullptr;
   EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 

@@ -109,8 +109,9 @@ TEST_F(CpuOps, TopK) {
     const Shape shape = DrawShapeOrLarge(1, 6);
     const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
     Case c{.op = "TopK", .opset = 11, .outputs = 2};
-    const DType type = Pick({DType::kF32, DType::kI64, DType::kI32});
-    c.In(DrawTensor(type, shape, 2, true)).In(Ints({Draw(0, shape[axis])}), true);
+    const DType type = Pick({DType::kF32, DType::kF64, DType::kI64, DType::kI32});
+    const int64_t k = Draw(0, Draw(0, 1) ? shape[axis] : std::min<int64_t>(shape[axis], 5));
+    c.In(DrawTensor(type, shape, 2, Draw(0, 1) != 0)).In(Ints({k}), true);
     c.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank()).Attr("largest", Draw(0, 1));
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }

@@ -257,6 +257,33 @@ void RunBlend(const BlendArgs& args) {
   }
 }
 
+// Taps [first, first + kTaps); the first ones of all begin the sums.
+template <size_t kTaps, bool kBegin>
+void GatherTaps(const GatherBlendArgs& args, size_t first) {
+  const float* x = args.x;
+  float* y = args.y;
+  const size_t n = args.n, pitch = args.pitch;
+  const int64_t* at = args.offsets + first * pitch;
+  const float* w = args.weights + first * pitch;
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < n; ++i) {
+    float sum = kBegin ? 0.0f : y[i];
+    for (size_t t = 0; t < kTaps; ++t) sum += w[t * pitch + i] * x[at[t * pitch + i]];
+    y[i] = sum;
+  }
+}
+
+void RunGatherBlend(const GatherBlendArgs& args) {
+  size_t t = 0;
+  if (args.taps >= 4) {
+    GatherTaps<4, true>(args, 0);
+    for (t = 4; t + 4 <= args.taps; t += 4) GatherTaps<4, false>(args, t);
+  } else {
+    for (size_t i = 0; i < args.n; ++i) args.y[i] = 0;
+  }
+  for (; t < args.taps; ++t) GatherTaps<1, false>(args, t);
+}
+
 constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
   return {.isa = isa,
           .lanes = lanes,
@@ -267,6 +294,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .softmax = RunSoftmax,
           .normalize = RunNormalize,
           .blend = RunBlend,
+          .gather_blend = RunGatherBlend,
           .epilogue = RunEpilogue};
 }
 

@@ -341,6 +341,38 @@ TEST(VectorRows, SoftmaxNormalizeBlend) {
   }
 }
 
+TEST(VectorRows, GatherBlend) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(1000);
+  for (float& v : x) v = normal(random);
+  for (const VectorKernel* row : Rows()) {
+    for (size_t taps : {0, 1, 2, 4, 8, 9, 64}) {
+      for (size_t n : {0, 1, 7, 33, 64}) {
+        const size_t pitch = n + 3;
+        std::vector<int64_t> offsets(taps * pitch);
+        std::vector<float> weights(taps * pitch), y(n);
+        for (int64_t& o : offsets) o = static_cast<int64_t>(random() % x.size());
+        for (float& w : weights) w = normal(random);
+        row->gather_blend({.taps = taps,
+                           .n = n,
+                           .pitch = pitch,
+                           .x = x.data(),
+                           .offsets = offsets.data(),
+                           .weights = weights.data(),
+                           .y = y.data()});
+        for (size_t i = 0; i < n; ++i) {
+          double e = 0;
+          for (size_t t = 0; t < taps; ++t) {
+            e += static_cast<double>(weights[t * pitch + i]) * x[static_cast<size_t>(offsets[t * pitch + i])];
+          }
+          ASSERT_NEAR(y[i], e, 1e-4) << Name(*row).text << " " << taps << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(VectorRows, EachCpuGetsItsWidestRow) {
   EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
   const CpuFacts cpu = HostCpu().facts();

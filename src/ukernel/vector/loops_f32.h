@@ -274,14 +274,20 @@ void GatherTaps(const GatherBlendArgs& args, size_t first) {
 }
 
 void RunGatherBlend(const GatherBlendArgs& args) {
-  size_t t = 0;
-  if (args.taps >= 4) {
-    GatherTaps<4, true>(args, 0);
-    for (t = 4; t + 4 <= args.taps; t += 4) GatherTaps<4, false>(args, t);
-  } else {
+  size_t t = args.taps % 4;
+  if (args.taps == 0) {
     for (size_t i = 0; i < args.n; ++i) args.y[i] = 0;
+  } else if (t == 0) {
+    GatherTaps<4, true>(args, 0);
+    t = 4;
+  } else if (t == 1) {
+    GatherTaps<1, true>(args, 0);
+  } else if (t == 2) {
+    GatherTaps<2, true>(args, 0);
+  } else {
+    GatherTaps<3, true>(args, 0);
   }
-  for (; t < args.taps; ++t) GatherTaps<1, false>(args, t);
+  for (; t < args.taps; t += 4) GatherTaps<4, false>(args, t);
 }
 
 constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {

@@ -136,6 +136,18 @@ TEST_F(CpuOps, Reductions) {
   }
 }
 
+TEST_F(CpuOps, ReductionsOfFewLongLines) {
+  for (const char* op : {"ReduceSum", "ReduceMax", "ReduceL2"}) {
+    for (const DType type : {DType::kF32, DType::kF64, DType::kI64}) {
+      if (type == DType::kI64 && std::string(op) == "ReduceL2") continue;
+      Case c{.op = op, .opset = 18};
+      c.absolute = 3e-4;
+      c.In(DrawTensor(type, Shape{2, 270001}, 1)).In(Ints({1}), true);
+      for (const bool portable : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, false));
+    }
+  }
+}
+
 TEST_F(CpuOps, ArgMaxAndArgMin) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {

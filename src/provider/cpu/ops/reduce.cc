@@ -50,16 +50,12 @@ std::optional<std::vector<int64_t>> AxesOf(const Node& node, const BindContext& 
 
 template <typename T>
 T Finished(Finish finish, T x, int64_t count) {
-  switch (finish) {
-    case Finish::kMean:
-      return x / static_cast<T>(count);
-    case Finish::kSqrt:
-      return std::sqrt(x);
-    case Finish::kLog:
-      return std::log(x);
-    default:
-      return x;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (finish == Finish::kMean) return x / static_cast<T>(count);
+    if (finish == Finish::kSqrt) return std::sqrt(x);
+    if (finish == Finish::kLog) return std::log(x);
   }
+  return x;
 }
 
 // a and b joined, each the fold of some elements.
@@ -77,16 +73,48 @@ T Join(FoldKind kind, T a, T b) {
   }
 }
 
+// part(0) to part(parts - 1) joined, each the fold of some elements.
+template <typename T, typename F>
+T JoinParts(FoldKind kind, size_t parts, F part) {
+  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  Total total = ukernel::FoldStart<T>(kind);
+  for (size_t i = 0; i < parts; ++i) total = Join<Total>(kind, total, part(i));
+  return static_cast<T>(total);
+}
+
 // One output made of lines of `run` neighbours.
 template <typename T>
 T FoldLines(const ukernel::FoldFunctions<T>& folds, FoldKind kind, const ReduceLoops& loops, const T* x) {
-  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
-  Total total = ukernel::FoldStart<T>(kind);
-  for (ptrdiff_t o : loops.offsets) {
-    const T part = folds.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x + o});
-    total = Join<Total>(kind, total, part);
-  }
-  return static_cast<T>(total);
+  return JoinParts<T>(kind, loops.offsets.size(), [&](size_t i) {
+    return folds.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x + loops.offsets[i]});
+  });
+}
+
+// Outputs too few to share among threads, each of one long line: pieces of lines are, whose folds are kept in the
+// scratch. A piece does not depend on the number of threads.
+constexpr int64_t kPiece = 65536;
+bool HasFewLongLines(const ReduceLoops& loops) {
+  return loops.columns == 1 && loops.offsets.size() == 1 && loops.run >= 4 * kPiece && loops.outer.num_elements() <= 8;
+}
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindLongLines(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
+                                               ReduceLoops loops) {
+  const int64_t outputs = loops.outer.num_elements(), pieces = (loops.run + kPiece - 1) / kPiece;
+  auto run = [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
+    T* const parts = static_cast<T*>(c.scratch);
+    QUERN_RETURN_IF_ERROR(ForItems(c, outputs * pieces, kPiece, kCheapGrain, [&](int64_t item) {
+      const int64_t first = item % pieces * kPiece;
+      const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, item / pieces) + first;
+      parts[item] = folds.fold({.kind = kind, .n = static_cast<size_t>(std::min(kPiece, loops.run - first)), .x = x});
+    }));
+    for (int64_t i = 0; i < outputs; ++i) {
+      const T total = JoinParts<T>(kind, static_cast<size_t>(pieces),
+                                   [&](size_t p) { return parts[i * pieces + static_cast<int64_t>(p)]; });
+      static_cast<T*>(c.outputs[0])[i] = Finished(finish, total, loops.run);
+    }
+    return OkStatus();
+  };
+  return MakeStep(std::move(run), static_cast<size_t>(outputs * pieces) * sizeof(T));
 }
 
 constexpr int64_t kBlock = 256;  // columns of one task
@@ -107,22 +135,19 @@ Status ForColumns(const StepContext& c, const ReduceLoops& loops, int64_t grain,
 template <typename T>
 Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
                                           ReduceLoops loops, T start) {
+  if (HasFewLongLines(loops)) return BindLongLines(folds, reduction, std::move(loops));
   return MakeStep(
       [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
         const int64_t count = loops.count(), outputs = loops.outer.num_elements() * loops.columns;
-        const auto finished = [&](T v) {
-          if constexpr (std::is_floating_point_v<T>) v = Finished(finish, v, count);
-          return v;
-        };
         auto* const results = static_cast<T*>(c.outputs[0]);
         if (count == 0) {
-          std::fill_n(results, outputs, finished(start));
+          std::fill_n(results, outputs, Finished(finish, start, count));
           return OkStatus();
         }
         if (loops.columns == 1) {
           return ForItems(c, outputs, count, kCheapGrain, [&](int64_t i) {
             const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i);
-            results[i] = finished(FoldLines(folds, kind, loops, x));
+            results[i] = Finished(finish, FoldLines(folds, kind, loops, x), count);
           });
         }
         return ForColumns<T>(c, loops, kCheapGrain, [&](const T* x, T* y, int64_t n) {
@@ -134,7 +159,7 @@ Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds
                            .scale = 1,
                            .y = y});
           if (finish == Finish::kNone) return;
-          for (int64_t k = 0; k < n; ++k) y[k] = finished(y[k]);
+          for (int64_t k = 0; k < n; ++k) y[k] = Finished(finish, y[k], count);
         });
       });
 }

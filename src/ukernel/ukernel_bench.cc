@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "ukernel/dwconv.h"
+#include "ukernel/fold.h"
 #include "ukernel/peak.h"
 #include "ukernel/row_runner.h"
 #include "ukernel/vector.h"
@@ -215,6 +216,34 @@ void AddVectorRow(const VectorKernel& row, const std::string& stem) {
   });
 }
 
+void AddFoldRow(const FoldKernel& row, const std::string& stem) {
+  constexpr size_t kCount = 4096, kRows = 8;
+  static const std::vector<double> x(kCount, 1.5);
+  static const std::vector<float> floats = RandomFloats(kCount);
+  static std::vector<double> y(kCount);
+  static std::vector<int64_t> places(kCount);
+  const auto add = [&](const char* what, auto f) {
+    Add(stem + "/" + what, [f](benchmark::State& state) { Measure(state, "elements", kCount, f); });
+  };
+  constexpr auto kStride = static_cast<ptrdiff_t>(kCount / kRows);
+  add("sum_f64", [&row] { benchmark::DoNotOptimize(row.f64.fold({.n = kCount, .x = x.data()})); });
+  add("sum_rows_f64", [&row] {
+    row.f64.fold_rows({.rows = kRows, .n = kCount / kRows, .x = x.data(), .row_stride = kStride, .y = y.data()});
+  });
+  add("arg_f32", [&row] { benchmark::DoNotOptimize(row.f32.arg({.which = {}, .n = kCount, .x = floats.data()})); });
+  add("arg_rows_f32", [&row] {
+    row.f32.arg_rows({.which = {},
+                      .rows = kRows,
+                      .n = kCount / kRows,
+                      .x = floats.data(),
+                      .row_stride = kStride,
+                      .y = places.data()});
+  });
+  add("running_sum_f64", [&row] {
+    row.f64.running_sum({.rows = kRows, .n = kCount / kRows, .x = x.data(), .y = y.data(), .row_stride = kStride});
+  });
+}
+
 void BenchPeak(benchmark::State& state, const PeakKernel& row) {
   GuardedBuffer data(kPeakDataBytes);
   std::mt19937 rng(1);
@@ -234,6 +263,9 @@ void BenchPeak(benchmark::State& state, const PeakKernel& row) {
   });
   EachRow(AllVectorKernels(), [](const VectorKernel& row, const std::string& stem) {
     if (row.unary) AddVectorRow(row, stem);
+  });
+  EachRow(AllFoldKernels(), [](const FoldKernel& row, const std::string& stem) {
+    if (row.f64.fold) AddFoldRow(row, stem);
   });
   return true;
 }();

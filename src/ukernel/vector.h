@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "ukernel/fold.h"
 #include "ukernel/gemm.h"
 #include "ukernel/isa.h"
 
@@ -70,37 +71,8 @@ struct BinaryArgs {
   size_t x_step = 1, z_step = 1;
 };
 
-enum class FoldKind : uint8_t { kSum, kSumAbs, kSumSquares /* of x - shift */, kProd, kMax, kMin, kCount };
-
-// What a fold starts from.
-static constexpr float FoldStart(FoldKind kind) {
-  return kind == FoldKind::kMax    ? -__builtin_inff()
-         : kind == FoldKind::kMin  ? __builtin_inff()
-         : kind == FoldKind::kProd ? 1.0f
-                                   : 0.0f;
-}
-
-// The fold of n neighbouring elements. A NaN wins in kMin and kMax. Sums are made of many short partial sums.
-struct FoldArgs {
-  FoldKind kind = FoldKind::kSum;
-  size_t n = 0;
-  const float* x = nullptr;
-  float shift = 0;
-};
-
-// y[c] = scale * (fold over rows r of x[offset of r + c]), c < n. Windows of a pool, sums over all but the last axis.
-// Row r is at x + offsets[r], or at x + r * row_stride when offsets is null; both in floats. More than 64 rows are
-// folded as blocks of 64, so that long sums stay accurate.
-struct FoldRowsArgs {
-  FoldKind kind = FoldKind::kSum;
-  size_t rows = 0;
-  size_t n = 0;
-  const float* x = nullptr;
-  const ptrdiff_t* offsets = nullptr;
-  ptrdiff_t row_stride = 0;
-  float scale = 1;  // sums only
-  float* y = nullptr;
-};
+using FoldArgs = LineFold<float>;
+using FoldRowsArgs = RowsFold<float>;
 
 // Softmax over `count` (at least 1) elements that are `stride` apart, for `width` neighbouring lines; y may be x.
 struct SoftmaxArgs {
@@ -112,12 +84,12 @@ struct SoftmaxArgs {
   bool log = false;
 };
 
-// y[i] = ((x[i] - shift) * scale) * gamma[i] + beta[i]; gamma and beta may be null; y may be x.
+// y[i] = ((x[i] - shift) * scale) * gamma[i] + beta[i]; y may be x. A gamma of null is 1, a beta of null is `offset`.
 struct NormalizeArgs {
   size_t n = 0;
   const float* x = nullptr;
   float* y = nullptr;
-  float shift = 0, scale = 1;
+  float shift = 0, scale = 1, offset = 0;
   const float* gamma = nullptr;
   const float* beta = nullptr;
 };
@@ -141,6 +113,18 @@ struct TransposeArgs {
   ptrdiff_t y_row = 0;
 };
 
+// y[i] = sum over taps t of weights[t * pitch + i] * x[offsets[t * pitch + i]], in the order of the taps: pixels that
+// are interpolated at any places. Offsets in floats.
+struct GatherBlendArgs {
+  size_t taps = 0;
+  size_t n = 0;
+  size_t pitch = 0;  // elements from a tap to the next one
+  const float* x = nullptr;
+  const int64_t* offsets = nullptr;
+  const float* weights = nullptr;
+  float* y = nullptr;  // no operand
+};
+
 // One row per ISA: every function of the family, compiled for it.
 struct VectorKernel {
   Isa isa{};
@@ -153,6 +137,7 @@ struct VectorKernel {
   void (*normalize)(const NormalizeArgs&) = nullptr;
   void (*blend)(const BlendArgs&) = nullptr;
   void (*transpose)(const TransposeArgs&) = nullptr;
+  void (*gather_blend)(const GatherBlendArgs&) = nullptr;
   EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 

@@ -101,12 +101,14 @@ TEST_F(CpuOps, Reductions) {
     const std::string name = op;
     for (int i = 0; i < 3 * kRounds; ++i) {
       Shape shape = Draw(0, 5) == 0 ? Shape{Draw(2, 4), Draw(50, 90), Draw(3, 300)} : DrawShape(0, 6, 6, false);
-      const bool integers = Draw(0, 3) == 0 && name.find("Mean") == std::string::npos &&
-                            name.find("L") == std::string::npos && name.find("Square") == std::string::npos;
-      Case c{.op = op, .opset = 18};
+      const bool extreme = name == "ReduceMax" || name == "ReduceMin";
+      const bool integers = Draw(0, 2) == 0 && name != "ReduceMean" && name != "ReduceL2" && name != "ReduceLogSum";
+      const DType integer = extreme && Draw(0, 1) ? Pick({DType::kI8, DType::kU8, DType::kBool})
+                                                  : Pick({DType::kI32, DType::kI64, DType::kU32, DType::kU64});
+      Case c{.op = op, .opset = extreme ? 20 : 18};
       c.relative = 2e-5;
       c.absolute = 3e-4;
-      Tensor x = DrawTensor(integers ? Pick({DType::kI32, DType::kI64}) : DType::kF32, shape, 1);
+      Tensor x = DrawTensor(integers ? integer : DType::kF32, shape, 1, integers && Draw(0, 1) != 0);
       if (name == "ReduceLogSum")
         for (float& v : x.values<float>()) v = std::fabs(v) + 0.1f;
       c.In(x);
@@ -134,12 +136,26 @@ TEST_F(CpuOps, Reductions) {
   }
 }
 
+TEST_F(CpuOps, ReductionsOfFewLongLines) {
+  for (const char* op : {"ReduceSum", "ReduceMax", "ReduceL2"}) {
+    for (const DType type : {DType::kF32, DType::kF64, DType::kI64}) {
+      if (type == DType::kI64 && std::string(op) == "ReduceL2") continue;
+      Case c{.op = op, .opset = 18};
+      c.absolute = 3e-4;
+      c.In(DrawTensor(type, Shape{2, 270001}, 1)).In(Ints({1}), true);
+      for (const bool portable : {false, true}) ASSERT_NO_FATAL_FAILURE(CheckOnce(c, portable, false));
+    }
+  }
+}
+
 TEST_F(CpuOps, ArgMaxAndArgMin) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {
-      const Shape shape = DrawShape(1, 6, 6, false);
+      const Shape shape = Draw(0, 5) == 0 ? Shape{Draw(2, 4), Draw(50, 300), Draw(3, 90)} : DrawShape(1, 6, 6, false);
       Case c{.op = op};
-      c.In(DrawTensor(Pick({DType::kF32, DType::kI32, DType::kI64, DType::kU8}), shape, 2, true));
+      c.In(DrawTensor(
+          Pick({DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU32, DType::kU64, DType::kU8, DType::kI8}),
+          shape, 2, true));
       c.Attr("axis", Draw(-shape.rank(), shape.rank() - 1))
           .Attr("keepdims", Draw(0, 1))
           .Attr("select_last_index", Draw(0, 1));
@@ -245,7 +261,7 @@ TEST_F(CpuOps, Rearrangements) {
     const Shape shape = DrawShape(1, 6);
     Case sums{.op = "CumSum"};
     sums.absolute = 1e-5;
-    sums.In(DrawTensor(Pick({DType::kF32, DType::kI32, DType::kI64}), shape));
+    sums.In(DrawTensor(Pick({DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU32, DType::kU64}), shape));
     sums.In(Tensor::Scalar<int64_t>(Draw(-shape.rank(), shape.rank() - 1)), true);
     ASSERT_NO_FATAL_FAILURE(Check(sums.Attr("exclusive", Draw(0, 1)).Attr("reverse", Draw(0, 1))));
 

@@ -95,8 +95,12 @@ TEST_F(CpuOps, Lrn) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const Shape shape = Draw(0, 3) ? DrawShape(2, 4) : Shape{2, 7, 19, 17};
     Case c{.op = "LRN", .opset = 13};
-    c.In(DrawTensor(DType::kF32, shape)).Attr("size", Draw(1, 7)).Attr("alpha", Pick({1e-4f, 0.5f}));
-    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("beta", Pick({0.75f, 0.5f})).Attr("bias", Pick({1.0f, 2.0f}))));
+    c.In(DrawTensor(Pick({DType::kF32, DType::kF32, DType::kF64}), shape)).Attr("size", Draw(1, 7));
+    c.Attr("alpha", Pick({1e-4f, 0.5f})).Attr("beta", Pick({0.75f, 0.5f, 1.0f, 0.6f, 2.5f}));
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("bias", Pick({1.0f, 2.0f}))));
+    Case negative{.op = "LRN", .opset = 13};  // powers of numbers below 0
+    negative.In(DrawTensor(DType::kF32, shape)).Attr("size", Draw(1, 7)).Attr("alpha", 1e-4f);
+    ASSERT_NO_FATAL_FAILURE(Check(negative.Attr("beta", Pick({1.0f, 2.0f})).Attr("bias", -2.0f)));
   }
 }
 
@@ -105,8 +109,9 @@ TEST_F(CpuOps, TopK) {
     const Shape shape = DrawShapeOrLarge(1, 6);
     const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
     Case c{.op = "TopK", .opset = 11, .outputs = 2};
-    const DType type = Pick({DType::kF32, DType::kI64, DType::kI32});
-    c.In(DrawTensor(type, shape, 2, true)).In(Ints({Draw(0, shape[axis])}), true);
+    const DType type = Pick({DType::kF32, DType::kF64, DType::kI64, DType::kI32});
+    const int64_t k = Draw(0, Draw(0, 1) ? shape[axis] : std::min<int64_t>(shape[axis], 5));
+    c.In(DrawTensor(type, shape, 2, Draw(0, 1) != 0)).In(Ints({k}), true);
     c.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank()).Attr("largest", Draw(0, 1));
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/epilogue_loops.h"
+#include "ukernel/fold/fold_lines.h"
 #include "ukernel/vector.h"
 #include "ukernel/vector/loops_transpose.h"
 #include "ukernel/vector_math.h"
@@ -138,188 +139,13 @@ void RunBinary(const BinaryArgs& args) {
   }
 }
 
-// 16 floats that the compiler maps to the registers of the ISA.
-typedef float Lanes __attribute__((vector_size(64)));
-constexpr size_t kLaneCount = 16;
-
-void Load(const float* p, Lanes& v) { __builtin_memcpy(&v, p, sizeof v); }
-void Store(float* p, const Lanes& v) { __builtin_memcpy(p, &v, sizeof v); }
-
-// One step of a fold, on lanes or single elements, in place: acc = acc op x.
-template <FoldKind kKind>
-struct FoldStep {
-  float shift;
-  template <class T>
-  void operator()(T& acc, const T& x) const {
-    if constexpr (kKind == FoldKind::kSum) {
-      acc = acc + x;
-    } else if constexpr (kKind == FoldKind::kSumAbs) {
-      acc = acc + (x < 0.0f ? -x : x);
-    } else if constexpr (kKind == FoldKind::kSumSquares) {
-      const T d = x - shift;
-      acc = acc + d * d;
-    } else if constexpr (kKind == FoldKind::kProd) {
-      acc = acc * x;
-    } else if constexpr (kKind == FoldKind::kMax) {
-      acc = ((acc > x) | (acc != acc)) ? acc : x;
-    } else {
-      acc = ((acc < x) | (acc != acc)) ? acc : x;
-    }
-  }
-};
-// Joins two partial results.
-template <FoldKind kKind>
-using FoldJoin = FoldStep<kKind == FoldKind::kSumAbs || kKind == FoldKind::kSumSquares ? FoldKind::kSum : kKind>;
-
-void Fill(Lanes& v, float x) { v = Lanes{} + x; }
-
-template <FoldKind kKind>
-float FoldAll(const FoldArgs& args) {
-  constexpr size_t kBlock = 4096;  // elements of one partial sum: 64 per lane
-  const FoldStep<kKind> step{args.shift};
-  const FoldJoin<kKind> join{0};
-  float total = FoldStart(kKind);
-  for (size_t begin = 0; begin < args.n; begin += kBlock) {
-    const size_t count = args.n - begin < kBlock ? args.n - begin : kBlock;
-    const float* x = args.x + begin;
-    Lanes acc[4];
-    for (Lanes& a : acc) Fill(a, FoldStart(kKind));
-    size_t i = 0;
-    for (; i + 4 * kLaneCount <= count; i += 4 * kLaneCount) {
-      Lanes v[4];
-      for (int k = 0; k < 4; ++k) {
-        Load(x + i + static_cast<size_t>(k) * kLaneCount, v[k]);
-        step(acc[k], v[k]);
-      }
-    }
-    for (; i + kLaneCount <= count; i += kLaneCount) {
-      Lanes v;
-      Load(x + i, v);
-      step(acc[0], v);
-    }
-    float rest = FoldStart(kKind);
-    for (; i < count; ++i) step(rest, x[i]);
-    join(acc[0], acc[1]);
-    join(acc[2], acc[3]);
-    join(acc[0], acc[2]);
-    float lanes[kLaneCount];
-    Store(lanes, acc[0]);
-    for (size_t half = kLaneCount / 2; half > 0; half /= 2) {
-      for (size_t k = 0; k < half; ++k) join(lanes[k], lanes[k + half]);
-    }
-    join(lanes[0], rest);
-    join(total, lanes[0]);
-  }
-  return total;
-}
-
-float RunFold(const FoldArgs& args) {
-  switch (args.kind) {
-    case FoldKind::kSum:
-      return FoldAll<FoldKind::kSum>(args);
-    case FoldKind::kSumAbs:
-      return FoldAll<FoldKind::kSumAbs>(args);
-    case FoldKind::kSumSquares:
-      return FoldAll<FoldKind::kSumSquares>(args);
-    case FoldKind::kProd:
-      return FoldAll<FoldKind::kProd>(args);
-    case FoldKind::kMax:
-      return FoldAll<FoldKind::kMax>(args);
-    case FoldKind::kMin:
-      return FoldAll<FoldKind::kMin>(args);
-    case FoldKind::kCount:
-      break;
-  }
-  return 0;
-}
-
-constexpr size_t kRowBlock = 64;
-
-const float* RowAt(const FoldRowsArgs& args, size_t row) {
-  return args.x + (args.offsets ? args.offsets[row] : static_cast<ptrdiff_t>(row) * args.row_stride);
-}
-
-// kVectors * 16 columns from c on.
-template <FoldKind kKind, int kVectors>
-void FoldColumns(const FoldRowsArgs& args, size_t c) {
-  const FoldStep<kKind> step{0};
-  const FoldJoin<kKind> join{0};
-  Lanes total[kVectors];
-  for (Lanes& t : total) Fill(t, FoldStart(kKind));
-  for (size_t row = 0; row < args.rows; row += kRowBlock) {
-    const size_t end = args.rows - row < kRowBlock ? args.rows : row + kRowBlock;
-    Lanes acc[kVectors];
-    for (Lanes& a : acc) Fill(a, FoldStart(kKind));
-    for (size_t r = row; r < end; ++r) {
-      const float* x = RowAt(args, r) + c;
-      for (int v = 0; v < kVectors; ++v) {
-        Lanes l;
-        Load(x + static_cast<size_t>(v) * kLaneCount, l);
-        step(acc[v], l);
-      }
-    }
-    for (int v = 0; v < kVectors; ++v) join(total[v], acc[v]);
-  }
-  for (int v = 0; v < kVectors; ++v) {
-    total[v] = total[v] * args.scale;
-    Store(args.y + c + static_cast<size_t>(v) * kLaneCount, total[v]);
-  }
-}
-
-// Fewer than 16 columns from c on.
-template <FoldKind kKind>
-void FoldNarrow(const FoldRowsArgs& args, size_t c) {
-  const FoldStep<kKind> step{0};
-  const FoldJoin<kKind> join{0};
-  const size_t width = args.n - c;
-  float total[kLaneCount], acc[kLaneCount];
-  for (float& t : total) t = FoldStart(kKind);
-  for (size_t row = 0; row < args.rows; row += kRowBlock) {
-    const size_t end = args.rows - row < kRowBlock ? args.rows : row + kRowBlock;
-    for (float& a : acc) a = FoldStart(kKind);
-    for (size_t r = row; r < end; ++r) {
-      const float* x = RowAt(args, r) + c;
-      for (size_t i = 0; i < width; ++i) step(acc[i], x[i]);
-    }
-    for (size_t i = 0; i < width; ++i) join(total[i], acc[i]);
-  }
-  for (size_t i = 0; i < width; ++i) args.y[c + i] = total[i] * args.scale;
-}
-
-template <FoldKind kKind>
-void FoldAllRows(const FoldRowsArgs& args) {
-  size_t c = 0;
-  for (; c + 4 * kLaneCount <= args.n; c += 4 * kLaneCount) FoldColumns<kKind, 4>(args, c);
-  for (; c + kLaneCount <= args.n; c += kLaneCount) FoldColumns<kKind, 1>(args, c);
-  if (c < args.n) FoldNarrow<kKind>(args, c);
-}
-
-void RunFoldRows(const FoldRowsArgs& args) {
-  switch (args.kind) {
-    case FoldKind::kSum:
-      return FoldAllRows<FoldKind::kSum>(args);
-    case FoldKind::kSumAbs:
-      return FoldAllRows<FoldKind::kSumAbs>(args);
-    case FoldKind::kSumSquares:
-      return FoldAllRows<FoldKind::kSumSquares>(args);
-    case FoldKind::kProd:
-      return FoldAllRows<FoldKind::kProd>(args);
-    case FoldKind::kMax:
-      return FoldAllRows<FoldKind::kMax>(args);
-    case FoldKind::kMin:
-      return FoldAllRows<FoldKind::kMin>(args);
-    case FoldKind::kCount:
-      return;
-  }
-}
-
 constexpr size_t kSoftmaxBlock = 256;  // floats of exponentials held at once
 
 void SoftmaxLine(const SoftmaxArgs& args) {
   const size_t n = args.count;
   const float* x = args.x;
   float* y = args.y;
-  const float largest = FoldAll<FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
+  const float largest = FoldAll<float, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
   float sum = 0;
   for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
     const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
@@ -327,7 +153,7 @@ void SoftmaxLine(const SoftmaxArgs& args) {
     float* e = args.log ? scratch : y + begin;  // x is still needed for the logarithm, and y may be x
     QUERN_INDEPENDENT
     for (size_t i = 0; i < count; ++i) e[i] = ExpOfNormal(x[begin + i] - largest);
-    sum += FoldAll<FoldKind::kSum>({.kind = FoldKind::kSum, .n = count, .x = e});
+    sum += FoldAll<float, FoldKind::kSum>({.kind = FoldKind::kSum, .n = count, .x = e});
   }
   if (args.log) {
     const float log = Log(sum);
@@ -383,7 +209,8 @@ void RunSoftmax(const SoftmaxArgs& args) {
 }
 
 void RunNormalize(const NormalizeArgs& args) {
-  const float shift = args.shift, scale = args.scale, *x = args.x, *g = args.gamma, *b = args.beta;
+  const float shift = args.shift, scale = args.scale, offset = args.offset, *x = args.x, *g = args.gamma,
+              *b = args.beta;
   float* y = args.y;
   const size_t n = args.n;
   if (g && b) {
@@ -391,13 +218,13 @@ void RunNormalize(const NormalizeArgs& args) {
     for (size_t i = 0; i < n; ++i) y[i] = MulAdd((x[i] - shift) * scale, g[i], b[i]);
   } else if (g) {
     QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = (x[i] - shift) * scale * g[i];
+    for (size_t i = 0; i < n; ++i) y[i] = MulAdd((x[i] - shift) * scale, g[i], offset);
   } else if (b) {
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = MulAdd(x[i] - shift, scale, b[i]);
   } else {
     QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = (x[i] - shift) * scale;
+    for (size_t i = 0; i < n; ++i) y[i] = MulAdd(x[i] - shift, scale, offset);
   }
 }
 
@@ -430,17 +257,51 @@ void RunBlend(const BlendArgs& args) {
   }
 }
 
+// Taps [first, first + kTaps); the first ones of all begin the sums.
+template <size_t kTaps, bool kBegin>
+void GatherTaps(const GatherBlendArgs& args, size_t first) {
+  const float* x = args.x;
+  float* y = args.y;
+  const size_t n = args.n, pitch = args.pitch;
+  const int64_t* at = args.offsets + first * pitch;
+  const float* w = args.weights + first * pitch;
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < n; ++i) {
+    float sum = kBegin ? 0.0f : y[i];
+    for (size_t t = 0; t < kTaps; ++t) sum += w[t * pitch + i] * x[at[t * pitch + i]];
+    y[i] = sum;
+  }
+}
+
+void RunGatherBlend(const GatherBlendArgs& args) {
+  size_t t = args.taps % 4;
+  if (args.taps == 0) {
+    for (size_t i = 0; i < args.n; ++i) args.y[i] = 0;
+  } else if (t == 0) {
+    GatherTaps<4, true>(args, 0);
+    t = 4;
+  } else if (t == 1) {
+    GatherTaps<1, true>(args, 0);
+  } else if (t == 2) {
+    GatherTaps<2, true>(args, 0);
+  } else {
+    GatherTaps<3, true>(args, 0);
+  }
+  for (; t < args.taps; t += 4) GatherTaps<4, false>(args, t);
+}
+
 constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
   return {.isa = isa,
           .lanes = lanes,
           .unary = RunUnary,
           .binary = RunBinary,
-          .fold = RunFold,
-          .fold_rows = RunFoldRows,
+          .fold = RunFold<float>,
+          .fold_rows = RunFoldRows<float>,
           .softmax = RunSoftmax,
           .normalize = RunNormalize,
           .blend = RunBlend,
           .transpose = RunTranspose,
+          .gather_blend = RunGatherBlend,
           .epilogue = RunEpilogue};
 }
 

@@ -320,10 +320,11 @@ TEST(VectorRows, SoftmaxNormalizeBlend) {
                       .y = y.data(),
                       .shift = 0.5f,
                       .scale = 1.5f,
+                      .offset = 0.25f,
                       .gamma = mask & 1 ? g.data() : nullptr,
                       .beta = mask & 2 ? b.data() : nullptr});
       for (size_t i = 0; i < n; ++i) {
-        const double e = (x[i] - 0.5) * 1.5 * (mask & 1 ? g[i] : 1.0) + (mask & 2 ? b[i] : 0.0);
+        const double e = (x[i] - 0.5) * 1.5 * (mask & 1 ? g[i] : 1.0) + (mask & 2 ? b[i] : 0.25);
         ASSERT_NEAR(y[i], e, 1e-5);
       }
     }
@@ -364,6 +365,38 @@ TEST(VectorRows, TransposesMoveEveryElementAndNoOther) {
             ASSERT_EQ(to[i], c < cols ? from[c * x_col + r] : 7u) << Name(*row).text << " " << rows << " rows, " << cols
                                                                   << " columns, gap " << gap << ": " << r << "," << c;
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(VectorRows, GatherBlend) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(1000);
+  for (float& v : x) v = normal(random);
+  for (const VectorKernel* row : Rows()) {
+    for (size_t taps : {0, 1, 2, 3, 4, 5, 8, 10, 64}) {
+      for (size_t n : {0, 1, 7, 33, 64}) {
+        const size_t pitch = n + 3;
+        std::vector<int64_t> offsets(taps * pitch);
+        std::vector<float> weights(taps * pitch), y(n);
+        for (int64_t& o : offsets) o = static_cast<int64_t>(random() % x.size());
+        for (float& w : weights) w = normal(random);
+        row->gather_blend({.taps = taps,
+                           .n = n,
+                           .pitch = pitch,
+                           .x = x.data(),
+                           .offsets = offsets.data(),
+                           .weights = weights.data(),
+                           .y = y.data()});
+        for (size_t i = 0; i < n; ++i) {
+          double e = 0;
+          for (size_t t = 0; t < taps; ++t) {
+            e += static_cast<double>(weights[t * pitch + i]) * x[static_cast<size_t>(offsets[t * pitch + i])];
+          }
+          ASSERT_NEAR(y[i], e, 1e-4) << Name(*row).text << " " << taps << " " << i;
         }
       }
     }

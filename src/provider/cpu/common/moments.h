@@ -1,10 +1,10 @@
-// What normalizations of float32 (through micro-kernels) and of float64 (plain loops) share.
+// What normalizations of float32 and float64 share.
 #pragma once
 
 #include <cmath>
 #include <string>
 
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/fold_rows.h"
 
 namespace quern::cpu {
 
@@ -15,28 +15,24 @@ struct Moments {
 };
 
 // Those of n neighbouring elements; without `subtract_mean` the mean counts as 0.
-inline Moments<float> MomentsOf(const ukernel::VectorKernel& row, int64_t n, const float* x, bool subtract_mean,
-                                float epsilon) {
+template <typename T>
+Moments<T> MomentsOf(const ukernel::FoldFunctions<T>& folds, int64_t n, const T* x, bool subtract_mean, T epsilon) {
   using ukernel::FoldKind;
   const auto count = static_cast<size_t>(n);
-  const float mean = subtract_mean ? row.fold({.kind = FoldKind::kSum, .n = count, .x = x}) / static_cast<float>(n) : 0;
-  const float squares = row.fold({.kind = FoldKind::kSumSquares, .n = count, .x = x, .shift = mean});
-  return {mean, 1.0f / std::sqrt(squares / static_cast<float>(n) + epsilon)};
-}
-inline Moments<double> MomentsOf(const ukernel::VectorKernel&, int64_t n, const double* x, bool subtract_mean,
-                                 double epsilon) {
-  const auto count = static_cast<double>(n);
-  double mean = 0, squares = 0;
-  for (int64_t i = 0; subtract_mean && i < n; ++i) mean += x[i];
-  if (subtract_mean) mean /= count;
-  for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  return {mean, 1.0 / std::sqrt(squares / count + epsilon)};
+  const T mean = subtract_mean ? folds.fold({.kind = FoldKind::kSum, .n = count, .x = x}) / static_cast<T>(n) : 0;
+  const T squares = folds.fold({.kind = FoldKind::kSumSquares, .n = count, .x = x, .shift = mean});
+  return {mean, T{1} / std::sqrt(squares / static_cast<T>(n) + epsilon)};
 }
 
 // y = (x - mean) * factor + bias.
 template <typename T>
-void Scale(int64_t n, const T* x, T mean, T factor, T bias, T* y) {
-  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor + bias;
+void Scale(const FoldRows& rows, int64_t n, const T* x, T mean, T factor, T bias, T* y) {
+  if constexpr (std::is_same_v<T, float>) {
+    rows.vector->normalize(
+        {.n = static_cast<size_t>(n), .x = x, .y = y, .shift = mean, .scale = factor, .offset = bias});
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor + bias;
+  }
 }
 
 // Empty when all inputs are float32, or all float64.

@@ -5,9 +5,8 @@
 
 #include "ops/common/depth_space.h"
 #include "ops/common/dispatch.h"
-#include "ops/common/elementwise.h"
 #include "provider/cpu/common/copy.h"
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/fold_rows.h"
 
 namespace quern::cpu {
 namespace {
@@ -62,27 +61,30 @@ struct Cumulation {
 };
 
 template <typename T>
-Result<std::unique_ptr<CpuStep>> BindCumulative(int64_t outer, int64_t n, int64_t inner, Cumulation how) {
+Result<std::unique_ptr<CpuStep>> BindCumulative(const ukernel::FoldFunctions<T>& folds, int64_t outer, int64_t n,
+                                                int64_t inner, Cumulation how) {
+  constexpr int64_t kBlock = 256;  // columns of one task
+  const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return MakeStep([=](const StepContext& c) {
-    return ForItems(c, outer * inner, n, kCostlyGrain, [&](int64_t line) {
-      const int64_t first = line / inner * n * inner + line % inner;
-      const T* x = static_cast<const T*>(c.inputs[0]) + first;
-      T* y = static_cast<T*>(c.outputs[0]) + first;
-      T gathered = how.product ? T{1} : T{0};
-      for (int64_t k = 0; k < n; ++k) {
-        const int64_t at = (how.reverse ? n - 1 - k : k) * inner;
-        const T next = how.product ? WrappingMul(gathered, x[at]) : WrappingAdd(gathered, x[at]);
-        y[at] = how.exclusive ? gathered : next;
-        gathered = next;
-      }
+    return ForItems(c, outer * blocks, n * std::min(kBlock, inner), kCostlyGrain, [&](int64_t item) {
+      const int64_t first = item % blocks * kBlock;
+      const int64_t at = item / blocks * n * inner + first + (how.reverse ? (n - 1) * inner : 0);
+      folds.running_sum({.product = how.product,
+                         .exclusive = how.exclusive,
+                         .rows = static_cast<size_t>(n),
+                         .n = static_cast<size_t>(std::min(kBlock, inner - first)),
+                         .x = static_cast<const T*>(c.inputs[0]) + at,
+                         .y = static_cast<T*>(c.outputs[0]) + at,
+                         .row_stride = how.reverse ? -inner : inner});
     });
   });
 }
 
 class CumulativeKernel final : public CpuKernel {
  public:
-  explicit CumulativeKernel(const Node& node)
-      : how_{node.op_type() == "CumProd", node.GetInt("exclusive", 0) != 0, node.GetInt("reverse", 0) != 0} {}
+  CumulativeKernel(const Node& node, const CpuConfig& config)
+      : rows_(config),
+        how_{node.op_type() == "CumProd", node.GetInt("exclusive", 0) != 0, node.GetInt("reverse", 0) != 0} {}
   uint64_t plan_time_inputs() const override { return 2; }
   Placement Place(const BindContext&) const override {
     Placement p;
@@ -99,29 +101,33 @@ class CumulativeKernel final : public CpuKernel {
     if (shape.num_elements() == 0) return NothingToDo();
     const int axis = static_cast<int>(axes[0] < 0 ? axes[0] + shape.rank() : axes[0]);
     const int64_t outer = shape.num_elements(0, axis), inner = shape.num_elements(axis + 1, shape.rank());
-    switch (context.inputs[0].dtype) {
-      case DType::kI32:
-        return BindCumulative<int32_t>(outer, shape[axis], inner, how_);
-      case DType::kI64:
-        return BindCumulative<int64_t>(outer, shape[axis], inner, how_);
-      case DType::kF64:
-        return BindCumulative<double>(outer, shape[axis], inner, how_);
-      default:
-        return BindCumulative<float>(outer, shape[axis], inner, how_);
-    }
+    std::unique_ptr<CpuStep> step;
+    QUERN_RETURN_IF_ERROR(DispatchType(CumulativeTypes{}, context.inputs[0].dtype, [&]<typename T>() {
+      QUERN_ASSIGN_OR_RETURN(step, BindCumulative<T>(rows_.Of<T>(), outer, shape[axis], inner, how_));
+      return OkStatus();
+    }));
+    return step;
   }
   KernelDescription Describe() const override {
-    return Described(how_.product ? "CumProd" : "CumSum", "plain loop by lines");
+    return Described(ukernel::Name(*rows_.fold).text, how_.product ? "CumProd by columns" : "CumSum by columns");
   }
 
  private:
+  using CumulativeTypes = Types<float, double, int32_t, int64_t, uint32_t, uint64_t>;
+
+  const FoldRows rows_;
   Cumulation how_;
 };
 
 std::string RejectCumulative(const Node& node, const CpuConfig&) {
   const GraphValue* axis = node.input(1);
   if (!axis->is_constant() && !axis->data()) return "the axis comes with the run";
-  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64, DType::kI32, DType::kI64});
+  return RejectUnlessType(node.input(0),
+                          {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU32, DType::kU64});
+}
+
+Result<std::unique_ptr<CpuKernel>> CompileCumulative(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new CumulativeKernel(node, *context.config));
 }
 
 class TriluKernel final : public CpuKernel {
@@ -196,8 +202,8 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 constexpr CpuOp kOps[] = {
     {"", "DepthToSpace", RejectDepthSpace, CompileDepthSpace},
     {"", "SpaceToDepth", RejectDepthSpace, CompileDepthSpace},
-    {"", "CumSum", RejectCumulative, Compile<CumulativeKernel>, kAllButData},
-    {"", "CumProd", RejectCumulative, Compile<CumulativeKernel>, kAllButData},
+    {"", "CumSum", RejectCumulative, CompileCumulative, kAllButData},
+    {"", "CumProd", RejectCumulative, CompileCumulative, kAllButData},
     {"", "Trilu", RejectTrilu, Compile<TriluKernel>, kAllButData},
     {"", "ConstantOfShape", RejectFill, Compile<FillKernel>, 0b1},
 };

@@ -8,29 +8,40 @@ namespace {
 
 constexpr int64_t kBlock = 64;  // positions of one task
 
-// What a block of positions reads of a plane: position i sums taps [first[i], first[i + 1]).
+// What a block of positions reads of a plane: position i sums the taps t * kBlock + i, t < count[i]. Positions with
+// fewer than `most` of them, at the border, are listed as well.
 struct BlockTaps {
+  int64_t most;
   int64_t* offsets;
   float* weights;
-  int32_t* first;
+  int32_t* count;
+  int32_t* partial;
 
   static size_t Bytes(int64_t most) {
     const size_t bytes = static_cast<size_t>(kBlock * most) * (sizeof(int64_t) + sizeof(float)) +
-                         static_cast<size_t>(kBlock + 1) * sizeof(int32_t);
+                         static_cast<size_t>(2 * kBlock) * sizeof(int32_t);
     return (bytes + 63) / 64 * 64;
   }
   static BlockTaps At(void* scratch, int64_t most) {
     BlockTaps t{};
+    t.most = most;
     t.offsets = static_cast<int64_t*>(scratch);
     t.weights = reinterpret_cast<float*>(t.offsets + kBlock * most);
-    t.first = reinterpret_cast<int32_t*>(t.weights + kBlock * most);
+    t.count = reinterpret_cast<int32_t*>(t.weights + kBlock * most);
+    t.partial = t.count + kBlock;
     return t;
+  }
+  float SumOf(int64_t i, const float* x) const {
+    float sum = 0;
+    for (int64_t t = i; t < i + count[i] * kBlock; t += kBlock) sum += weights[t] * x[offsets[t]];
+    return sum;
   }
 };
 
 class GridSampleKernel final : public CpuKernel {
  public:
-  explicit GridSampleKernel(GridAttributes attributes) : attributes_(attributes) {}
+  GridSampleKernel(GridAttributes attributes, const CpuConfig& config)
+      : row_(VectorRowFor(config)), attributes_(attributes) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &in = context.inputs[0].shape, &grid = context.inputs[1].shape;
@@ -53,22 +64,27 @@ class GridSampleKernel final : public CpuKernel {
     const size_t slot_bytes = BlockTaps::Bytes(most);
     const Shape strides(in.ContiguousStrides().span().subspan(2));
     const int concurrency = context.concurrency;
-    auto run = [=, axes = std::move(axes), attributes = attributes_](const StepContext& c) {
+    auto run = [=, axes = std::move(axes), attributes = attributes_, row = row_](const StepContext& c) {
       const auto task = [&](int slot, int64_t begin, int64_t end) {
         const BlockTaps taps =
             BlockTaps::At(static_cast<char*>(c.scratch) + static_cast<size_t>(slot) * slot_bytes, most);
         for (int64_t item = begin; item < end; ++item) {
           const int64_t image = item / blocks, o = item % blocks * kBlock, count = std::min(kBlock, positions - o);
           const float* at = static_cast<const float*>(c.inputs[1]) + (image * positions + o) * rank;
-          FindTaps(attributes, axes, strides, at, count, taps);
+          const int64_t partial = FindTaps(attributes, axes, strides, at, count, taps);
           const float* x = static_cast<const float*>(c.inputs[0]) + image * channels * in_plane;
           float* y = static_cast<float*>(c.outputs[0]) + image * channels * positions + o;
           for (int64_t channel = 0; channel < channels; ++channel, x += in_plane, y += positions) {
-            for (int64_t i = 0; i < count; ++i) {
-              float sum = 0;
-              for (int32_t t = taps.first[i]; t < taps.first[i + 1]; ++t) sum += taps.weights[t] * x[taps.offsets[t]];
-              y[i] = sum;
+            if (partial < count) {
+              row->gather_blend({.taps = static_cast<size_t>(most),
+                                 .n = static_cast<size_t>(count),
+                                 .pitch = kBlock,
+                                 .x = x,
+                                 .offsets = taps.offsets,
+                                 .weights = taps.weights,
+                                 .y = y});
             }
+            for (int64_t p = 0; p < partial; ++p) y[taps.partial[p]] = taps.SumOf(taps.partial[p], x);
           }
         }
       };
@@ -79,36 +95,42 @@ class GridSampleKernel final : public CpuKernel {
     return MakeStep(std::move(run), slot_bytes * static_cast<size_t>(concurrency));
   }
   KernelDescription Describe() const override {
-    return Described("grid_sample (f32)", "taps of a block of positions, then all channels");
+    return Described(*row_, "taps of a block of positions, then all channels");
   }
 
  private:
-  static void FindTaps(const GridAttributes& attributes, const std::vector<GridAxis>& axes, const Shape& strides,
-                       const float* at, int64_t count, const BlockTaps& taps) {
+  // Returns how many positions are partial.
+  static int64_t FindTaps(const GridAttributes& attributes, const std::vector<GridAxis>& axes, const Shape& strides,
+                          const float* at, int64_t count, const BlockTaps& taps) {
     const int rank = strides.rank();
-    int32_t n = 0;
+    int32_t partial = 0;
     for (int64_t i = 0; i < count; ++i, at += rank) {
-      taps.first[i] = n;
-      const int32_t from = n;
-      taps.offsets[n] = 0;
-      taps.weights[n++] = 1;
-      for (int d = 0; d < rank; ++d) {
+      int64_t* offsets = taps.offsets + i;
+      float* weights = taps.weights + i;
+      int64_t n = 1;
+      offsets[0] = 0;
+      weights[0] = 1;
+      for (int d = 0; d < rank && n > 0; ++d) {
         // Each tap so far is seen at every place along this dimension.
         const AxisTaps axis = GridTaps(attributes, axes[static_cast<size_t>(d)], at[rank - 1 - d]);
-        const int32_t before = n - from;
         for (int k = axis.count - 1; k >= 0; --k) {
-          for (int32_t t = 0; t < before; ++t) {
-            taps.offsets[from + k * before + t] = taps.offsets[from + t] + axis.index[k] * strides[d];
-            taps.weights[from + k * before + t] = taps.weights[from + t] * static_cast<float>(axis.weight[k]);
+          for (int64_t t = 0; t < n; ++t) {
+            const int64_t from = t * kBlock, to = (k * n + t) * kBlock;
+            offsets[to] = offsets[from] + axis.index[k] * strides[d];
+            weights[to] = weights[from] * static_cast<float>(axis.weight[k]);
           }
         }
-        n = from + axis.count * before;
-        if (n == from) break;  // outside
+        n *= axis.count;
       }
+      taps.count[i] = static_cast<int32_t>(n);
+      if (n == taps.most) continue;
+      taps.partial[partial++] = static_cast<int32_t>(i);
+      for (; n < taps.most; ++n) offsets[n * kBlock] = 0, weights[n * kBlock] = 0;  // read, but not used
     }
-    taps.first[count] = n;
+    return partial;
   }
 
+  const ukernel::VectorKernel* row_;
   GridAttributes attributes_;
 };
 
@@ -121,9 +143,9 @@ std::string Reject(const Node& node, const CpuConfig&) {
   return RejectUnlessType(node.input(1), {DType::kF32});
 }
 
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
   QUERN_ASSIGN_OR_RETURN(const GridAttributes attributes, ReadGridAttributes(node));
-  return std::unique_ptr<CpuKernel>(new GridSampleKernel(attributes));
+  return std::unique_ptr<CpuKernel>(new GridSampleKernel(attributes, *context.config));
 }
 
 constexpr CpuOp kOps[] = {{"", "GridSample", Reject, Compile}};

@@ -13,8 +13,8 @@ using ukernel::VectorKernel;
 class GroupNormKernel final : public CpuKernel {
  public:
   GroupNormKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)),
-        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
+      : rows_(config),
+        dtype_(node.input(0)->type().dtype),
         groups_(node.GetInt("num_groups", 1)),
         per_channel_(node.opset() >= 21),
         epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
@@ -37,28 +37,25 @@ class GroupNormKernel final : public CpuKernel {
     const int64_t part = channels / groups_, plane = shape.num_elements(2, shape.rank()), n = part * plane;
     return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
       return MakeStep(
-          [=, row = row_, groups = groups_, per_channel = per_channel_, epsilon = epsilon_](const StepContext& c) {
+          [=, folds = rows_, groups = groups_, per_channel = per_channel_, epsilon = epsilon_](const StepContext& c) {
             return ForItems(c, images * groups, n * 3, kCheapGrain, [&](int64_t item) {
               const T* x = static_cast<const T*>(c.inputs[0]) + item * n;
               T* y = static_cast<T*>(c.outputs[0]) + item * n;
-              const Moments<T> m = MomentsOf(*row, n, x, true, static_cast<T>(epsilon));
+              const Moments<T> m = MomentsOf(folds.Of<T>(), n, x, true, static_cast<T>(epsilon));
               for (int64_t k = 0; k < part; ++k, x += plane, y += plane) {
                 const int64_t at = per_channel ? item % groups * part + k : item % groups;
-                Scale(plane, x, m.mean, static_cast<const T*>(c.inputs[1])[at] * m.inverse,
+                Scale(folds, plane, x, m.mean, static_cast<const T*>(c.inputs[1])[at] * m.inverse,
                       static_cast<const T*>(c.inputs[2])[at], y);
               }
             });
           });
     });
   }
-  KernelDescription Describe() const override {
-    return by_micro_kernel_ ? Described(*row_, "each group while it is in cache")
-                            : Described("normalization (f64)", "plain loops by group");
-  }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "each group while it is in cache"); }
 
  private:
-  const VectorKernel* row_;
-  bool by_micro_kernel_;
+  const FoldRows rows_;
+  const DType dtype_;
   int64_t groups_;
   bool per_channel_;
   float epsilon_;

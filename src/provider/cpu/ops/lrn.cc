@@ -6,10 +6,45 @@
 namespace quern::cpu {
 namespace {
 
+constexpr int64_t kPiece = 256;  // neighbouring elements whose sums are kept
+
+// y = x / s^beta for n (at most kPiece) elements; s is lost.
+void DivideByPower(const ukernel::VectorKernel& row, int64_t n, const float* x, float* s, float beta, float* y) {
+  using ukernel::BinaryKind;
+  using ukernel::UnaryKind;
+  const auto count = static_cast<size_t>(n);
+  const auto unary = [&](UnaryKind kind, const float* from, float* to) {
+    row.unary({.kind = kind, .n = count, .x = from, .y = to});
+  };
+  const auto binary = [&](BinaryKind kind, const float* a, const float* b, float* to) {
+    row.binary({.kind = kind, .n = count, .x = a, .z = b, .y = to});
+  };
+  if (beta == 0.75f || beta == 0.5f) {
+    float root[kPiece];
+    unary(UnaryKind::kSqrt, s, root);
+    if (beta == 0.75f) {
+      unary(UnaryKind::kSqrt, root, s);
+      binary(BinaryKind::kMul, root, s, root);
+    }
+    binary(BinaryKind::kDiv, x, root, y);
+  } else if (beta == 1.0f) {
+    binary(BinaryKind::kDiv, x, s, y);
+  } else {
+    // e^(-beta log s), an error of a few times beta |log s| units in the last place.
+    const float factor = -beta;
+    unary(UnaryKind::kLog, s, s);
+    row.binary({.kind = BinaryKind::kMul, .n = count, .x = s, .z = &factor, .y = s, .z_step = 0});
+    unary(UnaryKind::kExp, s, s);
+    binary(BinaryKind::kMul, x, s, y);
+  }
+}
+
 class LrnKernel final : public CpuKernel {
  public:
-  explicit LrnKernel(const Node& node)
-      : size_(node.GetInt("size", 1)),
+  LrnKernel(const Node& node, const CpuConfig& config)
+      : rows_(config),
+        dtype_(node.input(0)->type().dtype),
+        size_(node.GetInt("size", 1)),
         alpha_(node.GetFloat("alpha", 1e-4f)),
         beta_(node.GetFloat("beta", 0.75f)),
         bias_(node.GetFloat("bias", 1.0f)) {}
@@ -18,46 +53,51 @@ class LrnKernel final : public CpuKernel {
     const Shape& shape = context.inputs[0].shape;
     if (shape.rank() < 2) return InvalidArgument("the input of shape " + shape.ToString() + " has no channels");
     const int64_t channels = shape[1], plane = shape.num_elements(2, shape.rank());
-    constexpr int64_t kPiece = 256;  // neighbouring elements whose sums are kept
     const int64_t pieces = (plane + kPiece - 1) / kPiece;
     return ByFloatType(context, [=, this]<typename T>() {
-      return MakeStep([=, before = (size_ - 1) / 2, after = size_ - 1 - (size_ - 1) / 2,
+      return MakeStep([=, this, before = (size_ - 1) / 2, after = size_ - 1 - (size_ - 1) / 2,
                        scale = static_cast<T>(alpha_) / static_cast<T>(size_), beta = static_cast<T>(beta_),
                        bias = static_cast<T>(bias_)](const StepContext& c) {
         const auto* x = static_cast<const T*>(c.inputs[0]);
         auto* y = static_cast<T*>(c.outputs[0]);
-        const bool three_quarters = beta == T{0.75};
-        return ForItems(c, shape[0] * channels * pieces, kPiece * 4, kCostlyGrain, [&](int64_t item) {
+        const ukernel::FoldFunctions<T> folds = rows_.Of<T>();
+        return ForItems(c, shape[0] * channels * pieces, std::min(kPiece, plane) * 4, kCheapGrain, [&](int64_t item) {
           const int64_t image = item / (channels * pieces), channel = item / pieces % channels;
           const int64_t first = item % pieces * kPiece, n = std::min(kPiece, plane - first);
-          const T* from = x + image * channels * plane + first;
-          T sums[kPiece] = {};
-          const int64_t last = std::min(channels - 1, channel + after);
-          for (int64_t k = std::max<int64_t>(0, channel - before); k <= last; ++k) {
-            for (int64_t i = 0; i < n; ++i) sums[i] += from[k * plane + i] * from[k * plane + i];
+          const int64_t from = std::max<int64_t>(0, channel - before), last = std::min(channels - 1, channel + after);
+          const int64_t at = image * channels * plane + first;
+          T sums[kPiece];
+          folds.fold_rows({.kind = ukernel::FoldKind::kSumSquares,
+                           .rows = static_cast<size_t>(last - from + 1),
+                           .n = static_cast<size_t>(n),
+                           .x = x + at + from * plane,
+                           .row_stride = plane,
+                           .scale = scale,
+                           .y = sums});
+          for (int64_t i = 0; i < n; ++i) sums[i] += bias;
+          const T* own = x + at + channel * plane;
+          T* to = y + at + channel * plane;
+          if constexpr (std::is_same_v<T, float>) {
+            if (scale >= 0 && bias >= 0) return DivideByPower(*rows_.vector, n, own, sums, beta, to);
           }
-          const T* own = from + channel * plane;
-          T* to = y + (image * channels + channel) * plane + first;
-          for (int64_t i = 0; i < n; ++i) {
-            const T s = bias + scale * sums[i];
-            const T root = std::sqrt(s);
-            to[i] = own[i] / (three_quarters ? root * std::sqrt(root) : std::pow(s, beta));
-          }
+          for (int64_t i = 0; i < n; ++i) to[i] = own[i] / std::pow(sums[i], beta);
         });
       });
     });
   }
-  KernelDescription Describe() const override { return Described("lrn", "plain loops over pieces of a channel"); }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "LRN, a fold of channels by pieces"); }
 
  private:
+  const FoldRows rows_;
+  const DType dtype_;
   int64_t size_;
   float alpha_, beta_, bias_;
 };
 
 std::string Reject(const Node& node, const CpuConfig&) { return RejectMixedFloats(node); }
 
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new LrnKernel(node));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new LrnKernel(node, *context.config));
 }
 
 constexpr CpuOp kOps[] = {{"", "LRN", Reject, Compile}};

@@ -128,12 +128,12 @@ class HardmaxKernel final : public CpuKernel {
 };
 
 // y = (x - mean) * inverse * scale + bias; scale and bias may be null.
-void NormalizeRow(const VectorKernel& row, int64_t n, const float* x, Moments<float> m, const float* scale,
+void NormalizeRow(const FoldRows& rows, int64_t n, const float* x, Moments<float> m, const float* scale,
                   const float* bias, float* y) {
-  row.normalize(
+  rows.vector->normalize(
       {.n = static_cast<size_t>(n), .x = x, .y = y, .shift = m.mean, .scale = m.inverse, .gamma = scale, .beta = bias});
 }
-void NormalizeRow(const VectorKernel&, int64_t n, const double* x, Moments<double> m, const double* scale,
+void NormalizeRow(const FoldRows&, int64_t n, const double* x, Moments<double> m, const double* scale,
                   const double* bias, double* y) {
   for (int64_t i = 0; i < n; ++i) {
     const double v = (x[i] - m.mean) * m.inverse;
@@ -152,9 +152,9 @@ void Store(DType type, void* output, int64_t i, T statistic) {
 class LayerNormKernel final : public CpuKernel {
  public:
   LayerNormKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)),
+      : rows_(config),
         subtract_mean_(node.op_type() == "LayerNormalization"),
-        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
+        dtype_(node.input(0)->type().dtype),
         axis_(node.GetInt("axis", -1)),
         epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
   Placement Place(const BindContext&) const override {
@@ -176,10 +176,7 @@ class LayerNormKernel final : public CpuKernel {
     if (rows == 0) return NothingToDo();  // rows without elements still have a mean: NaN
     return ByFloatType(context, [&]<typename T>() { return BindRows<T>(context, rows, count); });
   }
-  KernelDescription Describe() const override {
-    return by_micro_kernel_ ? Described(*row_, "each row while it is in cache")
-                            : Described("normalization (f64)", "plain loops by row");
-  }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "each row while it is in cache"); }
 
  private:
   template <typename T>
@@ -188,7 +185,7 @@ class LayerNormKernel final : public CpuKernel {
       return i < context.outputs.size() ? context.outputs[i].dtype : DType::kUndefined;
     };
     const size_t inverse_at = subtract_mean_ ? 2 : 1;  // among the outputs, the mean before it
-    return MakeStep([=, row = row_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = context.has_input(1),
+    return MakeStep([=, folds = rows_, subtract = subtract_mean_, epsilon = epsilon_, has_scale = context.has_input(1),
                      has_bias = context.has_input(2), mean_type = subtract_mean_ ? type_of(1) : DType::kUndefined,
                      inverse_type = type_of(inverse_at)](const StepContext& c) {
       const T* scale = has_scale ? static_cast<const T*>(c.inputs[1]) : nullptr;
@@ -197,16 +194,17 @@ class LayerNormKernel final : public CpuKernel {
       void* const inverses = inverse_type == DType::kUndefined ? nullptr : c.outputs[inverse_at];
       return ForItems(c, rows, count * 2, kCheapGrain, [&](int64_t r) {
         const T* x = static_cast<const T*>(c.inputs[0]) + r * count;
-        const Moments<T> m = MomentsOf(*row, count, x, subtract, static_cast<T>(epsilon));
-        NormalizeRow(*row, count, x, m, scale, bias, static_cast<T*>(c.outputs[0]) + r * count);
+        const Moments<T> m = MomentsOf(folds.Of<T>(), count, x, subtract, static_cast<T>(epsilon));
+        NormalizeRow(folds, count, x, m, scale, bias, static_cast<T*>(c.outputs[0]) + r * count);
         Store(mean_type, means, r, m.mean);
         Store(inverse_type, inverses, r, m.inverse);
       });
     });
   }
 
-  const VectorKernel* row_;
-  bool subtract_mean_, by_micro_kernel_;
+  const FoldRows rows_;
+  const bool subtract_mean_;
+  const DType dtype_;
   int64_t axis_;
   float epsilon_;
 };
@@ -233,9 +231,7 @@ std::string RejectLayerNorm(const Node& node, const CpuConfig&) {
 class InstanceNormKernel final : public CpuKernel {
  public:
   InstanceNormKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)),
-        by_micro_kernel_(node.input(0)->type().dtype == DType::kF32),
-        epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
+      : rows_(config), dtype_(node.input(0)->type().dtype), epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
   Placement Place(const BindContext&) const override {
     Placement p;
     p.in_place_inputs = {0};
@@ -246,25 +242,22 @@ class InstanceNormKernel final : public CpuKernel {
     if (shape.num_elements() == 0) return NothingToDo();
     const int64_t channels = shape[1], plane = shape.num_elements(2, shape.rank());
     return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
-      return MakeStep([=, epsilon = epsilon_, row = row_](const StepContext& c) {
+      return MakeStep([=, epsilon = epsilon_, folds = rows_](const StepContext& c) {
         return ForItems(c, images * channels, plane * 2, kCheapGrain, [&](int64_t p) {
           const auto at = [&](int i, int64_t k) { return static_cast<const T*>(c.inputs[i]) + k; };
           const T* x = at(0, p * plane);
-          const Moments<T> m = MomentsOf(*row, plane, x, true, static_cast<T>(epsilon));
-          Scale(plane, x, m.mean, *at(1, p % channels) * m.inverse, *at(2, p % channels),
+          const Moments<T> m = MomentsOf(folds.Of<T>(), plane, x, true, static_cast<T>(epsilon));
+          Scale(folds, plane, x, m.mean, *at(1, p % channels) * m.inverse, *at(2, p % channels),
                 static_cast<T*>(c.outputs[0]) + p * plane);
         });
       });
     });
   }
-  KernelDescription Describe() const override {
-    return by_micro_kernel_ ? Described(*row_, "each channel while it is in cache")
-                            : Described("normalization (f64)", "plain loops by channel");
-  }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "each channel while it is in cache"); }
 
  private:
-  const VectorKernel* row_;
-  bool by_micro_kernel_;
+  const FoldRows rows_;
+  const DType dtype_;
   float epsilon_;
 };
 
@@ -275,7 +268,8 @@ std::string RejectInstanceNorm(const Node& node, const CpuConfig&) {
 
 class BatchNormKernel final : public CpuKernel {
  public:
-  BatchNormKernel(const Node& node, const CpuConfig&) : epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
+  BatchNormKernel(const Node& node, const CpuConfig& config)
+      : rows_(config), dtype_(node.input(0)->type().dtype), epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
   Placement Place(const BindContext&) const override {
     Placement p;
     p.in_place_inputs = {0};
@@ -287,21 +281,26 @@ class BatchNormKernel final : public CpuKernel {
     const int64_t channels = shape.rank() > 1 ? shape[1] : 1;
     const int64_t plane = shape.rank() > 2 ? shape.num_elements(2, shape.rank()) : 1;
     return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
-      return MakeStep([=, epsilon = epsilon_](const StepContext& c) {
+      return MakeStep([=, epsilon = epsilon_, folds = rows_](const StepContext& c) {
         const auto vector = [&](size_t i) { return static_cast<const T*>(c.inputs[i]); };
         return ForItems(c, images * channels, plane, kCheapGrain, [&](int64_t p) {
           const int64_t ch = p % channels;
           const double factor =
               static_cast<double>(vector(1)[ch]) / std::sqrt(static_cast<double>(vector(4)[ch]) + epsilon);
-          Scale(plane, vector(0) + p * plane, vector(3)[ch], static_cast<T>(factor), vector(2)[ch],
+          Scale(folds, plane, vector(0) + p * plane, vector(3)[ch], static_cast<T>(factor), vector(2)[ch],
                 static_cast<T*>(c.outputs[0]) + p * plane);
         });
       });
     });
   }
-  KernelDescription Describe() const override { return Described("batch normalization", "plain loop by channel"); }
+  KernelDescription Describe() const override {
+    return dtype_ == DType::kF32 ? Described(*rows_.vector, "a scale and a bias by channel")
+                                 : Described("batch normalization (f64)", "plain loop by channel");
+  }
 
  private:
+  const FoldRows rows_;
+  const DType dtype_;
   float epsilon_;
 };
 

@@ -1,11 +1,11 @@
 // Pools, channels last: this provider's MaxPool, AveragePool, LpPool and their global forms over [N, spatial..., C]
 // with one to three spatial dimensions.
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
 #include "ops/common/pool.h"
+#include "provider/cpu/common/fold_rows.h"
 #include "provider/cpu/common/indexed_max_pool.h"
-#include "provider/cpu/common/loops.h"
 
 namespace quern::cpu {
 namespace {
@@ -56,19 +56,27 @@ struct Fold {
     return {FoldKind::kSum, true, 0};
   }
   // Folds `args.rows` rows, whose kind is this.
-  void Run(const ukernel::VectorKernel& row, ukernel::FoldRowsArgs args) const {
+  template <typename T>
+  void Run(const FoldRows& rows, ukernel::RowsFold<T> args) const {
     args.kind = kind;
-    if (p > 2) return SumPowers(args);
-    row.fold_rows(args);
-    if (p == 2) row.unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
+    if constexpr (std::is_floating_point_v<T>) {
+      if (p > 2) return SumPowers(args);
+    }
+    rows.Of<T>().fold_rows(args);
+    if constexpr (std::is_same_v<T, float>) {
+      if (p == 2) rows.vector->unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
+    } else if constexpr (std::is_same_v<T, double>) {
+      for (size_t c = 0; p == 2 && c < args.n; ++c) args.y[c] = std::sqrt(args.y[c]);
+    }
   }
 
  private:
-  void SumPowers(const ukernel::FoldRowsArgs& a) const {
-    const float power = static_cast<float>(p);
-    std::fill_n(a.y, a.n, 0.0f);
+  template <typename T>
+  void SumPowers(const ukernel::RowsFold<T>& a) const {
+    const T power = static_cast<T>(p);
+    std::fill_n(a.y, a.n, T{0});
     for (size_t r = 0; r < a.rows; ++r) {
-      const float* from = a.x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
+      const T* from = a.x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
       for (size_t c = 0; c < a.n; ++c) a.y[c] += std::pow(std::fabs(from[c]), power);
     }
     for (size_t c = 0; c < a.n; ++c) a.y[c] = std::pow(a.y[c], 1 / power);
@@ -96,44 +104,8 @@ void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff
   }
 }
 
-// `rows` of n elements: row r is at x + offsets[r], or at x + r * row_stride when offsets is null.
 template <typename T>
-struct PlainRows {
-  int64_t rows, n;
-  const T* x;
-  const ptrdiff_t* offsets;
-  int64_t row_stride;
-};
-// Folds of what has no micro-kernel: integers and doubles. `divisor` of averages.
-template <typename T>
-void FoldRows(const Fold& fold, double divisor, const PlainRows<T>& a, T* y) {
-  const bool is_max = fold.kind == FoldKind::kMax;
-  const T lowest =
-      std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  std::fill_n(y, a.n, is_max ? lowest : T{0});
-  for (int64_t r = 0; r < a.rows; ++r) {
-    const T* from = a.x + (a.offsets ? a.offsets[r] : r * a.row_stride);
-    if (is_max) {
-      for (int64_t c = 0; c < a.n; ++c) y[c] = from[c] > y[c] || from[c] != from[c] ? from[c] : y[c];
-    } else if constexpr (std::is_same_v<T, double>) {  // sums and norms are of floats only
-      const auto power = static_cast<double>(fold.p);
-      for (int64_t c = 0; c < a.n; ++c) {
-        const double v = from[c], size = std::fabs(v);
-        y[c] += fold.p == 0 ? v : fold.p == 1 ? size : fold.p == 2 ? v * v : std::pow(size, power);
-      }
-    }
-  }
-  if constexpr (std::is_same_v<T, double>) {
-    for (int64_t c = 0; c < a.n; ++c) {
-      if (fold.average) y[c] = divisor == 0 ? 0 : y[c] / divisor;
-      if (fold.p == 2) y[c] = std::sqrt(y[c]);
-      if (fold.p > 2) y[c] = std::pow(y[c], 1.0 / static_cast<double>(fold.p));
-    }
-  }
-}
-
-template <typename T>
-Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::VectorKernel* row, int concurrency) {
+Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& folds, int concurrency) {
   // A window may be larger than the input, of which the rest is padding.
   int64_t taps = 1;
   bool fits = true;
@@ -145,7 +117,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
   if (fits) TapOffsets(pool, pool.w.kernel[0], pool.w.kernel[1], pool.w.kernel[2], whole.data());
   // Windows that reach over the border have a list of their own: one per slot in the scratch.
   const size_t scratch = static_cast<size_t>(concurrency) * static_cast<size_t>(taps) * sizeof(ptrdiff_t);
-  auto run = [pool, row, taps, fits, concurrency, whole = std::move(whole)](const StepContext& c) {
+  auto run = [pool, folds, taps, fits, concurrency, whole = std::move(whole)](const StepContext& c) {
     const Window3& w = pool.w;
     const int64_t lines = w.out[0] * w.out[1];
     const auto rows = [&](int slot, int64_t begin, int64_t end) {
@@ -168,18 +140,13 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
           const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.from_pixel);
           const int64_t o[3] = {o0, o1, o2};
           const double divisor = pool.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
-          if constexpr (std::is_same_v<T, float>) {
-            const float scale = divisor == 0 ? 0.0f : 1.0f / static_cast<float>(divisor);
-            pool.fold.Run(*row, {.rows = static_cast<size_t>(count),
-                                 .n = static_cast<size_t>(pool.channels),
-                                 .x = first,
-                                 .offsets = offsets,
-                                 .scale = pool.fold.average ? scale : 1.0f,
-                                 .y = y});
-          } else {
-            static_cast<void>(row);  // float32's
-            FoldRows<T>(pool.fold, divisor, {count, pool.channels, first, offsets, 0}, y);
-          }
+          const double scale = divisor == 0 ? 0 : 1 / divisor;
+          pool.fold.Run<T>(folds, {.rows = static_cast<size_t>(count),
+                                   .n = static_cast<size_t>(pool.channels),
+                                   .x = first,
+                                   .offsets = offsets,
+                                   .scale = pool.fold.average ? static_cast<T>(scale) : T{1},
+                                   .y = y});
         }
       }
     };
@@ -192,7 +159,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const ukernel::Vecto
 
 class PoolKernel final : public CpuKernel {
  public:
-  PoolKernel(const Node& node, const CpuConfig& config) : node_(node), row_(VectorRowFor(config)) {}
+  PoolKernel(const Node& node, const CpuConfig& config) : node_(node), rows_(config) {}
   uint64_t strided_inputs() const override { return 1; }
   uint64_t strided_outputs() const override { return 1; }
   bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
@@ -219,65 +186,60 @@ class PoolKernel final : public CpuKernel {
     p.include_pad = node_.GetInt("count_include_pad", 0) != 0;
     switch (context.inputs[0].dtype) {
       case DType::kU8:
-        return BindPool<uint8_t>(p, row_, context.concurrency);
+        return BindPool<uint8_t>(p, rows_, context.concurrency);
       case DType::kI8:
-        return BindPool<int8_t>(p, row_, context.concurrency);
+        return BindPool<int8_t>(p, rows_, context.concurrency);
       case DType::kF64:
-        return BindPool<double>(p, row_, context.concurrency);
+        return BindPool<double>(p, rows_, context.concurrency);
       default:
-        return BindPool<float>(p, row_, context.concurrency);
+        return BindPool<float>(p, rows_, context.concurrency);
     }
   }
   KernelDescription Describe() const override {
-    const DType t = node_.input(0)->type().dtype;
-    if (t != DType::kF32) return Described(node_.op_type() + " (" + DTypeName(t) + ")", "plain loop");
-    return Described(*row_, node_.op_type() + ", each window as a fold of pixels");
+    return rows_.Describe(node_.input(0)->type().dtype, node_.op_type() + ", each window as a fold of pixels");
   }
 
  private:
   const Node& node_;
-  const ukernel::VectorKernel* row_;
+  const FoldRows rows_;
 };
 
 class GlobalPoolKernel final : public CpuKernel {
  public:
   GlobalPoolKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)), wide_(node.input(0)->type().dtype == DType::kF64), fold_(Fold::Of(node)) {}
+      : rows_(config), dtype_(node.input(0)->type().dtype), fold_(Fold::Of(node)) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& in = context.inputs[0].shape;
     if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
     const int64_t pixels = in.num_elements(1, in.rank() - 1), channels = in.back();
     if (pixels == 0) return InvalidArgument("the input has no elements to pool");
-    constexpr int64_t kBlock = 64;  // channels of one task: what a fold holds in registers
+    return dtype_ == DType::kF64 ? BindGlobal<double>(in[0], pixels, channels)
+                                 : BindGlobal<float>(in[0], pixels, channels);
+  }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "a fold of all pixels"); }
+
+ private:
+  template <typename T>
+  Result<std::unique_ptr<CpuStep>> BindGlobal(int64_t images, int64_t pixels, int64_t channels) const {
+    constexpr int64_t kBlock = 64;  // channels of one task: what a fold of floats holds in registers
     const int64_t blocks = (channels + kBlock - 1) / kBlock;
-    return MakeStep([=, images = in[0], row = row_, fold = fold_, wide = wide_](const StepContext& c) {
+    return MakeStep([=, folds = rows_, fold = fold_](const StepContext& c) {
       return ForItems(c, images * blocks, pixels * kBlock, 2 * kCheapGrain, [&](int64_t item) {
         const int64_t image = item / blocks, first = item % blocks * kBlock, n = std::min(kBlock, channels - first);
-        const int64_t from = image * pixels * channels + first, to = image * channels + first;
-        if (wide) {
-          FoldRows<double>(fold, static_cast<double>(pixels),
-                           {pixels, n, static_cast<const double*>(c.inputs[0]) + from, nullptr, channels},
-                           static_cast<double*>(c.outputs[0]) + to);
-          return;
-        }
-        fold.Run(*row, {.rows = static_cast<size_t>(pixels),
-                        .n = static_cast<size_t>(n),
-                        .x = static_cast<const float*>(c.inputs[0]) + from,
-                        .row_stride = channels,
-                        .scale = fold.average ? 1.0f / static_cast<float>(pixels) : 1.0f,
-                        .y = static_cast<float*>(c.outputs[0]) + to});
+        fold.Run<T>(folds, {.rows = static_cast<size_t>(pixels),
+                            .n = static_cast<size_t>(n),
+                            .x = static_cast<const T*>(c.inputs[0]) + image * pixels * channels + first,
+                            .row_stride = channels,
+                            .scale = fold.average ? 1 / static_cast<T>(pixels) : T{1},
+                            .y = static_cast<T*>(c.outputs[0]) + image * channels + first});
       });
     });
   }
-  KernelDescription Describe() const override {
-    return wide_ ? Described("global pool (f64)", "plain loop") : Described(*row_, "a fold of all pixels");
-  }
 
- private:
-  const ukernel::VectorKernel* row_;
-  bool wide_;
-  Fold fold_;
+  const FoldRows rows_;
+  const DType dtype_;
+  const Fold fold_;
 };
 
 template <typename Kernel>

@@ -3,10 +3,11 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "ops/common/dispatch.h"
 #include "ops/common/elementwise.h"
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/fold_rows.h"
 #include "provider/cpu/common/reduce_loops.h"
 
 namespace quern::cpu {
@@ -49,159 +50,218 @@ std::optional<std::vector<int64_t>> AxesOf(const Node& node, const BindContext& 
 
 template <typename T>
 T Finished(Finish finish, T x, int64_t count) {
-  switch (finish) {
-    case Finish::kMean:
-      return x / static_cast<T>(count);
-    case Finish::kSqrt:
-      return std::sqrt(x);
-    case Finish::kLog:
-      return std::log(x);
-    default:
-      return x;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (finish == Finish::kMean) return x / static_cast<T>(count);
+    if (finish == Finish::kSqrt) return std::sqrt(x);
+    if (finish == Finish::kLog) return std::log(x);
   }
+  return x;
 }
 
-// One output made of lines of `run` neighbours.
-float FoldLines(const ukernel::VectorKernel& row, FoldKind kind, const ReduceLoops& loops, const float* x) {
-  const bool sum = kind == FoldKind::kSum || kind == FoldKind::kSumAbs || kind == FoldKind::kSumSquares;
-  double total = FoldStart(kind);
-  for (ptrdiff_t o : loops.offsets) {
-    const double part = row.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x + o});
-    if (sum) {
-      total += part;
-    } else if (kind == FoldKind::kProd) {
-      total *= part;
-    } else if (total == total) {
-      total = part != part || (kind == FoldKind::kMax ? part > total : part < total) ? part : total;
-    }
-  }
-  return static_cast<float>(total);
-}
-
-Result<std::unique_ptr<CpuStep>> BindFloat(const ukernel::VectorKernel* row, const Reduction& reduction,
-                                           ReduceLoops loops, int64_t outputs) {
-  const int64_t outer = loops.outer.num_elements(), count = loops.count();
-  constexpr int64_t kBlock = 256;  // columns of one task
-  const int64_t blocks = (loops.columns + kBlock - 1) / kBlock;
-  return MakeStep(
-      [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
-        const auto* x = static_cast<const float*>(c.inputs[0]);
-        auto* y = static_cast<float*>(c.outputs[0]);
-        if (count == 0) {
-          std::fill_n(y, outputs, Finished(finish, FoldStart(kind), 0));
-          return OkStatus();
-        }
-        if (loops.columns == 1) {
-          return ForItems(c, outer, count, kCheapGrain, [&](int64_t i) {
-            y[i] = Finished(finish, FoldLines(*row, kind, loops, x + OuterOffset(loops, i)), count);
-          });
-        }
-        return ForItems(c, outer * blocks, count * std::min(kBlock, loops.columns), kCheapGrain, [&](int64_t item) {
-          const int64_t i = item / blocks, first = item % blocks * kBlock, n = std::min(kBlock, loops.columns - first);
-          float* to = y + i * loops.columns + first;
-          row->fold_rows({.kind = kind,
-                          .rows = loops.offsets.size(),
-                          .n = static_cast<size_t>(n),
-                          .x = x + OuterOffset(loops, i) + first,
-                          .offsets = loops.offsets.data(),
-                          .scale = 1,
-                          .y = to});
-          if (finish != Finish::kNone) {
-            for (int64_t k = 0; k < n; ++k) to[k] = Finished(finish, to[k], count);
-          }
-        });
-      });
-}
-
+// a and b joined, each the fold of some elements.
 template <typename T>
-T IntegerStep(FoldKind kind, T a, T b) {
+T Join(FoldKind kind, T a, T b) {
   switch (kind) {
-    case FoldKind::kSum:
-      return WrappingAdd(a, b);
     case FoldKind::kProd:
       return WrappingMul(a, b);
     case FoldKind::kMax:
-      return std::max(a, b);
+    case FoldKind::kMin:
+      if (a != a) return a;
+      return b != b || (kind == FoldKind::kMax ? b > a : b < a) ? b : a;
     default:
-      return std::min(a, b);
+      return WrappingAdd(a, b);
   }
 }
 
+// part(0) to part(parts - 1) joined, each the fold of some elements.
+template <typename T, typename F>
+T JoinParts(FoldKind kind, size_t parts, F part) {
+  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  Total total = ukernel::FoldStart<T>(kind);
+  for (size_t i = 0; i < parts; ++i) total = Join<Total>(kind, total, part(i));
+  return static_cast<T>(total);
+}
+
+// One output made of lines of `run` neighbours.
 template <typename T>
-Result<std::unique_ptr<CpuStep>> BindInteger(FoldKind kind, ReduceLoops loops) {
-  const T start = kind == FoldKind::kSum    ? T{0}
-                  : kind == FoldKind::kProd ? T{1}
-                  : kind == FoldKind::kMax  ? std::numeric_limits<T>::lowest()
-                                            : std::numeric_limits<T>::max();
-  const int64_t outputs = loops.outer.num_elements() * loops.columns;
-  return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
-    return ForItems(c, outputs, loops.count(), kCostlyGrain, [&](int64_t i) {
-      const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i / loops.columns) + i % loops.columns;
-      T total = start;
-      for (ptrdiff_t o : loops.offsets) {
-        for (int64_t k = 0; k < loops.run; ++k) total = IntegerStep(kind, total, x[o + k]);
-      }
-      static_cast<T*>(c.outputs[0])[i] = total;
-    });
+T FoldLines(const ukernel::FoldFunctions<T>& folds, FoldKind kind, const ReduceLoops& loops, const T* x) {
+  return JoinParts<T>(kind, loops.offsets.size(), [&](size_t i) {
+    return folds.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x + loops.offsets[i]});
   });
 }
 
-// f(element) for each element that output i is made of.
+// Outputs too few to share among threads, each of one long line: pieces of lines are, whose folds are kept in the
+// scratch. A piece does not depend on the number of threads.
+constexpr int64_t kPiece = 65536;
+bool HasFewLongLines(const ReduceLoops& loops) {
+  return loops.columns == 1 && loops.offsets.size() == 1 && loops.run >= 4 * kPiece && loops.outer.num_elements() <= 8;
+}
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindLongLines(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
+                                               ReduceLoops loops) {
+  const int64_t outputs = loops.outer.num_elements(), pieces = (loops.run + kPiece - 1) / kPiece;
+  auto run = [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
+    T* const parts = static_cast<T*>(c.scratch);
+    QUERN_RETURN_IF_ERROR(ForItems(c, outputs * pieces, kPiece, kCheapGrain, [&](int64_t item) {
+      const int64_t first = item % pieces * kPiece;
+      const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, item / pieces) + first;
+      parts[item] = folds.fold({.kind = kind, .n = static_cast<size_t>(std::min(kPiece, loops.run - first)), .x = x});
+    }));
+    for (int64_t i = 0; i < outputs; ++i) {
+      const T total = JoinParts<T>(kind, static_cast<size_t>(pieces),
+                                   [&](size_t p) { return parts[i * pieces + static_cast<int64_t>(p)]; });
+      static_cast<T*>(c.outputs[0])[i] = Finished(finish, total, loops.run);
+    }
+    return OkStatus();
+  };
+  return MakeStep(std::move(run), static_cast<size_t>(outputs * pieces) * sizeof(T));
+}
+
+constexpr int64_t kBlock = 256;  // columns of one task
+
+// f(x, y, n) for each block of at most kBlock neighbouring outputs, whose first rows begin at x.
 template <typename T, typename F>
-void ForEachElement(const ReduceLoops& loops, int64_t i, const void* input, F f) {
-  const T* x = static_cast<const T*>(input) + OuterOffset(loops, i / loops.columns) + i % loops.columns;
-  for (ptrdiff_t o : loops.offsets) {
-    for (int64_t k = 0; k < loops.run; ++k) f(static_cast<double>(x[o + k]));
-  }
+Status ForColumns(const StepContext& c, const ReduceLoops& loops, int64_t grain, F f) {
+  const int64_t blocks = (loops.columns + kBlock - 1) / kBlock;
+  return ForItems(c, loops.outer.num_elements() * blocks, loops.count() * std::min(kBlock, loops.columns), grain,
+                  [&](int64_t item) {
+                    const int64_t i = item / blocks, first = item % blocks * kBlock;
+                    f(static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i) + first,
+                      static_cast<T*>(c.outputs[0]) + i * loops.columns + first,
+                      std::min(kBlock, loops.columns - first));
+                  });
 }
 
-double DoubleStep(FoldKind kind, double a, double b) {
-  switch (kind) {
-    case FoldKind::kSum:
-      return a + b;
-    case FoldKind::kSumAbs:
-      return a + std::fabs(b);
-    case FoldKind::kSumSquares:
-      return a + b * b;
-    case FoldKind::kProd:
-      return a * b;
-    case FoldKind::kMax:
-      return b > a || b != b ? b : a;
-    default:
-      return b < a || b != b ? b : a;
-  }
-}
-
-Result<std::unique_ptr<CpuStep>> BindDouble(const Reduction& reduction, ReduceLoops loops) {
-  const int64_t outputs = loops.outer.num_elements() * loops.columns;
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
+                                          ReduceLoops loops, T start) {
+  if (HasFewLongLines(loops)) return BindLongLines(folds, reduction, std::move(loops));
   return MakeStep(
       [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
-        return ForItems(c, outputs, loops.count(), kCostlyGrain, [&](int64_t i) {
-          double total = static_cast<double>(FoldStart(kind));
-          ForEachElement<double>(loops, i, c.inputs[0], [&](double v) { total = DoubleStep(kind, total, v); });
-          static_cast<double*>(c.outputs[0])[i] = Finished(finish, total, loops.count());
+        const int64_t count = loops.count(), outputs = loops.outer.num_elements() * loops.columns;
+        auto* const results = static_cast<T*>(c.outputs[0]);
+        if (count == 0) {
+          std::fill_n(results, outputs, Finished(finish, start, count));
+          return OkStatus();
+        }
+        if (loops.columns == 1) {
+          return ForItems(c, outputs, count, kCheapGrain, [&](int64_t i) {
+            const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i);
+            results[i] = Finished(finish, FoldLines(folds, kind, loops, x), count);
+          });
+        }
+        return ForColumns<T>(c, loops, kCheapGrain, [&](const T* x, T* y, int64_t n) {
+          folds.fold_rows({.kind = kind,
+                           .rows = loops.offsets.size(),
+                           .n = static_cast<size_t>(n),
+                           .x = x,
+                           .offsets = loops.offsets.data(),
+                           .scale = 1,
+                           .y = y});
+          if (finish == Finish::kNone) return;
+          for (int64_t k = 0; k < n; ++k) y[k] = Finished(finish, y[k], count);
         });
       });
 }
 
-// The largest element is taken out of the exponents, so that they do not overflow.
-template <typename T>
-Result<std::unique_ptr<CpuStep>> BindLogSumExp(ReduceLoops loops) {
+// The log of the sum of exponentials of one output of doubles. The largest element is taken out of the exponents, so
+// that they do not overflow.
+double LogSumExpOf(const ukernel::FoldFunctions<double>& folds, const ReduceLoops& loops, const double* x, bool line) {
+  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+  if (line) {
+    largest = FoldLines(folds, FoldKind::kMax, loops, x);
+  } else {
+    for (ptrdiff_t o : loops.offsets) largest = Join(FoldKind::kMax, largest, x[o]);
+  }
+  const double shift = std::isinf(largest) ? 0 : largest;
+  for (ptrdiff_t o : loops.offsets) {
+    for (int64_t k = 0; k < loops.run; ++k) sum += std::exp(x[o + k] - shift);
+  }
+  return std::log(sum) + shift;
+}
+
+Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ukernel::FoldFunctions<double>& folds, ReduceLoops loops) {
   const int64_t outputs = loops.outer.num_elements() * loops.columns;
   return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
     return ForItems(c, outputs, 4 * loops.count(), kCostlyGrain, [&](int64_t i) {
-      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-      ForEachElement<T>(loops, i, c.inputs[0], [&](double v) { largest = v > largest ? v : largest; });
-      const double shift = std::isinf(largest) ? 0 : largest;
-      ForEachElement<T>(loops, i, c.inputs[0], [&](double v) { sum += std::exp(v - shift); });
-      static_cast<T*>(c.outputs[0])[i] = static_cast<T>(std::log(sum) + shift);
+      const double* x = static_cast<const double*>(c.inputs[0]) + OuterOffset(loops, i / loops.columns);
+      static_cast<double*>(c.outputs[0])[i] = LogSumExpOf(folds, loops, x + i % loops.columns, loops.columns == 1);
     });
   });
 }
 
+// float32: chunks of exponentials in cache, each output's or those of neighbouring outputs.
+class LogSumExp {
+ public:
+  explicit LogSumExp(const ukernel::VectorKernel& row) : row_(row) {}
+
+  float OfLines(const ReduceLoops& loops, const float* x) const {
+    const float shift = Shift(FoldLines<float>({.fold = row_.fold}, FoldKind::kMax, loops, x));
+    double sum = 0;
+    for (ptrdiff_t o : loops.offsets) {
+      for (int64_t first = 0; first < loops.run; first += kChunk) {
+        const auto n = static_cast<size_t>(std::min(kChunk, loops.run - first));
+        float e[kChunk];
+        Exponentials(n, x + o + first, &shift, 0, e);
+        sum += static_cast<double>(row_.fold({.kind = FoldKind::kSum, .n = n, .x = e}));
+      }
+    }
+    return static_cast<float>(std::log(sum) + static_cast<double>(shift));
+  }
+  // y[c] for n (at most kBlock) columns.
+  void OfColumns(const ReduceLoops& loops, const float* x, float* y, int64_t columns) const {
+    const auto n = static_cast<size_t>(columns);
+    float shift[kBlock], e[kBlock], part[kBlock];
+    double sum[kBlock] = {};
+    row_.fold_rows({.kind = FoldKind::kMax,
+                    .rows = loops.offsets.size(),
+                    .n = n,
+                    .x = x,
+                    .offsets = loops.offsets.data(),
+                    .y = shift});
+    for (size_t c = 0; c < n; ++c) shift[c] = Shift(shift[c]);
+    constexpr size_t kPart = 64;  // rows whose sums are float32
+    for (size_t r = 0; r < loops.offsets.size(); r += kPart) {
+      std::fill_n(part, n, 0.0f);
+      for (size_t k = r; k < std::min(loops.offsets.size(), r + kPart); ++k) {
+        Exponentials(n, x + loops.offsets[k], shift, 1, e);
+        row_.binary({.kind = ukernel::BinaryKind::kAdd, .n = n, .x = part, .z = e, .y = part});
+      }
+      for (size_t c = 0; c < n; ++c) sum[c] += static_cast<double>(part[c]);
+    }
+    for (size_t c = 0; c < n; ++c) y[c] = static_cast<float>(std::log(sum[c]) + static_cast<double>(shift[c]));
+  }
+
+ private:
+  static constexpr int64_t kChunk = 512;
+  static float Shift(float largest) { return std::isinf(largest) ? 0 : largest; }
+  // e = exp(x - shift)
+  void Exponentials(size_t n, const float* x, const float* shift, size_t step, float* e) const {
+    row_.binary({.kind = ukernel::BinaryKind::kSub, .n = n, .x = x, .z = shift, .y = e, .z_step = step});
+    row_.unary({.kind = ukernel::UnaryKind::kExp, .n = n, .x = e, .y = e});
+  }
+  const ukernel::VectorKernel& row_;
+};
+
+Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ukernel::VectorKernel* row, ReduceLoops loops) {
+  return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
+    const LogSumExp log_sum_exp(*row);
+    if (loops.columns == 1) {
+      return ForItems(c, loops.outer.num_elements(), loops.count(), kCostlyGrain, [&](int64_t i) {
+        const float* x = static_cast<const float*>(c.inputs[0]) + OuterOffset(loops, i);
+        static_cast<float*>(c.outputs[0])[i] = log_sum_exp.OfLines(loops, x);
+      });
+    }
+    return ForColumns<float>(c, loops, kCostlyGrain,
+                             [&](const float* x, float* y, int64_t n) { log_sum_exp.OfColumns(loops, x, y, n); });
+  });
+}
+
+using FoldTypes = Types<float, double, int32_t, int64_t, uint32_t, uint64_t, int8_t, uint8_t>;
+
 class ReduceKernel final : public CpuKernel {
  public:
-  ReduceKernel(const Node& node, const CpuConfig& config) : node_(node), row_(VectorRowFor(config)) {}
+  ReduceKernel(const Node& node, const CpuConfig& config) : node_(node), rows_(config) {}
   uint64_t plan_time_inputs() const override { return 2; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -213,76 +273,75 @@ class ReduceKernel final : public CpuKernel {
     for (int64_t a : *axes) {
       if (shape.rank() > 0) reduced[static_cast<size_t>(a < 0 ? a + shape.rank() : a)] = true;
     }
-    const int64_t outputs = context.outputs[0].shape.num_elements();
-    if (outputs == 0) return NothingToDo();
+    if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
     ReduceLoops loops = MakeLoops(shape, reduced);
     const Reduction& reduction = ReductionOf(node_);
+    const DType dtype = context.inputs[0].dtype;
     if (node_.op_type() == "ReduceLogSumExp") {
-      return context.inputs[0].dtype == DType::kF64 ? BindLogSumExp<double>(std::move(loops))
-                                                    : BindLogSumExp<float>(std::move(loops));
+      return dtype == DType::kF64 ? BindLogSumExp(rows_.Of<double>(), std::move(loops))
+                                  : BindLogSumExp(rows_.vector, std::move(loops));
     }
-    switch (context.inputs[0].dtype) {
-      case DType::kI32:
-        return BindInteger<int32_t>(reduction.fold, std::move(loops));
-      case DType::kI64:
-        return BindInteger<int64_t>(reduction.fold, std::move(loops));
-      case DType::kF64:
-        return BindDouble(reduction, std::move(loops));
-      default:
-        return BindFloat(row_, reduction, std::move(loops), outputs);
-    }
+    // A bool is a byte of 0 or 1, whose extremes are those of integers.
+    const bool is_bool = dtype == DType::kBool;
+    std::unique_ptr<CpuStep> step;
+    QUERN_RETURN_IF_ERROR(DispatchType(FoldTypes{}, is_bool ? DType::kU8 : dtype, [&]<typename T>() {
+      T start = ukernel::FoldStart<T>(reduction.fold);
+      if (is_bool) start = std::min(start, T{1});
+      QUERN_ASSIGN_OR_RETURN(step, BindFold<T>(rows_.Of<T>(), reduction, std::move(loops), start));
+      return OkStatus();
+    }));
+    return step;
   }
   KernelDescription Describe() const override {
     const DType t = node_.input(0)->type().dtype;
-    if (t != DType::kF32 || node_.op_type() == "ReduceLogSumExp") {
-      return Described(node_.op_type() + " (" + DTypeName(t) + ")", "plain loop");
-    }
-    return Described(*row_, node_.op_type() + ", folds of lines or rows");
+    return rows_.Describe(t, node_.op_type() + ", folds of lines or rows");
   }
 
  private:
   const Node& node_;
-  const ukernel::VectorKernel* row_;
+  const FoldRows rows_;
 };
 
 std::string RejectReduce(const Node& node, const CpuConfig&) {
   const GraphValue* axes = node.input(1);
   if (axes && !axes->is_constant() && !axes->data()) return "the axes come with the run";
   const Reduction& r = ReductionOf(node);
-  const bool integers = r.finish == Finish::kNone && r.fold != FoldKind::kSumSquares && r.fold != FoldKind::kSumAbs;
-  constexpr TypeSet kFloats = {DType::kF32, DType::kF64};
-  return RejectUnlessType(node.input(0), integers ? kFloats | TypeSet{DType::kI32, DType::kI64} : kFloats);
-}
-
-// The index of the first (or last) greatest or smallest element; the first NaN wins over every number.
-template <typename T>
-bool Wins(T x, T best, bool smallest, bool last) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (std::isnan(best)) return false;
-    if (std::isnan(x)) return true;
+  TypeSet types = {DType::kF32, DType::kF64};
+  if (r.finish == Finish::kNone) types = types | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
+  if (r.fold == FoldKind::kMax || r.fold == FoldKind::kMin) {
+    types = types | TypeSet{DType::kI8, DType::kU8, DType::kBool};
   }
-  return (smallest ? x < best : x > best) || (last && x == best);
+  return RejectUnlessType(node.input(0), types);
 }
 
 template <typename T>
-Result<std::unique_ptr<CpuStep>> BindArg(int64_t outer, int64_t count, int64_t inner, bool smallest, bool last) {
+Result<std::unique_ptr<CpuStep>> BindArg(const ukernel::FoldFunctions<T>& folds, int64_t outer, int64_t count,
+                                         int64_t inner, ukernel::Extreme which) {
+  const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return MakeStep([=](const StepContext& c) {
-    return ForItems(c, outer * inner, count, kCostlyGrain, [&](int64_t i) {
-      const T* x = static_cast<const T*>(c.inputs[0]) + i / inner * count * inner + i % inner;
-      int64_t best = 0;
-      for (int64_t k = 1; k < count; ++k) {
-        if (Wins(x[k * inner], x[best * inner], smallest, last)) best = k;
+    return ForItems(c, outer * blocks, count * std::min(kBlock, inner), kCheapGrain, [&](int64_t item) {
+      const int64_t i = item / blocks, first = item % blocks * kBlock;
+      const T* x = static_cast<const T*>(c.inputs[0]) + i * count * inner + first;
+      int64_t* y = static_cast<int64_t*>(c.outputs[0]) + i * inner + first;
+      if (inner == 1) {
+        *y = static_cast<int64_t>(folds.arg({.which = which, .n = static_cast<size_t>(count), .x = x}));
+        return;
       }
-      static_cast<int64_t*>(c.outputs[0])[i] = best;
+      folds.arg_rows({.which = which,
+                      .rows = static_cast<size_t>(count),
+                      .n = static_cast<size_t>(std::min(kBlock, inner - first)),
+                      .x = x,
+                      .row_stride = inner,
+                      .y = y});
     });
   });
 }
 
 class ArgKernel final : public CpuKernel {
  public:
-  explicit ArgKernel(const Node& node)
-      : smallest_(node.op_type() == "ArgMin"),
-        last_(node.GetInt("select_last_index", 0) != 0),
+  ArgKernel(const Node& node, const CpuConfig& config)
+      : rows_(config),
+        which_{.smallest = node.op_type() == "ArgMin", .last = node.GetInt("select_last_index", 0) != 0},
         axis_(node.GetInt("axis", 0)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& s = context.inputs[0].shape;
@@ -291,26 +350,30 @@ class ArgKernel final : public CpuKernel {
     if (s.rank() == 0 || s[axis] == 0) return InvalidArgument("there is no element to choose from");
     const int64_t outer = s.num_elements(0, axis), inner = s.num_elements(axis + 1, s.rank());
     std::unique_ptr<CpuStep> step;
-    QUERN_RETURN_IF_ERROR(
-        DispatchType(Types<float, int32_t, int64_t, uint8_t, int8_t>{}, context.inputs[0].dtype, [&]<typename T>() {
-          QUERN_ASSIGN_OR_RETURN(step, BindArg<T>(outer, s[axis], inner, smallest_, last_));
-          return OkStatus();
-        }));
+    QUERN_RETURN_IF_ERROR(DispatchType(FoldTypes{}, context.inputs[0].dtype, [&]<typename T>() {
+      QUERN_ASSIGN_OR_RETURN(step, BindArg<T>(rows_.Of<T>(), outer, s[axis], inner, which_));
+      return OkStatus();
+    }));
     return step;
   }
-  KernelDescription Describe() const override { return Described(smallest_ ? "ArgMin" : "ArgMax", "plain loop"); }
+  KernelDescription Describe() const override {
+    return Described(ukernel::Name(*rows_.fold).text,
+                     which_.smallest ? "ArgMin by lines or rows" : "ArgMax by lines or rows");
+  }
 
  private:
-  bool smallest_, last_;
+  const FoldRows rows_;
+  const ukernel::Extreme which_;
   int64_t axis_;
 };
 
 std::string RejectArg(const Node& node, const CpuConfig&) {
   if (node.input(0)->type().rank() == 0) return "a scalar";
-  return RejectUnlessType(node.input(0), {DType::kF32, DType::kI32, DType::kI64, DType::kU8, DType::kI8});
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU32, DType::kU64,
+                                          DType::kU8, DType::kI8});
 }
-Result<std::unique_ptr<CpuKernel>> CompileArg(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new ArgKernel(node));
+Result<std::unique_ptr<CpuKernel>> CompileArg(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new ArgKernel(node, *context.config));
 }
 Result<std::unique_ptr<CpuKernel>> CompileReduce(const Node& node, const CompileContext& context) {
   return std::unique_ptr<CpuKernel>(new ReduceKernel(node, *context.config));

@@ -27,12 +27,37 @@ struct Pass {
   std::vector<ptrdiff_t> offsets;
   std::vector<float> weights;
 
+  // Along the innermost axis: the same taps as [most, out], where most positions have `most` of them; of the others,
+  // which are listed, some entries are not used. Empty where they are not worth it.
+  std::vector<int64_t> gathered, partial;
+  std::vector<float> gathered_weights;
+
   int64_t out_elements() const { return outer * out * inner; }
+  int64_t taps_of(int64_t o) const { return first[static_cast<size_t>(o) + 1] - first[static_cast<size_t>(o)]; }
 };
+
+void GatherTaps(Pass& p) {
+  int64_t most = 0;
+  for (int64_t o = 0; o < p.out; ++o) most = std::max(most, p.taps_of(o));
+  for (int64_t o = 0; o < p.out; ++o) {
+    if (p.taps_of(o) < most) p.partial.push_back(o);
+  }
+  if (static_cast<int64_t>(p.partial.size()) * 2 > p.out) return;
+  p.gathered.resize(static_cast<size_t>(most * p.out));
+  p.gathered_weights.resize(p.gathered.size());
+  for (int64_t o = 0; o < p.out; ++o) {
+    for (int64_t t = 0; t < p.taps_of(o); ++t) {
+      const auto from = static_cast<size_t>(p.first[static_cast<size_t>(o)] + t),
+                 to = static_cast<size_t>(t * p.out + o);
+      p.gathered[to] = p.offsets[from];
+      p.gathered_weights[to] = p.weights[from];
+    }
+  }
+}
 
 Pass MakePass(const ResizeAttributes& attributes, const ResizeAxis& axis, int64_t outer, int64_t inner) {
   const ResizeTaps taps = MakeResizeTaps(attributes, axis);
-  Pass pass{outer, axis.in, axis.out, inner, {0}, {}, {}};
+  Pass pass{outer, axis.in, axis.out, inner, {0}, {}, {}, {}, {}, {}};
   for (int64_t o = 0; o < axis.out; ++o) {
     for (int64_t t = o * taps.count; t < (o + 1) * taps.count; ++t) {
       const float w = taps.weights[static_cast<size_t>(t)];
@@ -42,6 +67,7 @@ Pass MakePass(const ResizeAttributes& attributes, const ResizeAxis& axis, int64_
     }
     pass.first.push_back(static_cast<int64_t>(pass.weights.size()));
   }
+  if (inner == 1) GatherTaps(pass);
   return pass;
 }
 
@@ -50,13 +76,25 @@ Status RunPass(const Pass& p, const ukernel::VectorKernel& row, const StepContex
     return ForItems(c, p.outer, p.out * 4, kCheapGrain, [&](int64_t line) {
       const float* from = x + line * p.in;
       float* to = y + line * p.out;
-      for (int64_t o = 0; o < p.out; ++o) {
+      const auto sum_at = [&](int64_t o) {
         float sum = 0;
         for (int64_t t = p.first[static_cast<size_t>(o)]; t < p.first[static_cast<size_t>(o) + 1]; ++t) {
           sum += p.weights[static_cast<size_t>(t)] * from[p.offsets[static_cast<size_t>(t)]];
         }
         to[o] = sum;
+      };
+      if (p.gathered.empty()) {
+        for (int64_t o = 0; o < p.out; ++o) sum_at(o);
+        return;
       }
+      row.gather_blend({.taps = p.gathered.size() / static_cast<size_t>(p.out),
+                        .n = static_cast<size_t>(p.out),
+                        .pitch = static_cast<size_t>(p.out),
+                        .x = from,
+                        .offsets = p.gathered.data(),
+                        .weights = p.gathered_weights.data(),
+                        .y = to});
+      for (const int64_t o : p.partial) sum_at(o);
     });
   }
   return ForItems(c, p.outer * p.out, p.inner * 2, kCheapGrain, [&](int64_t item) {

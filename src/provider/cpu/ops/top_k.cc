@@ -1,13 +1,14 @@
-// TopK over any axis: the k first of each line by a heap of k, so that a line is read once.
+// TopK over any axis: the k first of each line by a heap of k, so that a line is read once; neighbouring elements of
+// which none enters the heap are passed over as a whole.
 #include <algorithm>
 
 #include "ops/common/dispatch.h"
-#include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/fold_rows.h"
 
 namespace quern::cpu {
 namespace {
 
-using TopKTypes = Types<float, int32_t, int64_t>;
+using TopKTypes = Types<float, double, int32_t, int64_t>;
 
 template <typename T>
 struct Entry {
@@ -33,9 +34,25 @@ struct Before {
   }
 };
 
+// Where the next chunk of neighbours begins of which one may come before `last`, from row[i] on; n when there is none.
+template <typename T>
+int64_t PassOver(const ukernel::FoldFunctions<T>& folds, Before<T> before, const T* row, int64_t i, int64_t n,
+                 const Entry<T>& last, int64_t chunk) {
+  const ukernel::FoldKind kind = before.largest ? ukernel::FoldKind::kMax : ukernel::FoldKind::kMin;
+  for (; i < n; i += chunk) {
+    const T best = folds.fold({.kind = kind, .n = static_cast<size_t>(std::min(chunk, n - i)), .x = row + i});
+    if (best != best || before({best, i}, last)) return i;
+  }
+  return n;
+}
+
 class TopKKernel final : public CpuKernel {
  public:
-  explicit TopKKernel(const Node& node) : axis_(node.GetInt("axis", -1)), largest_(node.GetInt("largest", 1) != 0) {}
+  TopKKernel(const Node& node, const CpuConfig& config)
+      : rows_(config),
+        dtype_(node.input(0)->type().dtype),
+        axis_(node.GetInt("axis", -1)),
+        largest_(node.GetInt("largest", 1) != 0) {}
   uint64_t plan_time_inputs() const override { return 0b10; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -48,6 +65,7 @@ class TopKKernel final : public CpuKernel {
       const size_t heap_bytes = static_cast<size_t>(k) * sizeof(Entry<T>);
       const int concurrency = context.concurrency;
       const Before<T> before{largest_};
+      const ukernel::FoldFunctions<T> folds = rows_.Of<T>();
       auto run = [=](const StepContext& c) {
         if (k == 0) return OkStatus();
         const T* x = static_cast<const T*>(c.inputs[0]);
@@ -60,12 +78,16 @@ class TopKKernel final : public CpuKernel {
             const T* row = x + line / inner * n * inner + line % inner;
             for (int64_t i = 0; i < k; ++i) heap[i] = {row[i * inner], i};
             std::make_heap(heap, heap + k, before);
-            for (int64_t i = k; i < n; ++i) {
-              const Entry<T> next{row[i * inner], i};
-              if (!before(next, heap[0])) continue;
-              std::pop_heap(heap, heap + k, before);
-              heap[k - 1] = next;
-              std::push_heap(heap, heap + k, before);
+            constexpr int64_t kChunk = 128;
+            for (int64_t i = k; i < n;) {
+              if (inner == 1) i = PassOver(folds, before, row, i, n, heap[0], kChunk);
+              for (const int64_t end = std::min(n, i + kChunk); i < end; ++i) {
+                const Entry<T> next{row[i * inner], i};
+                if (!before(next, heap[0])) continue;
+                std::pop_heap(heap, heap + k, before);
+                heap[k - 1] = next;
+                std::push_heap(heap, heap + k, before);
+              }
             }
             std::sort_heap(heap, heap + k, before);
             const int64_t to = line / inner * k * inner + line % inner;
@@ -86,19 +108,21 @@ class TopKKernel final : public CpuKernel {
     }));
     return step;
   }
-  KernelDescription Describe() const override { return Described("top_k", "a heap of k for each line"); }
+  KernelDescription Describe() const override { return rows_.Describe(dtype_, "a heap of k for each line"); }
 
  private:
+  const FoldRows rows_;
+  const DType dtype_;
   int64_t axis_;
   bool largest_;
 };
 
 std::string Reject(const Node& node, const CpuConfig&) {
-  return RejectUnlessType(node.input(0), {DType::kF32, DType::kI32, DType::kI64});
+  return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64, DType::kI32, DType::kI64});
 }
 
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new TopKKernel(node));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new TopKKernel(node, *context.config));
 }
 
 constexpr CpuOp kOps[] = {{"", "TopK", Reject, Compile, 0b10}};

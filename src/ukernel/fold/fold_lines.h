@@ -1,0 +1,190 @@
+// Folds of neighbouring elements and of rows, for any type: the compiler vectorizes them with the flags of the
+// including file.
+#pragma once
+
+#include "ukernel/fold.h"
+#include "ukernel/fold/lanes.h"
+
+namespace quern::ukernel {
+namespace {
+
+// One step of a fold, on lanes or single elements, in place: acc = acc op x. Sums and products of integers take
+// unsigned ones, which wrap around; for kSumAbs these are the bits of signed ones.
+template <class T, FoldKind kKind>
+struct FoldStep {
+  T shift;
+  template <class V>
+  void operator()(V& acc, const V& x) const {
+    if constexpr (kKind == FoldKind::kSum) {
+      acc = acc + x;
+    } else if constexpr (kKind == FoldKind::kSumAbs && std::is_floating_point_v<T>) {
+      acc = acc + (x < T{0} ? -x : x);
+    } else if constexpr (kKind == FoldKind::kSumAbs) {
+      acc = acc + (x > static_cast<T>(~T{0}) / 2 ? -x : x);
+    } else if constexpr (kKind == FoldKind::kSumSquares) {
+      const V d = x - shift;
+      acc = acc + d * d;
+    } else if constexpr (kKind == FoldKind::kProd) {
+      acc = acc * x;
+    } else if constexpr (!std::is_floating_point_v<T>) {
+      acc = (kKind == FoldKind::kMax ? acc > x : acc < x) ? acc : x;
+    } else if constexpr (kKind == FoldKind::kMax) {
+      acc = ((acc > x) | (acc != acc)) ? acc : x;
+    } else {
+      acc = ((acc < x) | (acc != acc)) ? acc : x;
+    }
+  }
+};
+constexpr bool IsSum(FoldKind kind) {
+  return kind == FoldKind::kSum || kind == FoldKind::kSumAbs || kind == FoldKind::kSumSquares;
+}
+// Joins two partial results.
+template <class T, FoldKind kKind>
+using FoldJoin = FoldStep<T, IsSum(kKind) ? FoldKind::kSum : kKind>;
+
+template <class T, FoldKind kKind>
+T FoldAll(const LineFold<T>& args) {
+  using Lanes = typename LanesOf<T>::Type;
+  constexpr size_t kBlock = 4096;  // elements of one partial sum: 64 per lane of floats
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
+  const FoldStep<T, kKind> step{args.shift};
+  const FoldJoin<T, kKind> join{0};
+  T total = FoldStart<T>(kKind);
+  for (size_t begin = 0; begin < args.n; begin += kBlock) {
+    const size_t count = args.n - begin < kBlock ? args.n - begin : kBlock;
+    const T* x = args.x + begin;
+    Lanes acc[4];
+    for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
+    size_t i = 0;
+    for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+      Lanes v[4];
+      for (int k = 0; k < 4; ++k) {
+        Load(x + i + static_cast<size_t>(k) * kLanes, v[k]);
+        step(acc[k], v[k]);
+      }
+    }
+    for (; i + kLanes <= count; i += kLanes) {
+      Lanes v;
+      Load(x + i, v);
+      step(acc[0], v);
+    }
+    T rest = FoldStart<T>(kKind);
+    for (; i < count; ++i) step(rest, x[i]);
+    join(acc[0], acc[1]);
+    join(acc[2], acc[3]);
+    join(acc[0], acc[2]);
+    T lanes[kLanes];
+    Store(lanes, acc[0]);
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t k = 0; k < half; ++k) join(lanes[k], lanes[k + half]);
+    }
+    join(lanes[0], rest);
+    join(total, lanes[0]);
+  }
+  return total;
+}
+
+constexpr size_t kRowBlock = 64;
+
+template <class T>
+const T* RowAt(const RowsFold<T>& args, size_t row) {
+  return args.x + (args.offsets ? args.offsets[row] : static_cast<ptrdiff_t>(row) * args.row_stride);
+}
+
+// kVectors * kBytes of columns from c on.
+template <class T, FoldKind kKind, size_t kBytes, int kVectors>
+void FoldColumns(const RowsFold<T>& args, size_t c) {
+  using Lanes = typename LanesOf<T, kBytes>::Type;
+  constexpr size_t kLanes = kBytes / sizeof(T);
+  const FoldStep<T, kKind> step{0};
+  const FoldJoin<T, kKind> join{0};
+  Lanes total[kVectors];
+  for (Lanes& t : total) Fill(t, FoldStart<T>(kKind));
+  for (size_t row = 0; row < args.rows; row += kRowBlock) {
+    const size_t end = args.rows - row < kRowBlock ? args.rows : row + kRowBlock;
+    Lanes acc[kVectors];
+    for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
+    for (size_t r = row; r < end; ++r) {
+      const T* x = RowAt(args, r) + c;
+      for (int v = 0; v < kVectors; ++v) {
+        Lanes l;
+        Load(x + static_cast<size_t>(v) * kLanes, l);
+        step(acc[v], l);
+      }
+    }
+    for (int v = 0; v < kVectors; ++v) join(total[v], acc[v]);
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    if constexpr (IsSum(kKind)) total[v] = total[v] * args.scale;
+    Store(args.y + c + static_cast<size_t>(v) * kLanes, total[v]);
+  }
+}
+
+template <class T, FoldKind kKind>
+void FoldAllRows(const RowsFold<T>& args) {
+  constexpr size_t kWide = 4 * 64 / sizeof(T);
+  size_t c = 0;
+  for (; c + kWide <= args.n; c += kWide) FoldColumns<T, kKind, 64, 4>(args, c);
+  CoverColumns<T, 64, true>(c, args.n, [&]<size_t kBytes>(size_t at) { FoldColumns<T, kKind, kBytes, 1>(args, at); });
+}
+
+// Integers whose sums and products wrap around; floats are their own.
+template <class T>
+struct WrappingOf {
+  using Type = std::make_unsigned_t<T>;
+};
+template <>
+struct WrappingOf<float> {
+  using Type = float;
+};
+template <>
+struct WrappingOf<double> {
+  using Type = double;
+};
+
+// f.operator()<type of the arithmetic, kind>().
+template <class T, class F>
+auto ByFoldKind(FoldKind kind, F f) {
+  if (kind == FoldKind::kMax) return f.template operator()<T, FoldKind::kMax>();
+  if constexpr (sizeof(T) > 1) {
+    using U = typename WrappingOf<T>::Type;
+    switch (kind) {
+      case FoldKind::kSumAbs:
+        return f.template operator()<U, std::is_unsigned_v<T> ? FoldKind::kSum : FoldKind::kSumAbs>();
+      case FoldKind::kSumSquares:
+        return f.template operator()<U, FoldKind::kSumSquares>();
+      case FoldKind::kProd:
+        return f.template operator()<U, FoldKind::kProd>();
+      case FoldKind::kMin:
+        break;
+      default:
+        return f.template operator()<U, FoldKind::kSum>();
+    }
+  }
+  return f.template operator()<T, FoldKind::kMin>();
+}
+
+template <class T>
+T RunFold(const LineFold<T>& args) {
+  return ByFoldKind<T>(args.kind, [&]<class U, FoldKind kKind>() {
+    return static_cast<T>(FoldAll<U, kKind>(
+        {.kind = kKind, .n = args.n, .x = reinterpret_cast<const U*>(args.x), .shift = static_cast<U>(args.shift)}));
+  });
+}
+
+template <class T>
+void RunFoldRows(const RowsFold<T>& args) {
+  ByFoldKind<T>(args.kind, [&]<class U, FoldKind kKind>() {
+    FoldAllRows<U, kKind>({.kind = kKind,
+                           .rows = args.rows,
+                           .n = args.n,
+                           .x = reinterpret_cast<const U*>(args.x),
+                           .offsets = args.offsets,
+                           .row_stride = args.row_stride,
+                           .scale = static_cast<U>(args.scale),
+                           .y = reinterpret_cast<U*>(args.y)});
+  });
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -50,16 +50,23 @@ QUERN_MATH double Ceil(double x) {
 }
 #endif
 
-// c0 + c1 x + c2 x^2 + ...
-QUERN_MATH double Horner(double, double c0) { return c0; }
+// c0 + c1 x + c2 x^2 + ...: two chains of every other term, as the time of one would count in long polynomials.
+QUERN_MATH double EveryOther(double, double c0) { return c0; }
+QUERN_MATH double EveryOther(double, double c0, double) { return c0; }
 template <class... Rest>
-QUERN_MATH double Horner(double x, double c0, Rest... rest) {
-  return MulAdd(Horner(x, rest...), x, c0);
+QUERN_MATH double EveryOther(double square, double c0, double, Rest... rest) {
+  return MulAdd(EveryOther(square, rest...), square, c0);
+}
+template <class... Rest>
+QUERN_MATH double Polynomial(double x, double c0, Rest... rest) {
+  const double square = x * x;
+  return MulAdd(EveryOther(square, rest...), x, EveryOther(square, c0, rest...));
 }
 
 [[maybe_unused]] static constexpr double kInfinity = __builtin_inf();
 // 1.5 * 2^52: adding it leaves the nearest integer in the low bits.
 [[maybe_unused]] static constexpr double kRoundToLong = 6755399441055744.0;
+[[maybe_unused]] static constexpr double kLn2 = 0.6931471805599453;
 // ln 2 in two parts, so that up to 11 bits times the first is exact.
 [[maybe_unused]] static constexpr double kLn2High = 0x1.62e42fefa3000p-1, kLn2Low = 0x1.3de6af278ece6p-42;
 
@@ -77,9 +84,10 @@ QUERN_MATH LongExpReduction ReduceExp(double x) {
 
 // e^r - 1 for |r| <= ln2 / 2.
 QUERN_MATH double Expm1Reduced(double r) {
-  const double p = Horner(r, 0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326084, 0.0013888888888883711,
-                          0.0001984126987500228, 2.480158732567746e-05, 2.755725517000089e-06, 2.755727347871858e-07,
-                          2.5105312729622103e-08, 2.09147553258932e-09);
+  const double p =
+      Polynomial(r, 0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326084, 0.0013888888888883711,
+                 0.0001984126987500228, 2.480158732567746e-05, 2.755725517000089e-06, 2.755727347871858e-07,
+                 2.5105312729622103e-08, 2.09147553258932e-09);
   return MulAdd(p, r * r, r);
 }
 
@@ -105,18 +113,26 @@ QUERN_MATH double Expm1(double x) {
   return x == 0.0 ? x : x > 710.0 ? kInfinity : y;
 }
 
-// ln(x 2^-shift) + c for a finite x that is positive and normal; c is small beside it or x is near 1.
-QUERN_MATH double LogPlus(double x, double shift, double c) {
-  // x = m 2^e with m in [sqrt 1/2, sqrt 2); e above 2^52 in the bits of a double.
+// x = (1 + f) 2^exponent with 1 + f in [sqrt 1/2, sqrt 2), for a finite x that is positive and normal.
+struct LogReduction {
+  double exponent, f;
+};
+QUERN_MATH LogReduction ReduceLog(double x) {
+  // The exponent as a double by adding 2^52 to its bits.
   constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
   const uint64_t offset = BitsOf(x) - kSqrtHalf;
   const uint64_t biased = ((offset + 0x4000000000000000) >> 52) | 0x4330000000000000;
-  const double exponent = DoubleOf(biased) - (4503599627370496.0 + 1024.0) - shift;
-  const double f = DoubleOf((offset & 0x000fffffffffffff) + kSqrtHalf) - 1.0;
+  return {DoubleOf(biased) - (4503599627370496.0 + 1024.0), DoubleOf((offset & 0x000fffffffffffff) + kSqrtHalf) - 1.0};
+}
+
+// ln(x 2^-shift) + c for such an x; c is small beside it or x is near 1.
+QUERN_MATH double LogPlus(double x, double shift, double c) {
+  const LogReduction l = ReduceLog(x);
+  const double exponent = l.exponent - shift, f = l.f;
   // ln(1 + f) = ln((1 + s) / (1 - s)) = f - (f^2 / 2 - s (f^2 / 2 + r)) with r = s^2 times a minimax polynomial.
   const double s = f / (2.0 + f), z = s * s, half = 0.5 * f * f;
-  const double r = z * Horner(z, 0.666666666666667, 0.3999999999989924, 0.2857142862609589, 0.2222221111514416,
-                              0.18182890556695602, 0.1533167403016786, 0.1461703754879165);
+  const double r = z * Polynomial(z, 0.666666666666667, 0.3999999999989924, 0.2857142862609589, 0.2222221111514416,
+                                  0.18182890556695602, 0.1533167403016786, 0.1461703754879165);
   return exponent * kLn2High - ((half - MulAdd(s, half + r, MulAdd(exponent, kLn2Low, c))) - f);
 }
 
@@ -166,7 +182,6 @@ QUERN_MATH double Cosh(double x) {
   return half + 0.25 / half;
 }
 
-[[maybe_unused]] static constexpr double kLn2 = 0.6931471805599453;
 [[maybe_unused]] static constexpr double kManyBits = 0x1p60;  // from there on, adding 1 does not count
 
 QUERN_MATH double Asinh(double x) {
@@ -192,25 +207,40 @@ QUERN_MATH double Atanh(double x) {
 QUERN_MATH double Erf(double x) {
   const double t = Abs(x), square = x * x;
   const double small =
-      Horner(square, 0.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792,
-             0.0052239776248180145, -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05,
-             1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
-             5.957176147748911e-11);
-  // 1 - e^(-t^2) times a minimax polynomial in v = (t - 3) / (t + 3) for t up to 6; from there on it is 1.
-  const double v = 1.0 - 6.0 / (t + 3.0);
-  const double scaled = Horner(v, 0.17900115118138996, -0.3262335600430372, 0.24560380171233093, -0.15011593650077582,
-                               0.07166583719797331, -0.024392499318790735, 0.004269136333077869, 0.0007077464435611972,
-                               -0.0005970619531815352, 4.525520140579536e-05, 6.405657794051666e-05,
-                               -1.2859347351455289e-05, -7.977696579644072e-06, 2.1124428949403864e-06,
-                               1.2459620847174093e-06, -2.6915157592850126e-07, -2.0355575642200858e-07);
-  const double large = __builtin_copysign(1.0 - Exp(-t * t) * scaled, x);
+      Polynomial(square, 0.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792,
+                 0.0052239776248180145, -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05,
+                 1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
+                 5.957176147748911e-11);
+  // 1 - e^(-u^2) times a minimax polynomial in v; at 6 it is 1.
+  const double u = t > 6.0 ? 6.0 : t, v = (u - 3.0) / (u + 3.0);
+  const double scaled = Polynomial(
+      v, 0.17900115118138996, -0.3262335600430372, 0.24560380171233093, -0.15011593650077582, 0.07166583719797331,
+      -0.024392499318790735, 0.004269136333077869, 0.0007077464435611972, -0.0005970619531815352, 4.525520140579536e-05,
+      6.405657794051666e-05, -1.2859347351455289e-05, -7.977696579644072e-06, 2.1124428949403864e-06,
+      1.2459620847174093e-06, -2.6915157592850126e-07, -2.0355575642200858e-07);
+  const double large = __builtin_copysign(1.0 - Exp(-u * u) * scaled, x);
   return t < 1.0 ? MulAdd(small, x, x) : large;
 }
 
-// x to the power of y by the rules of C, for an x with at most 24 bits: the error stays far below half an ulp of
-// float32.
+// x to the power of y by the rules of C, for x that are a float32 and a result that is rounded to one: the logarithm is
+// within 2^-42 and the power within 2^-35, which leaves half an ulp of float32 and a little.
 QUERN_MATH double PowerOfFloat(double x, double y) {
-  const double t = Abs(x), power = Exp(y * Log(t)), half = 0.5 * y;
+  const double t = Abs(x);
+  const LogReduction l = ReduceLog(t);
+  const double s = l.f / (2.0 + l.f), z = s * s;
+  const double sum = Polynomial(z, 0.6666666666737665, 0.39999998795219155, 0.2857175496835035, 0.22191373380944632,
+                                0.19363186932161763);  // of ln((1 + s) / (1 - s)) = 2 s + s z (2/3 + ...)
+  const double finite = MulAdd(l.exponent, kLn2, s * MulAdd(z, sum, 2.0));
+  const double log = t == 0.0 ? -kInfinity : t < kInfinity ? finite : t;
+  const double product = y * log;
+  // Beyond these the result is 0 or infinity; a NaN stays.
+  const double bounded = product < -120.0 ? -120.0 : product > 100.0 ? 100.0 : product;
+  const double n = MulAdd(bounded, 1.4426950408889634, kRoundToLong) - kRoundToLong, r = MulAdd(n, -kLn2, bounded);
+  const double p =
+      Polynomial(r, 0.4999999999995475, 0.16666666666662555, 0.04166666678698556, 0.008333333344268395,
+                 0.0013888838910996056, 0.00019841224418291943, 2.4868002978056962e-05, 2.7617685465165067e-06);
+  const double power = (1.0 + MulAdd(p, r * r, r)) * PowerOfTwo(n);
+  const double half = 0.5 * y;
   const bool whole = Floor(y) == y, odd = whole & (Floor(half) != half);
   const uint64_t sign = BitsOf(x) & (odd ? uint64_t{1} << 63 : uint64_t{0});
   const bool unknown = !whole & (x < 0.0) & (t != kInfinity);

@@ -17,17 +17,21 @@ struct Angle {
 
 [[maybe_unused]] static constexpr double kNearAngle = 1e6;
 
+// x is a T.
+template <class T>
 QUERN_MATH Angle ReduceNear(double x) {
   // pi / 2 in three parts: 20 bits times the first or the second are exact.
   constexpr double kFirst = 0x1.921fb544p+0, kSecond = 0x1.0b4611a6p-34, kThird = 0x1.3198a2e037073p-69;
   const double shifted = MulAdd(x, 0.6366197723675814, kRoundToLong);
-  const double n = shifted - kRoundToLong;
-  const double first = MulAdd(n, -kFirst, x), second = n * kSecond;
-  const double r = first - second, part = r - first;
-  const double rest = (first - (r - part)) - (second + part);  // what the difference lost
-  const double low = MulAdd(n, -kThird, rest);
-  const double high = r + low;
-  return {high, (r - high) + low, BitsOf(shifted)};
+  const double n = shifted - kRoundToLong, first = MulAdd(n, -kFirst, x);
+  if constexpr (sizeof(T) == sizeof(float)) {  // no float32 is so close to a multiple of pi / 2 that more would count
+    return {MulAdd(n, -(kSecond + kThird), first), 0.0, BitsOf(shifted)};
+  } else {
+    const double second = n * kSecond, r = first - second, part = r - first;
+    const double rest = (first - (r - part)) - (second + part);  // what the difference lost
+    const double low = MulAdd(n, -kThird, rest), high = r + low;
+    return {high, (r - high) + low, BitsOf(shifted)};
+  }
 }
 
 // x as 53 bits times a power of two, times those bits of 2 / pi that decide the quadrant and 128 more.
@@ -76,14 +80,14 @@ static inline Angle ReduceFar(double x) {
 // Of high + low.
 QUERN_MATH double SinOfSmall(const Angle& a) {
   const double x = a.high, z = x * x, cube = z * x;
-  const double r = Horner(z, 0.008333333333330925, -0.00019841269836722418, 2.755731608381636e-06,
-                          -2.5051127944014188e-08, 1.5917848524808262e-10);
+  const double r = Polynomial(z, 0.008333333333330925, -0.00019841269836722418, 2.755731608381636e-06,
+                              -2.5051127944014188e-08, 1.5917848524808262e-10);
   return x - ((z * (0.5 * a.low - cube * r) - a.low) - cube * -0.16666666666666666);
 }
 QUERN_MATH double CosOfSmall(const Angle& a) {
   const double x = a.high, z = x * x, half = 0.5 * z, w = 1.0 - half;
-  const double r = Horner(z, 0.041666666666666664, -0.0013888888888887382, 2.480158729874307e-05,
-                          -2.7557317260008837e-07, 2.0876143827993133e-09, -1.1382456778061306e-11);
+  const double r = Polynomial(z, 0.041666666666666664, -0.0013888888888887382, 2.480158729874307e-05,
+                              -2.7557317260008837e-07, 2.0876143827993133e-09, -1.1382456778061306e-11);
   return w + (((1.0 - w) - half) + (z * z * r - x * a.low));
 }
 
@@ -107,11 +111,11 @@ struct Tangent {
   static constexpr bool kIsOdd = true;
 };
 
-// f(x) for |x| <= kNearAngle; NaN of infinities; any number for others.
-template <class F>
-QUERN_MATH double OfNearAngle(double x) {
-  const double y = F::Of(ReduceNear(x));
-  return F::kIsOdd && x == 0.0 ? x : y;
+// f(x) of a T with |x| <= kNearAngle; NaN of infinities; any number for others.
+template <class F, class T>
+QUERN_MATH double OfNearAngle(T x) {
+  const double y = F::Of(ReduceNear<T>(x));
+  return F::kIsOdd && x == T{0} ? static_cast<double>(x) : y;
 }
 // Not finite numbers count as near.
 QUERN_MATH bool IsFarAngle(double x) {
@@ -126,18 +130,18 @@ QUERN_MATH double Atan(double x) {
   const double z = (far ? -1.0 : middle ? t - 1.0 : t) / (far ? t : middle ? t + 1.0 : 1.0), w = z * z;
   const double base = far ? kPiHalf : middle ? 0.5 * kPiHalf : 0.0;
   const double rest = far ? kPiHalfRest : middle ? 0.5 * kPiHalfRest : 0.0;
-  const double p = Horner(w, -0.3333333333333333, 0.199999999999998, -0.14285714285659326, 0.11111111105106705,
-                          -0.09090908751076636, 0.0769229630497447, -0.06666423628069258, 0.058789145444006215,
-                          -0.052303478730160745, 0.04551108126325172, -0.034558092551413795, 0.01627194475162406);
+  const double p = Polynomial(w, -0.3333333333333333, 0.199999999999998, -0.14285714285659326, 0.11111111105106705,
+                              -0.09090908751076636, 0.0769229630497447, -0.06666423628069258, 0.058789145444006215,
+                              -0.052303478730160745, 0.04551108126325172, -0.034558092551413795, 0.01627194475162406);
   return __builtin_copysign(base + (z + MulAdd(z * w, p, rest)), x);
 }
 
 // (asin sqrt z) / sqrt z - 1 for z in [0, 1/4].
 QUERN_MATH double AsinExcess(double z) {
-  return z * Horner(z, 0.16666666666666669, 0.07499999999998433, 0.04464285714635543, 0.030381944138531247,
-                    0.02237217294214989, 0.017352392720869973, 0.013971212973552933, 0.011479177415184906,
-                    0.01032281435018578, 0.005457506718640358, 0.01740087944269402, -0.014851887071247204,
-                    0.028757851367421566);
+  return z * Polynomial(z, 0.16666666666666669, 0.07499999999998433, 0.04464285714635543, 0.030381944138531247,
+                        0.02237217294214989, 0.017352392720869973, 0.013971212973552933, 0.011479177415184906,
+                        0.01032281435018578, 0.005457506718640358, 0.01740087944269402, -0.014851887071247204,
+                        0.028757851367421566);
 }
 
 // Beyond 1/2, asin t = pi / 2 - 2 asin sqrt((1 - t) / 2).

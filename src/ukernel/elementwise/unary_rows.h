@@ -161,7 +161,7 @@ void AngleLoop(int64_t n, const void* x, void* y, const RowParameters&) {
   QUERN_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
     const double v = static_cast<double>(from[i]);
-    to[i] = static_cast<T>(OfNearAngle<F>(v));
+    to[i] = static_cast<T>(OfNearAngle<F>(from[i]));
     far |= IsFarAngle(v) ? uint64_t{1} : uint64_t{0};
   }
   if (far == 0) return;

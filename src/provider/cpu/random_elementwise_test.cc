@@ -380,5 +380,35 @@ TEST_F(CpuOps, ElementwiseRejectsTypesThatHaveNoLoop) {
   EXPECT_EQ(reason(static_cast<int64_t>(DType::kI4)), "to type i4");
 }
 
+// The kernel of one node of two operands of a type, on portable rows.
+KernelDescription DescribeNode(const std::string& op, DType t, bool unary) {
+  Graph graph;
+  graph.opset_imports[""] = 22;
+  std::vector<GraphValue*> inputs(unary ? 1 : 2, nullptr);
+  for (GraphValue*& v : inputs)
+    v = graph.AddInput("x" + std::to_string(&v - inputs.data()), ValueType::Tensor(t, Dims{2}));
+  Node* node = graph.AddNode({.op_type = op, .inputs = inputs, .outputs = {"y"}});
+  HostileExecutor executor(7, 3);
+  const CompileContext context{.config = &Config(true), .executor = &executor};
+  return FindCpuOp("", op)->compile(*node, context).value()->Describe();
+}
+
+TEST_F(CpuOps, ElementwiseNamesItsMicroKernel) {
+  const auto check = [](const std::string& op, DType t, bool unary, const char* kernel, const std::string& why) {
+    const KernelDescription d = DescribeNode(op, t, unary);
+    EXPECT_EQ(d.kernel, kernel) << op;
+    EXPECT_EQ(d.why, why) << op;
+  };
+  constexpr const char* kRow = "elementwise_any_portable";
+  check("Sin", DType::kF32, true, kRow, "Sin (f32), elementwise");
+  check("Exp", DType::kF64, true, kRow, "Exp (f64), elementwise");
+  check("IsNaN", DType::kF64, true, kRow, "IsNaN (f64), elementwise");
+  check("Greater", DType::kF32, false, kRow, "Greater (f32), elementwise with broadcasting");
+  check("Div", DType::kI32, false, kRow, "Div (i32), elementwise with broadcasting");
+  check("Div", DType::kI64, false, kRow, "Div (i64), elementwise with broadcasting, scalar divisions");
+  check("Pow", DType::kF32, false, kRow, "Pow (f32), elementwise with broadcasting");
+  check("Pow", DType::kF64, false, "Pow (f64)", "by the C library");
+}
+
 }  // namespace
 }  // namespace quern::cpu

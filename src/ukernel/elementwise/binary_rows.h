@@ -330,14 +330,14 @@ BinaryRow FindBinary(BinaryKind kind, DType t, DType second) {
 // By the width of an element only.
 template <class T>
 void ChoiceLoop(int64_t n, const void* choice, const void* a, const void* b, void* y) {
-  const bool* __restrict p = static_cast<const bool*>(choice);
+  const uint8_t* __restrict p = static_cast<const uint8_t*>(choice);
   const T* __restrict u = static_cast<const T*>(a);
   const T* __restrict v = static_cast<const T*>(b);
   T* __restrict to = static_cast<T*>(y);
   QUERN_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
-    const T chosen = u[i], other = v[i];  // both are read, so that there is no branch
-    to[i] = p[i] ? chosen : other;
+    const T mask = Minus{}(T{0}, T{p[i]});
+    to[i] = static_cast<T>((u[i] & mask) | (v[i] & ~mask));
   }
 }
 ChoiceRow FindChoice(size_t bytes) {

@@ -10,11 +10,12 @@
 
 namespace quern::ukernel {
 
-// 64-bit integers to float64 and back have vector instructions.
-#if defined(__AVX512DQ__) || defined(__aarch64__)
-#define QUERN_CONVERTS_LONG 1
-#else
+// 64-bit integers to floats and back: AVX-512 and NEON have vector instructions, and those of single numbers are better
+// than two lanes of what follows. AVX2 lacks the former.
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
 #define QUERN_CONVERTS_LONG 0
+#else
+#define QUERN_CONVERTS_LONG 1
 #endif
 
 // x to float64, rounded once. The halves of 64-bit integers are each added to the bits of a large number.
@@ -108,6 +109,15 @@ QUERN_MATH double StickyDouble(T x) {
   return Abs(nearest) >= 0x1p53 ? cut : nearest;
 }
 
+// Where a conversion to float32 is not one instruction. Clang 19 makes two roundings of it on NEON.
+#if defined(__aarch64__)
+template <class T>
+static constexpr bool kLongNeedsSticky = std::is_integral_v<T> && sizeof(T) == 8;
+#else
+template <class T>
+static constexpr bool kLongNeedsSticky = std::is_same_v<T, uint64_t>;
+#endif
+
 // float32 cut off after 24 bits, with the last bit set when something was lost (as base/round_to_odd.h): what lies
 // beyond its range becomes the largest finite number.
 QUERN_MATH float RoundOdd(double x) {
@@ -165,7 +175,7 @@ struct Converted {
       return CutOff<To>(x);
     } else if constexpr (std::is_integral_v<From> && sizeof(From) == 8 && std::is_same_v<To, double>) {
       return ToDouble(x);
-    } else if constexpr (std::is_integral_v<From> && sizeof(From) == 8 && std::is_same_v<To, float>) {
+    } else if constexpr (kLongNeedsSticky<From> && std::is_same_v<To, float>) {
       return static_cast<float>(StickyDouble(x));
     } else {
       return static_cast<To>(x);

@@ -2,8 +2,8 @@
 //   cpu, can_run
 //   kernels [{name, family, isa, arch, runs, reason, ...}]     reason: why not, when `runs` is false
 //     gemm: lhs, rhs, dst, precision, tile [mr, nr, kr] (in vectors when "scaled"), consumes, layouts [name], fuses
-//     dwconv: pixels, lanes, fuses;   vector: lanes;   pack: source, layout;   transform: from, to;   quantize: source,
-//     dst
+//     dwconv: pixels, lanes, fuses;   vector: lanes;   elementwise: vector_bytes;   pack: source, layout;
+//     transform: from, to;   quantize: source, dst
 //   selection {m, n, k, types, precision, load {chosen, layouts [{name, score, resident_bytes, cycles, kernel,
 //   reason}]},
 //              call {chosen, kernels [{name, cycles, reason}]}}        reason: why not; absent for the chosen one
@@ -15,6 +15,7 @@
 #include "session/facts.h"
 #include "session/facts_json.h"
 #include "ukernel/dwconv.h"
+#include "ukernel/elementwise.h"
 #include "ukernel/epilogue.h"
 #include "ukernel/pack.h"
 #include "ukernel/quantize.h"
@@ -150,12 +151,24 @@ void AddVector(const CpuInfo& cpu, Json& rows) {
   }
 }
 
+void AddElementwise(const CpuInfo& cpu, Json& rows) {
+  for (const auto* list : ukernel::AllElementwiseKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const ukernel::ElementwiseKernel& r = list->rows[i];
+      Json row = RowJson(ukernel::Name(r).text, "elementwise", r.isa, r.unary != nullptr, cpu);
+      row["vector_bytes"] = r.vector_bytes;
+      rows.push_back(std::move(row));
+    }
+  }
+}
+
 struct Family {
   const char* name;
   void (*add)(const CpuInfo& cpu, Json& rows);
 };
-constexpr Family kFamilies[] = {{"gemm", AddGemm}, {"dwconv", AddDwConv},       {"vector", AddVector},
-                                {"pack", AddPack}, {"transform", AddTransform}, {"quantize", AddQuantize}};
+constexpr Family kFamilies[] = {
+    {"gemm", AddGemm}, {"dwconv", AddDwConv},       {"vector", AddVector},    {"elementwise", AddElementwise},
+    {"pack", AddPack}, {"transform", AddTransform}, {"quantize", AddQuantize}};
 
 constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8,
                                       Format::kU8,   Format::kI8d,  Format::kU4,   Format::kU2,

@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "ukernel/dwconv.h"
+#include "ukernel/elementwise.h"
 #include "ukernel/fold.h"
 #include "ukernel/peak.h"
 #include "ukernel/row_runner.h"
@@ -244,6 +245,65 @@ void AddFoldRow(const FoldKernel& row, const std::string& stem) {
   });
 }
 
+// Elements between 1 and 100 of any type; results of the row are not looked at.
+void AddElementwiseRow(const ElementwiseKernel& row, const std::string& stem) {
+  constexpr size_t kCount = 4096;
+  static std::vector<std::vector<char>> operands;  // alive as long as the benchmarks
+  static char result[kCount * 8];
+  const auto numbers = [](DType t) {
+    const size_t bytes = DTypeBytes(t);
+    std::vector<char> x(kCount * bytes);
+    for (size_t i = 0; i < kCount; ++i) {
+      const int64_t whole = static_cast<int64_t>(i % 100 + 1);
+      const double d = static_cast<double>(whole);
+      const float f = static_cast<float>(whole);
+      const void* from = &whole;
+      if (t == DType::kF64) from = &d;
+      if (t == DType::kF32) from = &f;
+      std::memcpy(&x[i * bytes], from, t == DType::kBool ? 0 : bytes);
+    }
+    operands.push_back(std::move(x));
+    return static_cast<const void*>(operands.back().data());
+  };
+  const auto add = [&](const char* what, auto f) {
+    Add(stem + "/" + what, [f](benchmark::State& state) { Measure(state, "elements", kCount, f); });
+  };
+  const struct {
+    const char* name;
+    UnaryKind kind;
+    DType from, to;
+  } unary[] = {{"f64_exp", UnaryKind::kExp, DType::kF64, DType::kF64},
+               {"f64_log", UnaryKind::kLog, DType::kF64, DType::kF64},
+               {"f64_sin", UnaryKind::kSin, DType::kF64, DType::kF64},
+               {"f64_tanh", UnaryKind::kTanh, DType::kF64, DType::kF64},
+               {"f64_erf", UnaryKind::kErf, DType::kF64, DType::kF64},
+               {"f32_sin", UnaryKind::kSin, DType::kF32, DType::kF32},
+               {"f32_asinh", UnaryKind::kAsinh, DType::kF32, DType::kF32},
+               {"u8_to_f32", UnaryKind::kConvert, DType::kU8, DType::kF32},
+               {"f32_to_i8", UnaryKind::kConvert, DType::kF32, DType::kI8},
+               {"i64_to_f32", UnaryKind::kConvert, DType::kI64, DType::kF32},
+               {"f32_to_i64", UnaryKind::kConvert, DType::kF32, DType::kI64},
+               {"f32_to_f16", UnaryKind::kConvert, DType::kF32, DType::kF16}};
+  for (const auto& u : unary) {
+    add(u.name, [run = row.unary(u.kind, u.from, u.to), x = numbers(u.from)] { run(kCount, x, result, {}); });
+  }
+  const struct {
+    const char* name;
+    BinaryKind kind;
+    DType type;
+  } binary[] = {{"f64_add", BinaryKind::kAdd, DType::kF64},    {"i64_add", BinaryKind::kAdd, DType::kI64},
+                {"i32_div", BinaryKind::kDiv, DType::kI32},    {"i64_div", BinaryKind::kDiv, DType::kI64},
+                {"u8_mod", BinaryKind::kMod, DType::kU8},      {"f32_mod", BinaryKind::kMod, DType::kF32},
+                {"f32_pow", BinaryKind::kPow, DType::kF32},    {"f32_less", BinaryKind::kLess, DType::kF32},
+                {"i64_equal", BinaryKind::kEqual, DType::kI64}};
+  for (const auto& b : binary) {
+    const void *x = numbers(b.type), *z = numbers(b.type);
+    add(b.name, [run = row.binary(b.kind, b.type, b.type), x, z] { run(kCount, x, z, result); });
+  }
+  const void *choice = numbers(DType::kBool), *x = numbers(DType::kF32), *z = numbers(DType::kF32);
+  add("f32_where", [run = row.choose(4), choice, x, z] { run(kCount, choice, x, z, result); });
+}
+
 void BenchPeak(benchmark::State& state, const PeakKernel& row) {
   GuardedBuffer data(kPeakDataBytes);
   std::mt19937 rng(1);
@@ -266,6 +326,9 @@ void BenchPeak(benchmark::State& state, const PeakKernel& row) {
   });
   EachRow(AllFoldKernels(), [](const FoldKernel& row, const std::string& stem) {
     if (row.f64.fold) AddFoldRow(row, stem);
+  });
+  EachRow(AllElementwiseKernels(), [](const ElementwiseKernel& row, const std::string& stem) {
+    if (row.unary) AddElementwiseRow(row, stem);
   });
   return true;
 }();

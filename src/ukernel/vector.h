@@ -7,48 +7,14 @@
 #include <cstdint>
 #include <span>
 
+#include "ukernel/elementwise_kinds.h"
 #include "ukernel/fold.h"
 #include "ukernel/gemm.h"
 #include "ukernel/isa.h"
 
 namespace quern::ukernel {
 
-enum class UnaryKind : uint8_t {
-  kRelu,             // x < 0 ? 0 : x
-  kLeakyRelu,        // x < 0 ? a * x : x
-  kThresholdedRelu,  // x > a ? x : 0
-  kClip,             // x below a becomes a, then above b becomes b; NaN stays
-  kHardSigmoid,      // a * x + b within [0, 1]
-  kHardSwish,        // x times (x / 6 + 1/2 within [0, 1])
-  kSigmoid,
-  kSilu,  // x * sigmoid(a * x)
-  kTanh,
-  kExp,
-  kLog,
-  kSqrt,
-  kNeg,
-  kAbs,
-  kReciprocal,
-  kFloor,
-  kCeil,
-  kRound,  // half to even
-  kSign,
-  kErf,
-  kElu,   // x < 0 ? a * (e^x - 1) : x
-  kCelu,  // x < 0 ? a * (e^(x / a) - 1) : x
-  kSelu,  // b * (x > 0 ? x : a * (e^x - 1))
-  kSoftplus,
-  kSoftsign,
-  kGelu,
-  kGeluTanh,
-  kMish,
-  kSquare,
-  kCube,
-  kCopy,
-  kCount,
-};
-
-// y[i] = f(x[i]); y may be x.
+// y[i] = f(x[i]); y may be x. Of kinds up to kCopy.
 struct UnaryArgs {
   UnaryKind kind = UnaryKind::kCopy;
   size_t n = 0;
@@ -57,11 +23,8 @@ struct UnaryArgs {
   float a = 0, b = 0;
 };
 
-// Of two operands x, z.
-enum class BinaryKind : uint8_t { kAdd, kSub, kMul, kDiv, kMin, kMax, kPrelu /* x < 0 ? z * x : x */, kCount };
-
-// y[i] = f(x[i * x_step], z[i * z_step]); steps are 0 or 1; y may be an operand whose step is 1.
-// A NaN wins in kMin and kMax.
+// y[i] = f(x[i * x_step], z[i * z_step]); steps are 0 or 1; y may be an operand whose step is 1. Of kinds
+// up to kPrelu.
 struct BinaryArgs {
   BinaryKind kind = BinaryKind::kAdd;
   size_t n = 0;

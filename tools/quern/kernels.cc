@@ -33,6 +33,7 @@ void PrintRows(const Json& doc) {
     std::string detail;
     if (row.contains("consumes")) detail = Text(row, "precision") + ", " + Text(row, "consumes");
     if (row.contains("lanes")) detail = Text(row, "lanes") + " lanes";
+    if (row.contains("vector_bytes")) detail = "vectors of " + Text(row, "vector_bytes") + " bytes";
     if (row.contains("from")) detail = Text(row, "from") + " -> " + Text(row, "to");
     if (row.contains("layout")) detail = Text(row, "source") + " -> " + Text(row, "layout");
     if (row.contains("fuses") && !row["fuses"].empty()) {
@@ -95,7 +96,8 @@ int ShowKernels(const KernelArguments& args) {
 void AddKernels(CLI::App& app, int& status) {
   auto args = std::make_shared<KernelArguments>();
   CLI::App* sub = AddCommand(app, "kernels", "List micro-kernels, or explain the choice for a shape");
-  sub->add_option("--family", args->family, "gemm, dwconv, vector, pack, transform or quantize (default: all)")
+  sub->add_option("--family", args->family,
+                  "gemm, dwconv, vector, elementwise, pack, transform or quantize (default: all)")
       ->type_name("F");
   sub->add_option("--shape", args->shape, "explain the choice for a product [M,K] x [K,N]")->type_name("MxNxK");
   sub->add_option("--types", args->types,

@@ -19,7 +19,6 @@
 #include "ops/common/dispatch.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
-#include "provider/cpu/common/convert_floats.h"
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/test_run.h"
 
@@ -238,10 +237,12 @@ inline void CheckOnce(const Case& c, bool portable, bool chained) {
 
 inline Tensor Halved(DType type, const Tensor& x) {
   Tensor y = Tensor::Allocate(type, x.shape()).value();
-  if (type == DType::kF16) {
-    ConvertFloats(x.data<float>(), y.data<Float16>(), x.num_elements());
-  } else {
-    ConvertFloats(x.data<float>(), y.data<BFloat16>(), x.num_elements());
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    if (type == DType::kF16) {
+      y.data<Float16>()[i] = Float16(x.data<float>()[i]);
+    } else {
+      y.data<BFloat16>()[i] = BFloat16(x.data<float>()[i]);
+    }
   }
   return y;
 }

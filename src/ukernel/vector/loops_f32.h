@@ -86,8 +86,7 @@ void RunUnary(const UnaryArgs& args) {
       return Each(args, [](float x) { return x * x; });
     case UnaryKind::kCube:
       return Each(args, [](float x) { return x * x * x; });
-    case UnaryKind::kCopy:
-    case UnaryKind::kCount:
+    default:  // kCopy
       return Each(args, [](float x) { return x; });
   }
 }
@@ -132,10 +131,8 @@ void RunBinary(const BinaryArgs& args) {
       return EachPair(args, Smaller);
     case BinaryKind::kMax:
       return EachPair(args, Larger);
-    case BinaryKind::kPrelu:
+    default:  // kPrelu
       return EachPair(args, [](float a, float b) { return a < 0.0f ? b * a : a; });
-    case BinaryKind::kCount:
-      return;
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "provider/cpu/cpu_op.h"
 #include "tensor/shape.h"
+#include "ukernel/elementwise.h"
 #include "ukernel/vector.h"
 
 namespace quern::cpu {
@@ -49,6 +50,12 @@ inline KernelDescription Described(const ukernel::VectorKernel& row, std::string
 
 inline const ukernel::VectorKernel* VectorRowFor(const CpuConfig& config) {
   return ukernel::SelectVectorRow(config.cpu.facts());
+}
+inline KernelDescription Described(const ukernel::ElementwiseKernel& row, std::string why) {
+  return Described(ukernel::Name(row).text, std::move(why));
+}
+inline const ukernel::ElementwiseKernel* ElementwiseRowFor(const CpuConfig& config) {
+  return ukernel::SelectElementwiseRow(config.cpu.facts());
 }
 
 // "type f64" unless the value has one of the types; omitted values pass.

@@ -16,6 +16,8 @@ void CopyLoop(int64_t n, const void* x, void* y, const RowParameters&) {
   std::memcpy(y, x, static_cast<size_t>(n) * kBytes);
 }
 
+std::string TypedName(const std::string& name, DType dtype) { return name + " (" + DTypeName(dtype) + ")"; }
+
 class PlainUnaryKernel final : public CpuKernel {
  public:
   explicit PlainUnaryKernel(PlainUnary what) : what_(std::move(what)) {}
@@ -36,7 +38,8 @@ class PlainUnaryKernel final : public CpuKernel {
     });
   }
   KernelDescription Describe() const override {
-    return Described(what_.name + " (" + DTypeName(what_.from) + ")", "plain loop");
+    const std::string what = TypedName(what_.name, what_.from);
+    return what_.kernel ? Described(*what_.kernel, what + ", elementwise") : Described(what, "copy");
   }
   uint64_t plan_time_inputs() const override { return ~uint64_t{1}; }
 
@@ -88,7 +91,9 @@ class PlainBinaryKernel final : public CpuKernel {
     });
   }
   KernelDescription Describe() const override {
-    return Described(what_.name + " (" + DTypeName(what_.from) + ")", "plain loop");
+    const std::string what = TypedName(what_.name, what_.from);
+    if (!what_.kernel) return Described(what, what_.scalar);
+    return Described(*what_.kernel, what + ", elementwise with broadcasting" + what_.scalar);
   }
 
  private:
@@ -116,22 +121,6 @@ class PlainBinaryKernel final : public CpuKernel {
 };
 
 }  // namespace
-
-DType AsUnsigned(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-    case DType::kI8:
-      return DType::kU8;
-    case DType::kI16:
-      return DType::kU16;
-    case DType::kI32:
-      return DType::kU32;
-    case DType::kI64:
-      return DType::kU64;
-    default:
-      return dtype;
-  }
-}
 
 UnaryRow CopyRow(size_t bytes) {
   return bytes == 1 ? CopyLoop<1> : bytes == 2 ? CopyLoop<2> : bytes == 4 ? CopyLoop<4> : CopyLoop<8>;

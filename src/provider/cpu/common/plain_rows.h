@@ -1,77 +1,22 @@
-// Elementwise operators without micro-kernels. A row is a loop over neighbouring elements, a kernel holds pointers to
-// rows: one more type of an operator is one more small loop.
+// Elementwise operators of every number type. A row is a loop over neighbouring elements, from the elementwise
+// micro-kernels; a kernel holds pointers to rows and broadcasts, converts, writes in place and splits over threads.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "ops/common/dispatch.h"
 #include "provider/cpu/common/loops.h"
+#include "ukernel/elementwise.h"
 
 namespace quern::cpu {
 
-// What a function of one operand may depend on.
-struct RowParameters {
-  double a = 0, b = 0;                         // attributes
-  const void *low = nullptr, *high = nullptr;  // Clip's bounds, of the operand's type
-};
-// y[i] = f(x[i]); y is not x.
-using UnaryRow = void (*)(int64_t n, const void* x, void* y, const RowParameters& parameters);
-// y[i] = f(a[i], b[i]); y is no operand. False for a fault, such as a division by zero.
-using BinaryRow = bool (*)(int64_t n, const void* a, const void* b, void* y);
-
-// The row of y = kF(x) or kF(x, parameters).
-template <typename X, typename Y, auto kF>
-void UnaryLoop(int64_t n, const void* x, void* y, const RowParameters& parameters) {
-  const X* __restrict from = static_cast<const X*>(x);
-  Y* __restrict to = static_cast<Y*>(y);
-  if constexpr (std::is_invocable_v<decltype(kF), X, const RowParameters&>) {
-    const RowParameters p = parameters;
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(kF(from[i], p));
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(kF(from[i]));
-  }
-}
-
-// The row of y = kF(a, b) or kF(a, b, fault), which sets `fault` where there is one.
-template <typename A, typename B, typename Y, auto kF>
-bool BinaryLoop(int64_t n, const void* a, const void* b, void* y) {
-  const A* __restrict u = static_cast<const A*>(a);
-  const B* __restrict v = static_cast<const B*>(b);
-  Y* __restrict to = static_cast<Y*>(y);
-  bool fault = false;
-  if constexpr (std::is_invocable_v<decltype(kF), A, B, bool&>) {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(kF(u[i], v[i], fault));
-  } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Y>(kF(u[i], v[i]));
-  }
-  return !fault;
-}
-
-using SignedTypeList = Types<int8_t, int16_t, int32_t, int64_t>;
-using UnsignedTypeList = Types<uint8_t, uint16_t, uint32_t, uint64_t>;
-
-// The row for elements of `dtype`, with results of Y (void: of the same type); null for types that the list lacks.
-template <auto kF, typename Y = void, typename... Ts>
-UnaryRow UnaryRowOf(Types<Ts...>, DType dtype) {
-  UnaryRow row = nullptr;
-  const auto match = [&](DType t, UnaryRow r) { row = t == dtype ? r : row; };
-  (match(DTypeOf<Ts>::value, UnaryLoop<Ts, std::conditional_t<std::is_void_v<Y>, Ts, Y>, kF>), ...);
-  return row;
-}
-template <auto kF, typename Y = void, typename... Ts>
-BinaryRow BinaryRowOf(Types<Ts...>, DType dtype) {
-  BinaryRow row = nullptr;
-  const auto match = [&](DType t, BinaryRow r) { row = t == dtype ? r : row; };
-  (match(DTypeOf<Ts>::value, BinaryLoop<Ts, Ts, std::conditional_t<std::is_void_v<Y>, Ts, Y>, kF>), ...);
-  return row;
-}
-
-// The unsigned integer as wide as a signed one or a bool; other types stay. For functions that are the same for both.
-DType AsUnsigned(DType dtype);
+using ukernel::BinaryKind;
+using ukernel::BinaryRow;
+using ukernel::RowParameters;
+using ukernel::UnaryKind;
+using ukernel::UnaryRow;
 
 // n elements of `bytes` bytes each, as they are: 1, 2, 4 or 8.
 UnaryRow CopyRow(size_t bytes);
@@ -121,10 +66,11 @@ class OperandReader {
 // One operand, or one that matters: others are looked at when planning.
 struct PlainUnary {
   std::string name;
-  DType from{};                // of the operand
+  DType from{};                                        // of the operand
+  const ukernel::ElementwiseKernel* kernel = nullptr;  // whose rows these are; null: copies
   std::vector<UnaryRow> rows;  // each one's result is the next one's operand; results between them have 8 bytes or less
   RowParameters parameters = {};
-  bool costly = false;  // scalar code
+  bool costly = false;  // more than a few instructions for each element
 };
 std::unique_ptr<CpuKernel> MakePlainUnary(PlainUnary what);
 
@@ -135,10 +81,12 @@ void ApplyRows(std::span<const UnaryRow> rows, const RowParameters& parameters, 
 // Two operands that broadcast, or more, each of which meets the result so far.
 struct PlainBinary {
   std::string name;
-  DType from{};  // of the first operand
+  DType from{};                                        // of the first operand
+  const ukernel::ElementwiseKernel* kernel = nullptr;  // whose row this is; null: a loop of the operator's own
   BinaryRow row = nullptr;
+  const char* scalar = "";     // why the row is no vector code, if it is not
   bool swapped = false;        // row(b, a)
-  bool costly = false;         // scalar code
+  bool costly = false;         // more than a few instructions for each element
   UnaryRow convert = nullptr;  // of the second operand, to elements of 8 bytes
   UnaryRow last = nullptr;     // of the result; its parameter `a` is the number of operands
   const char* fault = "";

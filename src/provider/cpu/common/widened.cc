@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "provider/cpu/common/convert_floats.h"
+#include "ukernel/elementwise.h"
 
 namespace quern::cpu {
 namespace {
@@ -49,11 +49,9 @@ bool IsHalf(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16;
 Result<Tensor> WidenConstant(const Tensor& half) {
   QUERN_ASSIGN_OR_RETURN(const Tensor from, half.Contiguous());
   QUERN_ASSIGN_OR_RETURN(Tensor to, Tensor::Allocate(DType::kF32, half.shape()));
-  if (half.dtype() == DType::kF16) {
-    ConvertFloats(from.data<Float16>(), to.data<float>(), half.num_elements());
-  } else {
-    ConvertFloats(from.data<BFloat16>(), to.data<float>(), half.num_elements());
-  }
+  const ukernel::ElementwiseKernel* kernel = ukernel::SelectElementwiseRow(HostCpu().facts());
+  kernel->unary(ukernel::UnaryKind::kConvert, half.dtype(), DType::kF32)(half.num_elements(), from.raw_data(),
+                                                                         to.raw_data(), {});
   return to;
 }
 

@@ -4,25 +4,20 @@
 namespace quern::cpu {
 namespace {
 
-struct IsAbove {
-  template <typename T>
-  T operator()(T x, const RowParameters& p) const {
-    return static_cast<T>(static_cast<double>(x) > p.a);
-  }
-};
-
-UnaryRow FindRow(const Node& node) {
-  return UnaryRowOf<IsAbove{}>(Types<float, double, int64_t, int32_t>{}, node.input(0)->type().dtype);
+UnaryRow FindRow(const Node& node, const CpuConfig& config) {
+  const DType dtype = node.input(0)->type().dtype;
+  return ElementwiseRowFor(config)->unary(UnaryKind::kIsAbove, dtype, dtype);
 }
 
-std::string Reject(const Node& node, const CpuConfig&) {
-  return FindRow(node) ? std::string() : std::string("type ") + DTypeName(node.input(0)->type().dtype);
+std::string Reject(const Node& node, const CpuConfig& config) {
+  return FindRow(node, config) ? std::string() : std::string("type ") + DTypeName(node.input(0)->type().dtype);
 }
 
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
   return MakePlainUnary({.name = node.op_type(),
                          .from = node.input(0)->type().dtype,
-                         .rows = {FindRow(node)},
+                         .kernel = ElementwiseRowFor(*context.config),
+                         .rows = {FindRow(node, *context.config)},
                          .parameters = {.a = static_cast<double>(node.GetFloat("threshold", 0.0f))}});
 }
 

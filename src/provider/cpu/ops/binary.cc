@@ -1,130 +1,28 @@
 // Elementwise operators of two or more broadcast inputs, of the inputs' type: Add, Sub, Mul, Div, Mod, Min, Max,
-// Sum, Mean, PRelu. float32 through the vector micro-kernels where they have the function, other types by plain rows.
+// Sum, Mean, PRelu. float32 through the vector micro-kernels where they have the function, else through the elementwise
+// ones.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "ops/common/elementwise.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
 
-using ukernel::BinaryKind;
-
-// Functions of two elements of one type; integers wrap around.
-struct Plus {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return WrappingAdd(a, b);
-  }
-};
-struct Minus {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return WrappingSub(a, b);
-  }
-};
-struct Times {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return WrappingMul(a, b);
-  }
-};
-// A NaN wins in both.
-struct Least {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a < b ? a : b;
-  }
-};
-struct Most {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return a != a || a > b ? a : b;
-  }
-};
-struct Sloped {
-  template <typename T>
-  T operator()(T x, T slope) const {
-    return x < T{0} ? WrappingMul(slope, x) : x;
-  }
-};
-double Divided(double a, double b) { return a / b; }
-double OverCount(double sum, const RowParameters& count) { return sum / count.a; }
-struct Quotient {
-  template <typename T>
-  T operator()(T a, T b, bool& by_zero) const {
-    if (b == T{0}) {
-      by_zero = true;
-      return T{0};
-    }
-    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return WrappingSub(T{0}, a);  // the smallest number stays
-    return static_cast<T>(a / b);
-  }
-};
-// With the sign of the divisor, or (kDividend) of the dividend.
-template <bool kDividend>
-struct Remainder {
-  template <typename T>
-  T operator()(T a, T b, bool& by_zero) const {
-    if constexpr (std::is_integral_v<T>) {
-      if (b == T{0}) {
-        by_zero = true;
-        return T{0};
-      }
-      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return T{0};
-      const T r = static_cast<T>(a % b);
-      return !kDividend && r != T{0} && (r < T{0}) != (b < T{0}) ? static_cast<T>(r + b) : r;
-    } else {
-      const T r = std::fmod(a, b);
-      if (kDividend || r != r) return r;
-      if (r == T{0}) return std::copysign(T{0}, b);
-      return (r < T{0}) != (b < T{0}) ? r + b : r;
-    }
-  }
-};
-
-template <typename T, auto kF>
-constexpr BinaryRow kRow = BinaryLoop<T, T, T, kF>;
-template <auto kF, typename List = IntegerTypeList>
-BinaryRow Integers(DType dtype) {
-  return BinaryRowOf<kF>(List{}, dtype);
-}
-// Signed and unsigned alike.
-template <auto kF>
-BinaryRow IntegersByWidth(DType dtype) {
-  return BinaryRowOf<kF>(UnsignedTypeList{}, AsUnsigned(dtype));
-}
-
-constexpr BinaryKind kNoKind = BinaryKind::kCount;
 constexpr const char* kByZero = "integer division by zero";
 struct BinaryOperator {
   const char* op_type;
-  BinaryKind kind;  // kNoKind: float32 by `f32`
-  BinaryRow f64;
-  BinaryRow (*integers)(DType) = nullptr;  // null where there are none
-  bool costly = false;                     // as scalar code
-  BinaryRow f32 = nullptr;
+  BinaryKind kind;
+  bool costly = false;  // more than a few instructions for each element
 };
 constexpr BinaryOperator kOperators[] = {
-    {"Add", BinaryKind::kAdd, kRow<double, Plus{}>, IntegersByWidth<Plus{}>},
-    {"Sub", BinaryKind::kSub, kRow<double, Minus{}>, IntegersByWidth<Minus{}>},
-    {"Mul", BinaryKind::kMul, kRow<double, Times{}>, IntegersByWidth<Times{}>},
-    {"Div", BinaryKind::kDiv, kRow<double, Divided>, Integers<Quotient{}>, true},
-    {"Min", BinaryKind::kMin, kRow<double, Least{}>, Integers<Least{}>},
-    {"Max", BinaryKind::kMax, kRow<double, Most{}>, Integers<Most{}>},
-    {"Sum", BinaryKind::kAdd, kRow<double, Plus{}>},
-    {"Mean", BinaryKind::kAdd, kRow<double, Plus{}>},
-    {"PRelu", BinaryKind::kPrelu, kRow<double, Sloped{}>,
-     Integers<Sloped{}, Types<int32_t, int64_t, uint32_t, uint64_t>>},
-    {"Mod", kNoKind, kRow<double, Remainder<false>{}>, Integers<Remainder<false>{}>, true,
-     kRow<float, Remainder<false>{}>},
+    {"Add", BinaryKind::kAdd},       {"Sub", BinaryKind::kSub},  {"Mul", BinaryKind::kMul},
+    {"Div", BinaryKind::kDiv, true}, {"Min", BinaryKind::kMin},  {"Max", BinaryKind::kMax},
+    {"Sum", BinaryKind::kAdd},       {"Mean", BinaryKind::kAdd}, {"PRelu", BinaryKind::kPrelu},
+    {"Mod", BinaryKind::kMod, true},
 };
-// Mod with attribute fmod.
-constexpr BinaryOperator kFmod = {
-    "Mod", kNoKind, kRow<double, Remainder<true>{}>, Integers<Remainder<true>{}>, true, kRow<float, Remainder<true>{}>};
+constexpr BinaryOperator kFmod = {"Mod", BinaryKind::kTruncMod, true};
 
 const BinaryOperator& Find(const Node& node) {
   if (node.Is("Mod") && node.GetInt("fmod", 0) != 0) return kFmod;
@@ -192,20 +90,26 @@ class VectorBinaryKernel final : public CpuKernel {
   bool mean_;
 };
 
-// Null where there is none; float32 that has a micro-kernel is not asked for.
-BinaryRow FindRow(const Node& node) {
-  const BinaryOperator& o = Find(node);
-  const DType dtype = node.input(0)->type().dtype;
-  if (dtype == DType::kF32) return o.f32;
-  if (dtype == DType::kF64) return o.f64;
-  return o.integers ? o.integers(dtype) : nullptr;
+bool IsOfVectors(const Node& node) {
+  return node.input(0)->type().dtype == DType::kF32 && HasVectorLoop(Find(node).kind);
 }
 
-bool IsOfVectors(const Node& node) { return node.input(0)->type().dtype == DType::kF32 && Find(node).kind != kNoKind; }
-
-std::string Reject(const Node& node, const CpuConfig&) {
+// Null where there is none. Sums of integers are no operator.
+BinaryRow FindRow(const Node& node, const CpuConfig& config) {
   const DType dtype = node.input(0)->type().dtype;
-  if (!IsOfVectors(node) && !FindRow(node)) return std::string("type ") + DTypeName(dtype);
+  if ((node.Is("Sum") || node.Is("Mean")) && !IsFloatType(dtype)) return nullptr;
+  return ElementwiseRowFor(config)->binary(Find(node).kind, dtype, dtype);
+}
+
+// Vectors have no division of 64-bit integers.
+bool IsScalar(BinaryKind kind, DType dtype) {
+  const bool divides = kind == BinaryKind::kDiv || kind == BinaryKind::kMod || kind == BinaryKind::kTruncMod;
+  return divides && IsIntegerType(dtype) && DTypeBytes(dtype) == 8;
+}
+
+std::string Reject(const Node& node, const CpuConfig& config) {
+  const DType dtype = node.input(0)->type().dtype;
+  if (!IsOfVectors(node) && !FindRow(node, config)) return std::string("type ") + DTypeName(dtype);
   for (const GraphValue* v : node.inputs()) {
     if (std::string why = RejectUnlessType(v, {dtype}); !why.empty()) return why;
   }
@@ -215,11 +119,16 @@ std::string Reject(const Node& node, const CpuConfig&) {
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
   if (IsOfVectors(node)) return std::unique_ptr<CpuKernel>(new VectorBinaryKernel(node, *context.config));
+  const ukernel::ElementwiseKernel* kernel = ElementwiseRowFor(*context.config);
+  const BinaryOperator& o = Find(node);
+  const DType dtype = node.input(0)->type().dtype;
   return MakePlainBinary({.name = node.op_type(),
-                          .from = node.input(0)->type().dtype,
-                          .row = FindRow(node),
-                          .costly = Find(node).costly,
-                          .last = node.Is("Mean") ? UnaryLoop<double, double, OverCount> : nullptr,
+                          .from = dtype,
+                          .kernel = kernel,
+                          .row = FindRow(node, *context.config),
+                          .scalar = IsScalar(o.kind, dtype) ? ", scalar divisions" : "",
+                          .costly = o.costly,
+                          .last = node.Is("Mean") ? kernel->unary(UnaryKind::kDivide, dtype, dtype) : nullptr,
                           .fault = kByZero});
 }
 

@@ -2,25 +2,12 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/common/dispatch.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
-
-using ukernel::UnaryKind;
-
-// Where low > high, high wins; a NaN stays.
-template <typename T>
-void ClipLoop(int64_t n, const void* x, void* y, const RowParameters& p) {
-  const T* __restrict from = static_cast<const T*>(x);
-  T* __restrict to = static_cast<T*>(y);
-  const T low = *static_cast<const T*>(p.low), high = *static_cast<const T*>(p.high);
-  for (int64_t i = 0; i < n; ++i) {
-    const T v = from[i] < low ? low : from[i];
-    to[i] = v > high ? high : v;
-  }
-}
 
 // The memory of one element.
 struct Element {
@@ -38,12 +25,13 @@ class ClipKernel final : public CpuKernel {
  public:
   ClipKernel(const Node& node, const CpuConfig& config)
       : row_(VectorRowFor(config)),
+        kernel_(ElementwiseRowFor(config)),
         dtype_(node.input(0)->type().dtype),
+        rows_{kernel_->unary(UnaryKind::kClip, dtype_, dtype_)},
         has_low_(node.input(1) != nullptr),
         has_high_(node.input(2) != nullptr) {
     static_cast<void>(DispatchType(ClipTypes{}, dtype_, [&]<typename T>() {
       using Range = std::numeric_limits<T>;
-      loops_ = {ClipLoop<T>};
       if constexpr (Range::has_infinity) {
         const bool attributes = node.opset() < 11;
         low_.Set(attributes ? static_cast<T>(node.GetFloat("min", std::numeric_limits<float>::lowest()))
@@ -70,7 +58,7 @@ class ClipKernel final : public CpuKernel {
       return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
         const char* x = static_cast<const char*>(c.inputs[0]) + static_cast<size_t>(begin) * bytes;
         char* y = static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * bytes;
-        if (dtype_ != DType::kF32) return ApplyRows(loops_, bounds, end - begin, x, y, bytes, bytes);
+        if (dtype_ != DType::kF32) return ApplyRows(rows_, bounds, end - begin, x, y, bytes, bytes);
         row_->unary({.kind = UnaryKind::kClip,
                      .n = static_cast<size_t>(end - begin),
                      .x = reinterpret_cast<const float*>(x),
@@ -82,13 +70,14 @@ class ClipKernel final : public CpuKernel {
   }
   KernelDescription Describe() const override {
     if (dtype_ == DType::kF32) return Described(*row_, "Clip, elementwise");
-    return Described(std::string("Clip (") + DTypeName(dtype_) + ")", "plain loop");
+    return Described(*kernel_, std::string("Clip (") + DTypeName(dtype_) + "), elementwise");
   }
 
  private:
   const ukernel::VectorKernel* row_;
+  const ukernel::ElementwiseKernel* kernel_;
   DType dtype_;
-  std::vector<UnaryRow> loops_;
+  std::vector<UnaryRow> rows_;  // of types that the vector family lacks
   Element low_, high_;
   bool has_low_, has_high_;
 };

@@ -1,11 +1,8 @@
-// Pow: the result has the base's type, the exponent any number type. float32 to small constant powers through the
-// vector micro-kernels.
+// Pow: the result has the base's type, the exponent any number type. Small constant powers are products.
 #include <cmath>
-#include <limits>
 #include <optional>
 
-#include "ops/common/elementwise.h"
-#include "ops/common/integer_power.h"
+#include "ops/common/dispatch.h"
 #include "ops/common/saturate.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
@@ -13,67 +10,26 @@
 namespace quern::cpu {
 namespace {
 
-using ukernel::UnaryKind;
-
-// Exponents are double or int64 in all rows but one.
-struct Power {
-  template <typename X, typename Y>
-  X operator()(X x, Y y) const {
-    const double power = std::pow(static_cast<double>(x), static_cast<double>(y));
-    if constexpr (std::is_integral_v<X>) {
-      return SaturateTo<X>(power);
-    } else {
-      return static_cast<X>(power);
-    }
+// Powers of float64, and of integers to powers with fractions, have the C library's bits. Exponents are double or
+// int64.
+template <typename X, typename Y>
+bool LibraryPowers(int64_t n, const void* a, const void* b, void* y) {
+  const X* x = static_cast<const X*>(a);
+  const Y* exponent = static_cast<const Y*>(b);
+  X* to = static_cast<X*>(y);
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = SaturateTo<X>(std::pow(static_cast<double>(x[i]), static_cast<double>(exponent[i])));
   }
-};
-float PowerOfFloats(float x, float y) { return std::pow(x, y); }
-
-// Of uint64, what int64 does not hold keeps its parity and is as good as infinite.
-int64_t Exponent(uint64_t y) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  return y <= static_cast<uint64_t>(kMost) ? static_cast<int64_t>(y) : kMost - static_cast<int64_t>(1 - (y & 1));
+  return true;
+}
+BinaryRow LibraryRow(DType base, DType exponents) {
+  if (base == DType::kI32) return LibraryPowers<int32_t, double>;
+  if (base == DType::kI64) return LibraryPowers<int64_t, double>;
+  return exponents == DType::kF64 ? LibraryPowers<double, double> : LibraryPowers<double, int64_t>;
 }
 
-struct Itself {
-  template <typename T>
-  T operator()(T x) const {
-    return x;
-  }
-};
-
-// To int64 or double; null for those themselves.
-UnaryRow ConversionOf(DType exponents) {
-  if (exponents == DType::kF32) return UnaryLoop<float, double, Itself{}>;
-  if (exponents == DType::kU64) return UnaryLoop<uint64_t, int64_t, Exponent>;
-  using Narrow = Types<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>;
-  return UnaryRowOf<Itself{}, int64_t>(Narrow{}, exponents);
-}
-
-// Null for bases that have none.
-BinaryRow FindRow(DType base, DType exponents) {
-  if (base == DType::kF32 && exponents == DType::kF32) return BinaryLoop<float, float, float, PowerOfFloats>;
-  BinaryRow row = nullptr;
-  const bool whole = !IsFloatType(exponents);
-  static_cast<void>(DispatchType(Types<float, double, int32_t, int64_t>{}, base, [&]<typename T>() {
-    if constexpr (std::is_integral_v<T>) {
-      row = whole ? BinaryLoop<T, int64_t, T, IntegerPower<T>> : BinaryLoop<T, double, T, Power{}>;
-    } else {
-      row = whole ? BinaryLoop<T, int64_t, T, Power{}> : BinaryLoop<T, double, T, Power{}>;
-    }
-    return OkStatus();
-  }));
-  return row;
-}
-
-double Square(double x) { return x * x; }
-double Cube(double x) { return x * x * x; }
-
-struct SmallPower {
-  UnaryKind kind;
-  UnaryRow f64;
-};
-std::optional<SmallPower> FindSmallPower(const Node& node) {
+// The function of a small constant power of floats.
+std::optional<UnaryKind> FindSmallPower(const Node& node) {
   const GraphValue *base = node.input(0), *exponent = node.input(1);
   if (!IsFloatType(base->type().dtype)) return std::nullopt;
   if (!exponent->is_constant() || exponent->constant()->tensor().num_elements() != 1) return std::nullopt;
@@ -83,9 +39,9 @@ std::optional<SmallPower> FindSmallPower(const Node& node) {
     e = static_cast<double>(static_cast<ComputeType<T>>(*t.data<T>()));
     return OkStatus();
   }));
-  if (e == 1) return SmallPower{UnaryKind::kCopy, CopyRow(sizeof(double))};
-  if (e == 2) return SmallPower{UnaryKind::kSquare, UnaryLoop<double, double, Square>};
-  if (e == 3) return SmallPower{UnaryKind::kCube, UnaryLoop<double, double, Cube>};
+  if (e == 1) return UnaryKind::kCopy;
+  if (e == 2) return UnaryKind::kSquare;
+  if (e == 3) return UnaryKind::kCube;
   return std::nullopt;
 }
 
@@ -125,17 +81,28 @@ std::string Reject(const Node& node, const CpuConfig&) {
 }
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
-  const DType base = node.input(0)->type().dtype, exponents = node.input(1)->type().dtype;
+  const DType base = node.input(0)->type().dtype, given = node.input(1)->type().dtype;
+  const ukernel::ElementwiseKernel* kernel = ElementwiseRowFor(*context.config);
   if (const auto small = FindSmallPower(node)) {
-    if (base == DType::kF64) return MakePlainUnary({.name = "Pow", .from = base, .rows = {small->f64}});
-    return std::unique_ptr<CpuKernel>(new SmallPowerKernel(small->kind, *context.config));
+    if (base == DType::kF32) return std::unique_ptr<CpuKernel>(new SmallPowerKernel(*small, *context.config));
+    const UnaryRow row = kernel->unary(*small, base, base);  // none for a copy
+    return MakePlainUnary({.name = "Pow",
+                           .from = base,
+                           .kernel = row ? kernel : nullptr,
+                           .rows = {row ? row : CopyRow(DTypeBytes(base))}});
   }
-  const bool as_they_are = base == DType::kF32 && exponents == DType::kF32;
+  // Exponents become float64 or int64, but for float32 of such a base.
+  const bool as_they_are = base == DType::kF32 && given == DType::kF32;
+  const DType exponents = as_they_are ? given : IsFloatType(given) ? DType::kF64 : DType::kI64;
+  const UnaryKind conversion = given == DType::kU64 ? UnaryKind::kExponent : UnaryKind::kConvert;
+  const BinaryRow row = kernel->binary(BinaryKind::kPow, base, exponents);
   return MakePlainBinary({.name = "Pow",
                           .from = base,
-                          .row = FindRow(base, exponents),
+                          .kernel = row ? kernel : nullptr,
+                          .row = row ? row : LibraryRow(base, exponents),
+                          .scalar = row ? "" : "by the C library",
                           .costly = true,
-                          .convert = as_they_are ? nullptr : ConversionOf(exponents),
+                          .convert = given == exponents ? nullptr : kernel->unary(conversion, given, exponents),
                           .fault = "negative power of integer zero"});
 }
 

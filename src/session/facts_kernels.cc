@@ -2,7 +2,8 @@
 //   cpu, can_run
 //   kernels [{name, family, isa, arch, runs, reason, ...}]     reason: why not, when `runs` is false
 //     gemm: lhs, rhs, dst, precision, tile [mr, nr, kr] (in vectors when "scaled"), consumes, layouts [name], fuses
-//     dwconv: pixels, lanes, fuses;   vector: lanes;   elementwise: vector_bytes;   pack: source, layout;
+//     dwconv: pixels, lanes, fuses;   vector, winograd: lanes;   elementwise, fold: vector_bytes;
+//     pack: source, layout;
 //     transform: from, to;   quantize: source, dst
 //   selection {m, n, k, types, precision, load {chosen, layouts [{name, score, resident_bytes, cycles, kernel,
 //   reason}]},
@@ -17,10 +18,12 @@
 #include "ukernel/dwconv.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/epilogue.h"
+#include "ukernel/fold.h"
 #include "ukernel/pack.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
 #include "ukernel/vector.h"
+#include "ukernel/winograd.h"
 
 namespace quern {
 namespace {
@@ -140,35 +143,48 @@ void AddQuantize(const CpuInfo& cpu, Json& rows) {
   }
 }
 
-void AddVector(const CpuInfo& cpu, Json& rows) {
-  for (const auto* list : ukernel::AllVectorKernels()) {
+// Of a family with one row for each ISA; `body` and `width` of a row.
+template <class Kernel, class Body, class Width>
+void AddIsaRows(const char* family, std::span<const ukernel::KernelList<Kernel>* const> lists, const CpuInfo& cpu,
+                Json& rows, Body body, const char* unit, Width width) {
+  for (const auto* list : lists) {
     for (size_t i = 0; i < list->count; ++i) {
-      const ukernel::VectorKernel& r = list->rows[i];
-      Json row = RowJson(ukernel::Name(r).text, "vector", r.isa, r.unary != nullptr, cpu);
-      row["lanes"] = r.lanes;
+      const Kernel& r = list->rows[i];
+      Json row = RowJson(ukernel::Name(r).text, family, r.isa, body(r) != nullptr, cpu);
+      row[unit] = width(r);
       rows.push_back(std::move(row));
     }
   }
 }
 
+void AddVector(const CpuInfo& cpu, Json& rows) {
+  AddIsaRows(
+      "vector", ukernel::AllVectorKernels(), cpu, rows, [](const auto& r) { return r.unary; }, "lanes",
+      [](const auto& r) { return r.lanes; });
+}
 void AddElementwise(const CpuInfo& cpu, Json& rows) {
-  for (const auto* list : ukernel::AllElementwiseKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const ukernel::ElementwiseKernel& r = list->rows[i];
-      Json row = RowJson(ukernel::Name(r).text, "elementwise", r.isa, r.unary != nullptr, cpu);
-      row["vector_bytes"] = r.vector_bytes;
-      rows.push_back(std::move(row));
-    }
-  }
+  AddIsaRows(
+      "elementwise", ukernel::AllElementwiseKernels(), cpu, rows, [](const auto& r) { return r.unary; }, "vector_bytes",
+      [](const auto& r) { return r.vector_bytes; });
+}
+void AddFold(const CpuInfo& cpu, Json& rows) {
+  AddIsaRows(
+      "fold", ukernel::AllFoldKernels(), cpu, rows, [](const auto& r) { return r.f64.fold; }, "vector_bytes",
+      [](const auto& r) { return r.vector_bytes; });
+}
+void AddWinograd(const CpuInfo& cpu, Json& rows) {
+  AddIsaRows(
+      "winograd", ukernel::AllWinogradKernels(), cpu, rows, [](const auto& r) { return r.input; }, "lanes",
+      [](const auto& r) { return r.lanes; });
 }
 
 struct Family {
   const char* name;
   void (*add)(const CpuInfo& cpu, Json& rows);
 };
-constexpr Family kFamilies[] = {
-    {"gemm", AddGemm}, {"dwconv", AddDwConv},       {"vector", AddVector},    {"elementwise", AddElementwise},
-    {"pack", AddPack}, {"transform", AddTransform}, {"quantize", AddQuantize}};
+constexpr Family kFamilies[] = {{"gemm", AddGemm},     {"dwconv", AddDwConv},           {"winograd", AddWinograd},
+                                {"vector", AddVector}, {"elementwise", AddElementwise}, {"fold", AddFold},
+                                {"pack", AddPack},     {"transform", AddTransform},     {"quantize", AddQuantize}};
 
 constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8,
                                       Format::kU8,   Format::kI8d,  Format::kU4,   Format::kU2,

@@ -1,27 +1,16 @@
 // Names and choice of the vector rows.
 #include "ukernel/vector.h"
 
+#include "ukernel/widest_row.h"
+
 namespace quern::ukernel {
 
-KernelName Name(const VectorKernel& row) {
-  KernelName name;
-  size_t at = 0;
-  for (const char* part : {"vector_f32_", row.isa.name}) {
-    while (*part && at + 1 < sizeof(name.text)) name.text[at++] = *part++;
-  }
-  return name;
-}
+KernelName Name(const VectorKernel& row) { return NameOfIsaRow("vector_f32", row.isa); }
 
 const VectorKernel* SelectVectorRow(const CpuFacts& cpu) {
-  const VectorKernel* best = nullptr;
-  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const VectorKernel& row = list->rows[i];
-      if (!row.unary || !IsaRunsOn(row.isa, cpu)) continue;
-      if (!best || row.lanes > best->lanes) best = &row;
-    }
-  }
-  return best;
+  return WidestRow(
+      AllVectorKernels(), cpu, [](const VectorKernel& row) { return row.unary; },
+      [](const VectorKernel& row) { return row.lanes; });
 }
 
 }  // namespace quern::ukernel

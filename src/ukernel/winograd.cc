@@ -1,27 +1,16 @@
 // Names and choice of the Winograd rows; the transform of weights.
 #include "ukernel/winograd.h"
 
+#include "ukernel/widest_row.h"
+
 namespace quern::ukernel {
 
-KernelName Name(const WinogradKernel& row) {
-  KernelName name;
-  size_t at = 0;
-  for (const char* part : {"winograd_f32_", row.isa.name}) {
-    while (*part && at + 1 < sizeof(name.text)) name.text[at++] = *part++;
-  }
-  return name;
-}
+KernelName Name(const WinogradKernel& row) { return NameOfIsaRow("winograd_f32", row.isa); }
 
 const WinogradKernel* SelectWinogradRow(const CpuFacts& cpu) {
-  const WinogradKernel* best = nullptr;
-  for (const KernelList<WinogradKernel>* list : AllWinogradKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const WinogradKernel& row = list->rows[i];
-      if (!row.input || !IsaRunsOn(row.isa, cpu)) continue;
-      if (!best || row.lanes > best->lanes) best = &row;
-    }
-  }
-  return best;
+  return WidestRow(
+      AllWinogradKernels(), cpu, [](const WinogradKernel& row) { return row.input; },
+      [](const WinogradKernel& row) { return row.lanes; });
 }
 
 void TransformWinogradWeights(const double w[9], double components[kWinogradComponents]) {

@@ -2,6 +2,7 @@
 #include "kernels/winograd.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "ukernel/vector.h"
@@ -45,6 +46,18 @@ GemmProblem ProductOf(const ConvProblem& p) {
   g.expected_m = CeilDiv(p.expected_pixels ? p.expected_pixels : kUsualPixels, kTilePixels);
   g.lhs_form = ukernel::kLhsRows;
   return g;
+}
+
+// What a dilation makes of the costs, as the direct algorithm passes over taps that lie outside of the image and the
+// tiles of interleaved images are filled worse: the tiles' share over the taps' share, for a square image.
+double TileShare(const ConvProblem& p, size_t pixels) {
+  const double side = std::sqrt(static_cast<double>(pixels));
+  const auto share = [&](size_t dilation) {
+    const auto d = static_cast<double>(dilation);
+    const double tiles = d * std::ceil(std::ceil(side / d) / kWinogradTile) * kWinogradTile / side;
+    return tiles / ((1 + 2 * std::max(0.0, 1 - d / side)) / 3);
+  };
+  return share(p.dilation_h) * share(p.dilation_w);
 }
 
 // Rows whose distance is a multiple of the page size would fall into few sets of the caches.
@@ -205,7 +218,7 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
   const double transforms = static_cast<double>(product.expected_m) *
                             (static_cast<double>(CeilDiv(problem.in_channels, lanes)) * kInputCycles +
                              static_cast<double>(CeilDiv(problem.out_channels, lanes)) * kOutputCycles);
-  const double cost = static_cast<double>(kWinogradComponents) * part + transforms;
+  const double cost = (static_cast<double>(kWinogradComponents) * part + transforms) * TileShare(problem, pixels);
   return cost < kWorthwhile * whole ? std::string() : CostReason(cost, whole) + ", the direct algorithm";
 }
 

@@ -60,15 +60,24 @@ void ApplyInteger(const EpilogueOp& op, const EpilogueSpan& s, int32_t* x) {
 
 inline float Bound(float x, float lo, float hi) { return x < lo ? lo : x > hi ? hi : x; }
 
+constexpr size_t kLaneBlock = 16;
+// A loop of kLaneBlock independent iterations is to become one vector step (or a few): unrolled before that, it would
+// leave the loop around it to be vectorized, by gathers.
+#if defined(__clang__)
+#define QUERN_LANES \
+  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
+#else
+#define QUERN_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#endif
+
 // f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
 // one or a few vectors, where a loop of any length is unrolled and leaves most of such a row to its scalar rest.
 template <class F>
 inline void ForLanes(size_t n, F f) {
-  constexpr size_t kLanes = 16;
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    QUERN_INDEPENDENT
-    for (size_t j = 0; j < kLanes; ++j) f(i + j);
+  for (; i + kLaneBlock <= n; i += kLaneBlock) {
+    QUERN_LANES
+    for (size_t j = 0; j < kLaneBlock; ++j) f(i + j);
   }
   QUERN_INDEPENDENT
   for (size_t j = i; j < n; ++j) f(j);

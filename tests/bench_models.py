@@ -3,11 +3,11 @@
 
     bench_models.py OUT [NAME...] [--shared FOLDER]
 
-NAME is `digits` and `digits_qdq` (shipped in models/), a skeleton of FOLDER/bench/skeletons, which the
-materialize.py beside it fills with seeded weights, or a `light_*` of FOLDER/conformance/light, whose constant weights
-light_models.py replaces; without a FOLDER only the shipped ones are made. A folder that was
-made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences, relative to the
-largest expected value.
+NAME is `digits` and `digits_qdq` (shipped in models/), one of conv_models.py (`conv_3x3_nchw`; `convs`: all of them),
+a skeleton of FOLDER/bench/skeletons, which the materialize.py beside it fills with seeded weights, or a `light_*` of
+FOLDER/conformance/light, whose constant weights light_models.py replaces; without a FOLDER only the first two are made.
+A folder that was made of the same files by the same packages is kept. OUT/tolerance.json has the allowed differences,
+relative to the largest expected value.
 """
 
 import argparse
@@ -24,6 +24,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/conformance"))
 import light_models  # noqa: E402
 from graph_builder import run_onnxruntime, write_folder  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "tests"))
+import conv_models  # noqa: E402
 
 TOLERANCE = {"digits_qdq": 0.02}  # a quantized value may round the other way; the rest is float32
 DEFAULT_TOLERANCE = 1e-4
@@ -69,11 +72,14 @@ def main():
     parser.add_argument("--shared", type=pathlib.Path)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    for name in args.names:
+    names = [n for name in args.names for n in (conv_models.NAMES if name == "convs" else [name])]
+    for name in names:
         folder, stamp = args.out / name, args.out / name / "complete"
         model = ROOT / "models" / f"{name}.onnx"
         if model.exists():
             made_of, make = [model, ROOT / "models/heldout_images.npy"], lambda: shipped(name)
+        elif name in conv_models.NAMES:
+            made_of, make = [pathlib.Path(conv_models.__file__)], lambda: conv_models.load(name)
         elif not args.shared:
             parser.error(f"{name} is not shipped, and there is no --shared folder")
         elif name.startswith("light_"):

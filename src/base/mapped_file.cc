@@ -167,6 +167,11 @@ MappedFile::~MappedFile() {
   if (fd_ >= 0) close(fd_);
 }
 
+void MappedFile::DropPages() const {
+  // A page that the handler put into a damaged file's place holds zeros again.
+  if (data_) madvise(const_cast<uint8_t*>(data_), size_, MADV_DONTNEED);
+}
+
 bool MappedFile::damaged() const { return guard_ && guard_->damaged.load(std::memory_order_acquire); }
 
 Status MappedFile::CheckIntact() const {

@@ -38,6 +38,10 @@ class MappedFile {
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
 
+  // Gives the memory of the pages back that were read so far; what is read again comes from the system's cache or from
+  // the file. For files whose content has been copied into another form.
+  void DropPages() const;
+
   // True once a read met a page that the file no longer has. Cheap: one load.
   bool damaged() const;
   // Ok if all bytes read since Open were the file's; else kCorrupt. One system call.

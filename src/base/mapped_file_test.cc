@@ -55,6 +55,27 @@ TEST_F(MappedFileTest, ShowsTheFilesBytes) {
   EXPECT_TRUE((*file)->CheckIntact().ok());
 }
 
+// Pages of files that are resident in this process.
+int64_t ResidentFilePages() {
+  int64_t total = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident >> shared;
+  return shared;
+}
+
+TEST_F(MappedFileTest, DroppedPagesComeBackWhenTheyAreRead) {
+  constexpr int64_t kPages = 2000;
+  const auto file = MappedFile::Open(Write("large", static_cast<size_t>(kPages * sysconf(_SC_PAGESIZE))));
+  ASSERT_TRUE(file.ok());
+  const int64_t before = ResidentFilePages();
+  const uint64_t sum = Sum((*file)->bytes());
+  const int64_t read = ResidentFilePages();
+  EXPECT_GE(read - before, kPages * 9 / 10);
+  (*file)->DropPages();
+  EXPECT_LE(ResidentFilePages() - before, kPages / 10);
+  EXPECT_EQ(Sum((*file)->bytes()), sum);
+  EXPECT_TRUE((*file)->CheckIntact().ok());
+}
+
 // Whoever has checked a path opens it without links: one that was put there since the check leads nowhere.
 TEST_F(MappedFileTest, RefusesLinksWhenAsked) {
   std::filesystem::create_directories(folder_ / "real");

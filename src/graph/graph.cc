@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/mapped_file.h"
 
 namespace quern {
 
@@ -350,6 +351,10 @@ Attribute CloneAttribute(const Attribute& attribute) {
 }
 
 }  // namespace
+
+void Graph::DropFilePages() const {
+  for (const auto& file : mapped_files) file->DropPages();
+}
 
 std::unique_ptr<Graph> Graph::Clone() const {
   auto copy = std::make_unique<Graph>();

@@ -148,6 +148,8 @@ class Graph {
   std::vector<std::shared_ptr<const void>> keep_alive;
   // Files whose mapped bytes constants view: whoever reads them asks CheckIntact() before results leave.
   std::vector<std::shared_ptr<const MappedFile>> mapped_files;
+  // Gives the memory of their pages back, after constants were copied into other forms.
+  void DropFilePages() const;
   // Constants that a file lists as inputs too (initializers with a name of graph.input), with the type it declares. A
   // fact of the file: passes ignore it, the text form leaves it out.
   std::vector<std::pair<std::string, ValueType>> overridable;

@@ -40,6 +40,7 @@ std::unique_ptr<Graph> BuildClusterGraph(const Graph& graph, const Cluster& clus
   g->name = graph.name;
   g->opset_imports = graph.opset_imports;
   g->keep_alive = graph.keep_alive;
+  g->mapped_files = graph.mapped_files;
   std::unordered_map<const GraphValue*, GraphValue*> map;
   for (GraphValue* v : cluster.inputs) {
     GraphValue* in = g->AddInput(v->name(), v->type());

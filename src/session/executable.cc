@@ -31,6 +31,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   exe->graph_ = std::move(graph);
   // What inference finds odd in a subgraph, that of the whole graph has told.
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunNeutralStage(*exe->graph_, env.skip_passes, env.limits, !env.is_subgraph));
+  exe->graph_->DropFilePages();
   if (!env.in_variant) exe->variants_.Examine(*exe->graph_);
   exe->FindSharedExtents();
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
@@ -38,6 +39,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   exe->FindLifetimes();
   // What passes and providers read of mapped weights must have been the file's.
   QUERN_RETURN_IF_ERROR(exe->CheckFiles());
+  exe->graph_->DropFilePages();
   return exe;
 }
 

@@ -67,6 +67,9 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     if (v->constant()->is_tensor()) add(v);
   }
   const CompileContext compile{&config, &executor};
+  // Packed weights stand beside the file's; of these, only as much stays in memory meanwhile.
+  constexpr size_t kMostPackedFromFile = size_t{16} << 20;
+  size_t packed_since = 0;
   for (Node* n = graph.first_node(); n; n = n->next()) {
     CompiledNode c;
     c.node = n;
@@ -93,6 +96,11 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       c.packed_bytes = c.kernel->Describe().packed_bytes;
       const Status charged = exe->ChargeBytes(c.packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
+      packed_since += c.packed_bytes;
+      if (packed_since > kMostPackedFromFile) {
+        graph.DropFilePages();
+        packed_since = 0;
+      }
       for (int v : c.inputs) {
         if (v >= 0 && (exe->values_[v].readers.empty() || exe->values_[v].readers.back() != index)) {
           exe->values_[v].readers.push_back(index);

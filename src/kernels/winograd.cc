@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "ukernel/pack.h"
 #include "ukernel/vector.h"
 
 namespace quern::kernels {
@@ -27,12 +29,37 @@ constexpr size_t kMostTiles = 48;  // of a block
 // Pixels of an output of unknown size.
 constexpr size_t kUsualPixels = 28 * 28;
 
-std::string CannotServe(const ConvProblem& p) {
+// Element `tap` (of 3 x 3) of output channel o and input channel i.
+float WeightAt(const ConvWeights& w, size_t o, size_t i, size_t tap) {
+  float value;
+  std::memcpy(&value,
+              static_cast<const char*>(w.data) + static_cast<ptrdiff_t>(o) * w.o_stride +
+                  static_cast<ptrdiff_t>(i) * w.i_stride + static_cast<ptrdiff_t>(tap / 3) * w.h_stride +
+                  static_cast<ptrdiff_t>(tap % 3) * w.w_stride,
+              sizeof value);
+  return value;
+}
+
+// Components are sums of nine weights at most.
+bool HaveFiniteComponents(const ConvProblem& p, const ConvWeights& w) {
+  constexpr float kMost = std::numeric_limits<float>::max() / 9;
+  bool all = true;
+  for (size_t o = 0; o < p.out_channels; ++o) {
+    for (size_t i = 0; i < p.in_channels; ++i) {
+      for (size_t t = 0; t < 9; ++t) all &= std::fabs(WeightAt(w, o, i, t)) <= kMost;
+    }
+  }
+  return all;
+}
+
+std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   if (p.kernel_d != 1 || p.kernel_h != 3 || p.kernel_w != 3) return "a kernel that is not 3 x 3";
   if (p.stride_d != 1 || p.stride_h != 1 || p.stride_w != 1) return "strides";
   if (p.groups != 1) return "groups";
   if (p.lhs != Format::kF32 || p.rhs != Format::kF32) return "types other than float32";
   if (p.precision == Precision::kBf16) return "precision bf16 has faster products";
+  if (!w.data) return "weights that come with the run";
+  if (!HaveFiniteComponents(p, w)) return "weights whose sums are no finite numbers";
   return {};
 }
 
@@ -110,18 +137,14 @@ class WinogradRun {
 
  private:
   void TransformInput(size_t image, size_t first, size_t count, float* to) const {
-    const char* base = static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image) * a_.in_image_stride;
     const auto* zeros = reinterpret_cast<const float*>(static_cast<const char*>(r_.workspace) + p_.zero_row_offset);
     for (size_t t = 0; t < count; ++t) {
       const TilePlace at = PlaceOf(p_, c_, first + t);
       const float* pixels[kPatchPixels];
       for (size_t i = 0; i < kPatchPixels; ++i) {
-        const size_t y = at.y + i / ukernel::kWinogradPatch * c_.dilation_h - c_.pad_top;  // wraps above the image
-        const size_t x = at.x + i % ukernel::kWinogradPatch * c_.dilation_w - c_.pad_left;
-        const bool inside = y < a_.in_h && x < a_.in_w;
-        pixels[i] = inside ? reinterpret_cast<const float*>(base + static_cast<ptrdiff_t>(y) * a_.in_row_stride +
-                                                            static_cast<ptrdiff_t>(x) * a_.in_pixel_stride)
-                           : zeros;
+        const float* pixel = InputAt(image, at.y + i / ukernel::kWinogradPatch * c_.dilation_h,
+                                     at.x + i % ukernel::kWinogradPatch * c_.dilation_w);
+        pixels[i] = pixel ? pixel : zeros;
       }
       row_.input({.pixels = pixels,
                   .channels = c_.in_channels,
@@ -172,10 +195,11 @@ class WinogradRun {
         const size_t y = at.y + i / kWinogradTile * c_.dilation_h, x = at.x + i % kWinogradTile * c_.dilation_w;
         pixels[i] = y < p_.out_h && x < p_.out_w ? reinterpret_cast<float*>(pixel(y, x)) : nullptr;
       }
-      row_.output({.from = from + t * p_.output_stride,
-                   .stride = p_.block_tiles * p_.output_stride,
-                   .channels = c_.out_channels,
-                   .pixels = pixels});
+      const bool finite = row_.output({.from = from + t * p_.output_stride,
+                                       .stride = p_.block_tiles * p_.output_stride,
+                                       .channels = c_.out_channels,
+                                       .pixels = pixels});
+      if (!finite) ComputeDirectly(image, at, pixels);
       if (run > 0 && at.y == begin.y && at.x == begin.x + run * kWinogradTile * c_.dilation_w) {
         ++run;
         continue;
@@ -185,6 +209,69 @@ class WinogradRun {
       run = 1;
     }
     if (run > 0) finish();
+  }
+
+  // The pixel of the input at (y, x) of the padded image; null in the padding.
+  const float* InputAt(size_t image, size_t y, size_t x) const {
+    y -= c_.pad_top;  // wraps above the image
+    x -= c_.pad_left;
+    if (y >= a_.in_h || x >= a_.in_w) return nullptr;
+    return reinterpret_cast<const float*>(
+        static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image) * a_.in_image_stride +
+        static_cast<ptrdiff_t>(y) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride);
+  }
+
+  // Component `index` of the weights of output channel o and input channel i.
+  double Component(size_t index, size_t o, size_t i) const {
+    return static_cast<double>(
+        ukernel::UnpackRhsElement(weights_.layout(), weights_.shape(), weights_.data(index), i, o));
+  }
+
+  // A weight, out of its components: of a line of three, the first and the last are components 0 and 3, and the second
+  // is the difference of 1 and 2.
+  double Weight(size_t o, size_t i, size_t tap) const {
+    const auto along = [](size_t t, size_t(&components)[2]) {
+      components[0] = t == 0 ? 0 : t == 1 ? 1 : 3;
+      components[1] = 2;
+      return t == 1 ? size_t{2} : size_t{1};
+    };
+    size_t rows[2], columns[2];
+    const size_t row_count = along(tap / 3, rows), column_count = along(tap % 3, columns);
+    double sum = 0;
+    for (size_t r = 0; r < row_count; ++r) {
+      for (size_t s = 0; s < column_count; ++s) {
+        const double component = Component(4 * rows[r] + columns[s], o, i);
+        sum += (r + s) % 2 ? -component : component;
+      }
+    }
+    return sum;
+  }
+
+  // The outputs of a tile with infinities, or with sums that overflow only on Winograd's way. Slow: it is rare.
+  void ComputeDirectly(size_t image, const TilePlace& at, float* const (&pixels)[kTilePixels]) const {
+    for (size_t p = 0; p < kTilePixels; ++p) {
+      if (!pixels[p]) continue;
+      const size_t y = at.y + p / kWinogradTile * c_.dilation_h, x = at.x + p % kWinogradTile * c_.dilation_w;
+      const float* taps[9];
+      bool nan = false;
+      for (size_t t = 0; t < 9; ++t) {
+        taps[t] = InputAt(image, y + t / 3 * c_.dilation_h, x + t % 3 * c_.dilation_w);
+        for (size_t i = 0; taps[t] && i < c_.in_channels; ++i) nan |= std::isnan(taps[t][i]);
+      }
+      if (nan) {
+        std::fill_n(pixels[p], c_.out_channels, std::numeric_limits<float>::quiet_NaN());
+        continue;
+      }
+      for (size_t o = 0; o < c_.out_channels; ++o) {
+        double sum = 0;
+        for (size_t t = 0; t < 9; ++t) {
+          for (size_t i = 0; taps[t] && i < c_.in_channels; ++i) {
+            sum += static_cast<double>(taps[t][i]) * Weight(o, i, t);
+          }
+        }
+        pixels[p][o] = static_cast<float>(sum);
+      }
+    }
   }
 
   const ConvProblem& c_;
@@ -197,8 +284,9 @@ class WinogradRun {
 
 }  // namespace
 
-std::string WinogradConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options) {
-  if (std::string why = CannotServe(problem); !why.empty()) return why;
+std::string WinogradConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options,
+                                          const ConvWeights& weights) {
+  if (std::string why = CannotServe(problem, weights); !why.empty()) return why;
   const size_t pixels = problem.expected_pixels ? problem.expected_pixels : kUsualPixels;
   GemmProblem direct = ProductOf(problem);
   direct.segments = 9;
@@ -224,7 +312,7 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
 
 Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const SelectOptions& options,
                                           const ConvWeights& weights, Executor& executor) {
-  if (const std::string why = CannotServe(problem); !why.empty())
+  if (const std::string why = CannotServe(problem, weights); !why.empty())
     return InvalidArgument("Winograd convolution: " + why);
   WinogradConv c;
   c.problem_ = problem;
@@ -241,16 +329,7 @@ Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const Sele
     for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
       for (size_t i = 0; i < k; ++i) {
         double kernel[9], result[kWinogradComponents];
-        for (size_t t = 0; t < 9; ++t) {
-          float w;
-          std::memcpy(&w,
-                      static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(o) * weights.o_stride +
-                          static_cast<ptrdiff_t>(i) * weights.i_stride +
-                          static_cast<ptrdiff_t>(t / 3) * weights.h_stride +
-                          static_cast<ptrdiff_t>(t % 3) * weights.w_stride,
-                      sizeof w);
-          kernel[t] = static_cast<double>(w);
-        }
+        for (size_t t = 0; t < 9; ++t) kernel[t] = static_cast<double>(WeightAt(weights, o, i, t));
         ukernel::TransformWinogradWeights(kernel, result);
         for (size_t x = 0; x < kWinogradComponents; ++x) to[x * plane + o * k + i] = static_cast<float>(result[x]);
       }

@@ -2,7 +2,9 @@
 // to 16 components, 16 products over the channels take the place of the convolution, and their results are transformed
 // back (ukernel/winograd.h). 16 multiplications where the direct algorithm has 36, for twice the weights and two more
 // passes over memory. Sums are over the channels alone, in float32 as the direct algorithm's; its error is measured
-// against that of a sequential sum (winograd_test.cc).
+// against that of a sequential sum (winograd_test.cc). Where infinities, or sums that overflow on the way, come out as
+// no finite number, the outputs are computed again by the direct algorithm, from weights that are got back from their
+// components (within some 1e-7 of the kernel's largest).
 #pragma once
 
 #include <cstddef>
@@ -38,8 +40,9 @@ class WinogradConv {
   WinogradConv() = default;
 
   // Why the algorithm cannot serve the problem, or is not expected to be faster than the direct one ("cost 1.3x of
-  // direct"); empty when it is to be used. Weights must be known when it is created.
-  static std::string RejectionReason(const ConvProblem& problem, const SelectOptions& options);
+  // best, the direct algorithm"); empty when it is to be used.
+  static std::string RejectionReason(const ConvProblem& problem, const SelectOptions& options,
+                                     const ConvWeights& weights);
 
   // Transforms and packs the weights, which are not needed afterwards. kInvalidArgument for problems that it cannot
   // serve.

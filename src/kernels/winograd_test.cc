@@ -59,6 +59,9 @@ class Runner {
     draw(residual_, c.images * out_h_ * out_w_ * c.out);
   }
 
+  void Put(size_t image, size_t y, size_t x, size_t channel, float value) {
+    x_[((image * c_.h + y) * c_.w + x) * pixel_ + channel] = value;
+  }
   size_t pixels() const { return out_h_ * out_w_; }
   float Weight(size_t o, size_t i, size_t t) const { return w_[(o * c_.in + i) * 9 + t]; }
   // Null outside of the image.
@@ -233,19 +236,59 @@ TEST(Winograd, ErrorIsAtMostThatOfASequentialSum) {
   }
 }
 
+// As the direct algorithm has them: a window with a NaN is NaN, one with an infinity infinite (or NaN for both signs),
+// and a sum that overflows only on the way back is what it should be.
+TEST(Winograd, InfinitiesNanAndLargeNumbersAreTheDirectAlgorithms) {
+  for (const CpuFacts& cpu : {HostCpu().facts(), CpuFacts{}}) {
+    Runner runner({.in = 20, .out = 17, .h = 12, .w = 11, .images = 2}, 9, cpu);
+    runner.Put(0, 1, 1, 3, INFINITY);
+    runner.Put(0, 1, 9, 0, -INFINITY);
+    runner.Put(0, 6, 5, 19, NAN);
+    runner.Put(0, 9, 2, 1, INFINITY);
+    runner.Put(0, 10, 3, 1, -INFINITY);
+    runner.Put(1, 4, 4, 7, 3e38f);
+    runner.Put(1, 4, 6, 7, -3e38f);
+    const std::vector<float> y = runner.Run(false, nullptr);
+    size_t infinite = 0, nan = 0;
+    runner.ForEachOutput([&](size_t o, size_t p, size_t image, double sum, float, double size) {
+      const float got = y[(image * runner.pixels() + p) * 17 + o], want = static_cast<float>(sum);
+      infinite += std::isinf(want);
+      nan += std::isnan(want);
+      // A weight is got back from four components at most, of magnitude 4 at most, each rounded to float32.
+      const double weights_off = image == 1 ? 4 * 4 * 0x1p-25 * 6e38 : 0;
+      if (std::isfinite(want)) {
+        ASSERT_NEAR(got, want, 2e-6 * (size + 1) + weights_off)
+            << "image " << image << ", pixel " << p << ", channel " << o;
+      } else if (std::isnan(want)) {
+        ASSERT_TRUE(std::isnan(got)) << got;
+      } else {
+        ASSERT_EQ(got, want);
+      }
+    });
+    EXPECT_GT(infinite, 500u);
+    EXPECT_GT(nan, 150u);
+  }
+}
+
 TEST(Winograd, ServesThreeByThreeAndSaysWhyNot) {
   SelectOptions options;
   options.cpu = HostCpu().facts();
   ConvProblem p = ProblemOf({.in = 128, .out = 128, .h = 28, .w = 28});
   p.expected_pixels = 28 * 28;
-  EXPECT_EQ(WinogradConv::RejectionReason(p, options), "");
+  std::vector<float> w(128 * 128 * 9, 1.0f);
+  const ConvWeights weights{.data = w.data(), .o_stride = 128 * 36, .i_stride = 36, .h_stride = 12, .w_stride = 4};
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "");
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options, {}), "weights that come with the run");
   ConvProblem thin = p;
   thin.in_channels = 3;
-  EXPECT_NE(WinogradConv::RejectionReason(thin, options).find("the direct algorithm"), std::string::npos);
+  EXPECT_NE(WinogradConv::RejectionReason(thin, options, weights).find("the direct algorithm"), std::string::npos);
+  w[77] = INFINITY;
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "weights whose sums are no finite numbers");
+  w[77] = 1;
   p.stride_w = 2;
-  EXPECT_EQ(WinogradConv::RejectionReason(p, options), "strides");
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "strides");
   InlineExecutor executor;
-  EXPECT_FALSE(WinogradConv::Create(p, options, {}, executor).ok());
+  EXPECT_FALSE(WinogradConv::Create(p, options, weights, executor).ok());
 }
 
 }  // namespace

@@ -40,7 +40,9 @@ struct WinogradKernel {
   Isa isa{};
   uint16_t lanes = 4;  // floats of a register: of the rows that a CPU runs, the one with most lanes is taken
   void (*input)(const WinogradInputArgs&) = nullptr;
-  void (*output)(const WinogradOutputArgs&) = nullptr;
+  // False if a result (or a sum of results) is no finite number: differences of infinities, and sums that overflow on
+  // the way, are not what the direct algorithm gives.
+  bool (*output)(const WinogradOutputArgs&) = nullptr;
 };
 
 // The components G w G' of a kernel w of 3 x 3, both row by row. In double: it runs once, when weights are packed.

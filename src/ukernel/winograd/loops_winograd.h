@@ -55,9 +55,10 @@ void WinogradInputBlock(const WinogradInputArgs& a, size_t c, size_t count) {
   }
 }
 
-// A' has the rows (1, 1, 1, 0), (0, 1, -1, -1).
+// A' has the rows (1, 1, 1, 0), (0, 1, -1, -1). `finite` stays 0 as long as all results are finite.
 template <int kLanes>
-void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count) {
+void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count,
+                         typename WinogradVector<kLanes>::Reg& finite) {
   using V = WinogradVector<kLanes>;
   using Reg = typename V::Reg;
   Reg top[4], bottom[4];  // A' m
@@ -67,10 +68,13 @@ void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count) {
     top[col] = m[0] + m[1] + m[2];
     bottom[col] = m[1] - m[2] - m[3];
   }
-  if (a.pixels[0]) V::Store(a.pixels[0] + c, count, top[0] + top[1] + top[2]);
-  if (a.pixels[1]) V::Store(a.pixels[1] + c, count, top[1] - top[2] - top[3]);
-  if (a.pixels[2]) V::Store(a.pixels[2] + c, count, bottom[0] + bottom[1] + bottom[2]);
-  if (a.pixels[3]) V::Store(a.pixels[3] + c, count, bottom[1] - bottom[2] - bottom[3]);
+  const Reg y[4] = {top[0] + top[1] + top[2], top[1] - top[2] - top[3], bottom[0] + bottom[1] + bottom[2],
+                    bottom[1] - bottom[2] - bottom[3]};
+  for (size_t i = 0; i < 4; ++i) {
+    if (a.pixels[i]) V::Store(a.pixels[i] + c, count, y[i]);
+  }
+  const Reg sum = (y[0] + y[1]) + (y[2] + y[3]);
+  finite = finite + (sum - sum);  // 0, or NaN
 }
 
 template <int kLanes>
@@ -81,10 +85,16 @@ void RunWinogradInput(const WinogradInputArgs& a) {
 }
 
 template <int kLanes>
-void RunWinogradOutput(const WinogradOutputArgs& a) {
+bool RunWinogradOutput(const WinogradOutputArgs& a) {
+  typename WinogradVector<kLanes>::Reg finite{};
   size_t c = 0;
-  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes);
-  if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c);
+  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes, finite);
+  if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c, finite);
+  float lanes[kLanes];
+  __builtin_memcpy(lanes, &finite, sizeof lanes);
+  bool all = true;
+  for (float lane : lanes) all &= lane == 0;
+  return all;
 }
 
 template <int kLanes>

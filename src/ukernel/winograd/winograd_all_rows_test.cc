@@ -73,7 +73,7 @@ TEST(WinogradRows, OutputsAreTransformedAsTheHeaderSays) {
         const std::vector<float> before(y.data, y.data + 4 * channels);
         float* pixels[4];
         for (size_t i = 0; i < 4; ++i) pixels[i] = inside >> i & 1 ? y.data + i * channels : nullptr;
-        row->output({.from = m.data, .stride = stride, .channels = channels, .pixels = pixels});
+        EXPECT_TRUE(row->output({.from = m.data, .stride = stride, .channels = channels, .pixels = pixels}));
         for (size_t i = 0; i < 4; ++i) {
           for (size_t c = 0; c < channels; ++c) {
             double want = 0;
@@ -86,6 +86,24 @@ TEST(WinogradRows, OutputsAreTransformedAsTheHeaderSays) {
             ASSERT_NEAR(y.data[i * channels + c], want, 1e-5)
                 << Name(*row).text << " output " << i << ", channel " << c;
           }
+        }
+      }
+    }
+  }
+}
+
+TEST(WinogradRows, ResultsThatAreNotFiniteAreReported) {
+  for (const WinogradKernel* row : Rows()) {
+    for (const size_t channels : {1, 16, 21}) {
+      for (const float special : {INFINITY, -INFINITY, NAN}) {
+        for (size_t i = 0; i < 16; ++i) {
+          const Matrix m(16 * channels, 6);
+          Matrix y(4 * channels, 7);
+          m.data[i * channels + channels - 1] = special;
+          float* pixels[4];
+          for (size_t k = 0; k < 4; ++k) pixels[k] = y.data + k * channels;
+          EXPECT_FALSE(row->output({.from = m.data, .stride = channels, .channels = channels, .pixels = pixels}))
+              << Name(*row).text << " component " << i;
         }
       }
     }

@@ -315,8 +315,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
     return std::unique_ptr<CpuKernel>(std::move(kernel));
   }
   const kernels::SelectOptions options = SelectOptionsFor(*context.config);
-  kernel->why_direct_ =
-      kernel->packs_in_run_ ? "weights that come with the run" : kernels::WinogradConv::RejectionReason(p, options);
+  kernel->why_direct_ = kernels::WinogradConv::RejectionReason(p, options, source);
   if (kernel->why_direct_.empty()) {
     kernel->algorithm_ = Algorithm::kWinograd;
     QUERN_ASSIGN_OR_RETURN(kernel->winograd_, kernels::WinogradConv::Create(p, options, source, *context.executor));

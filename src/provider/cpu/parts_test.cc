@@ -147,7 +147,9 @@ TEST_F(CpuOps, PartsOfRandomNetworks) {
       run.executor = &handle;
       const Status status = (*plan)->Run(run);
       ASSERT_TRUE(status.ok()) << status.message();
-      ASSERT_NO_FATAL_FAILURE(ExpectSame(y, expected->at(0).tensor(), Case{.op = "a network"}));
+      // Rounding of a chain of convolutions, some of them Winograd's.
+      const Case network{.op = "a network", .absolute = 3e-5};
+      ASSERT_NO_FATAL_FAILURE(ExpectSame(y, expected->at(0).tensor(), network));
     }
   }
 }

@@ -67,8 +67,9 @@ struct BlendArgs {
   float* y = nullptr;  // no operand
 };
 
-// y[r * y_row + c] = x[c * x_col + r] for r < rows, c < cols: 32-bit elements of any type, strides in elements.
+// y[r * y_row + c] = x[c * x_col + r] for r < rows, c < cols; strides in elements.
 struct TransposeArgs {
+  size_t element_bytes = 4;  // 1, 2, 4 or 8
   size_t rows = 0, cols = 0;
   const void* x = nullptr;
   ptrdiff_t x_col = 0;

@@ -342,29 +342,43 @@ TEST(VectorRows, SoftmaxNormalizeBlend) {
   }
 }
 
+template <typename T>
+void CheckTranspose(const VectorKernel& row, size_t rows, size_t cols, size_t gap) {
+  const size_t x_col = rows + gap, y_row = cols + gap;
+  GuardedBuffer x((cols ? (cols - 1) * x_col + rows : 0) * sizeof(T));
+  GuardedBuffer y((rows ? (rows - 1) * y_row + cols : 0) * sizeof(T));
+  auto* from = reinterpret_cast<T*>(x.data());
+  auto* to = reinterpret_cast<T*>(y.data());
+  // Neighbours differ in every byte; as floats these are NaNs, which stay as they are.
+  for (size_t i = 0; i < x.bytes() / sizeof(T); ++i) {
+    from[i] = static_cast<T>(0xfff0'0000'7f80'0001 + i * 0x0000'0101'0001'0107);
+  }
+  for (size_t i = 0; i < y.bytes() / sizeof(T); ++i) to[i] = 7;
+  row.transpose({.element_bytes = sizeof(T),
+                 .rows = rows,
+                 .cols = cols,
+                 .x = from,
+                 .x_col = static_cast<ptrdiff_t>(x_col),
+                 .y = to,
+                 .y_row = static_cast<ptrdiff_t>(y_row)});
+  for (size_t i = 0; i < y.bytes() / sizeof(T); ++i) {
+    const size_t r = i / y_row, c = i % y_row;
+    ASSERT_EQ(to[i], c < cols ? from[c * x_col + r] : T{7})
+        << Name(row).text << " " << sizeof(T) << " bytes, " << rows << " rows, " << cols << " columns, gap " << gap
+        << ": " << r << "," << c;
+  }
+}
+
 TEST(VectorRows, TransposesMoveEveryElementAndNoOther) {
-  const std::vector<size_t> extents = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 58};
+  const std::vector<size_t> extents = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 58, 64, 67};
   for (const VectorKernel* row : Rows()) {
     for (const size_t rows : extents) {
       for (const size_t cols : extents) {
         for (const size_t gap : {0, 3}) {
-          const size_t x_col = rows + gap, y_row = cols + gap;
-          GuardedBuffer x(cols ? ((cols - 1) * x_col + rows) * 4 : 0), y(rows ? ((rows - 1) * y_row + cols) * 4 : 0);
-          auto* from = reinterpret_cast<uint32_t*>(x.data());
-          auto* to = reinterpret_cast<uint32_t*>(y.data());
-          for (uint32_t i = 0; i < x.bytes() / 4; ++i) from[i] = 0x7f800001u + i;  // NaNs stay as they are
-          for (size_t i = 0; i < y.bytes() / 4; ++i) to[i] = 7;
-          row->transpose({.rows = rows,
-                          .cols = cols,
-                          .x = from,
-                          .x_col = static_cast<ptrdiff_t>(x_col),
-                          .y = to,
-                          .y_row = static_cast<ptrdiff_t>(y_row)});
-          for (size_t i = 0; i < y.bytes() / 4; ++i) {
-            const size_t r = i / y_row, c = i % y_row;
-            ASSERT_EQ(to[i], c < cols ? from[c * x_col + r] : 7u) << Name(*row).text << " " << rows << " rows, " << cols
-                                                                  << " columns, gap " << gap << ": " << r << "," << c;
-          }
+          ASSERT_NO_FATAL_FAILURE(CheckTranspose<uint8_t>(*row, rows, cols, gap));
+          ASSERT_NO_FATAL_FAILURE(CheckTranspose<uint16_t>(*row, rows, cols, gap));
+          ASSERT_NO_FATAL_FAILURE(CheckTranspose<uint32_t>(*row, rows, cols, gap));
+          ASSERT_NO_FATAL_FAILURE(CheckTranspose<uint64_t>(*row, rows, cols, gap));
         }
       }
     }

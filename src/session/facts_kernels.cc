@@ -15,6 +15,7 @@
 #include "kernels/select.h"
 #include "session/facts.h"
 #include "session/facts_json.h"
+#include "ukernel/affine.h"
 #include "ukernel/dwconv.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/epilogue.h"
@@ -172,6 +173,11 @@ void AddFold(const CpuInfo& cpu, Json& rows) {
       "fold", ukernel::AllFoldKernels(), cpu, rows, [](const auto& r) { return r.f64.fold; }, "vector_bytes",
       [](const auto& r) { return r.vector_bytes; });
 }
+void AddAffine(const CpuInfo& cpu, Json& rows) {
+  AddIsaRows(
+      "affine", ukernel::AllAffineKernels(), cpu, rows, [](const auto& r) { return r.quantize; }, "vector_bytes",
+      [](const auto& r) { return r.vector_bytes; });
+}
 void AddWinograd(const CpuInfo& cpu, Json& rows) {
   AddIsaRows(
       "winograd", ukernel::AllWinogradKernels(), cpu, rows, [](const auto& r) { return r.input; }, "lanes",
@@ -182,9 +188,16 @@ struct Family {
   const char* name;
   void (*add)(const CpuInfo& cpu, Json& rows);
 };
-constexpr Family kFamilies[] = {{"gemm", AddGemm},     {"dwconv", AddDwConv},           {"winograd", AddWinograd},
-                                {"vector", AddVector}, {"elementwise", AddElementwise}, {"fold", AddFold},
-                                {"pack", AddPack},     {"transform", AddTransform},     {"quantize", AddQuantize}};
+constexpr Family kFamilies[] = {{"gemm", AddGemm},
+                                {"dwconv", AddDwConv},
+                                {"winograd", AddWinograd},
+                                {"vector", AddVector},
+                                {"elementwise", AddElementwise},
+                                {"fold", AddFold},
+                                {"affine", AddAffine},
+                                {"pack", AddPack},
+                                {"transform", AddTransform},
+                                {"quantize", AddQuantize}};
 
 constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8,
                                       Format::kU8,   Format::kI8d,  Format::kU4,   Format::kU2,

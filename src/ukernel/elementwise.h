@@ -10,6 +10,7 @@
 #include "ukernel/elementwise_kinds.h"
 #include "ukernel/gemm.h"
 #include "ukernel/isa.h"
+#include "ukernel/softmax.h"
 
 namespace quern::ukernel {
 
@@ -37,6 +38,7 @@ struct ElementwiseKernel {
   BinaryRow (*binary)(BinaryKind kind, DType a, DType b) = nullptr;
   // Elements of 1, 2, 4 or 8 bytes.
   ChoiceRow (*choose)(size_t bytes) = nullptr;
+  void (*softmax)(const SoftmaxLines<double>&) = nullptr;
 };
 
 // `elementwise_any_<isa>`

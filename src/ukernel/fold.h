@@ -79,6 +79,19 @@ struct RowsArg {
   int64_t* y = nullptr;      // no operand
 };
 
+// Where x[i * x_step] is greater than best[i], takes its place, and place[i] becomes first + i * x_step, i < n. A NaN
+// is greater than every number, and nothing is greater than a NaN; anything is greater than what has a place below 0.
+// Windows of a pool, one tap for n outputs; x_step at least 1.
+template <class T>
+struct GreatestStep {
+  size_t n = 0;
+  const T* x = nullptr;
+  ptrdiff_t x_step = 1;  // elements
+  int64_t first = 0;
+  T* best = nullptr;
+  int64_t* place = nullptr;
+};
+
 // y[r * row_stride + c] = x[0 * row_stride + c] + ... + x[r * row_stride + c], r < rows, c < n, added in this order;
 // exclusive: without the last term. Integers wrap around. y may be x.
 template <class T>
@@ -99,6 +112,7 @@ struct FoldFunctions {
   void (*fold_rows)(const RowsFold<T>&) = nullptr;
   size_t (*arg)(const LineArg<T>&) = nullptr;
   void (*arg_rows)(const RowsArg<T>&) = nullptr;
+  void (*greatest)(const GreatestStep<T>&) = nullptr;
   void (*running_sum)(const RunningSum<T>&) = nullptr;
 };
 
@@ -106,7 +120,7 @@ struct FoldFunctions {
 struct FoldKernel {
   Isa isa{};
   uint16_t vector_bytes = 16;      // of the rows that a CPU runs, the one with the widest registers is taken
-  FoldFunctions<float> f32 = {};   // arg, arg_rows and running_sum
+  FoldFunctions<float> f32 = {};   // all but fold and fold_rows
   FoldFunctions<double> f64 = {};  // all
   FoldFunctions<int32_t> i32 = {};
   FoldFunctions<int64_t> i64 = {};

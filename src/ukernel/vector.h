@@ -11,6 +11,7 @@
 #include "ukernel/fold.h"
 #include "ukernel/gemm.h"
 #include "ukernel/isa.h"
+#include "ukernel/softmax.h"
 
 namespace quern::ukernel {
 
@@ -36,16 +37,7 @@ struct BinaryArgs {
 
 using FoldArgs = LineFold<float>;
 using FoldRowsArgs = RowsFold<float>;
-
-// Softmax over `count` (at least 1) elements that are `stride` apart, for `width` neighbouring lines; y may be x.
-struct SoftmaxArgs {
-  size_t count = 1;
-  ptrdiff_t stride = 1;  // floats
-  size_t width = 1;
-  const float* x = nullptr;
-  float* y = nullptr;
-  bool log = false;
-};
+using SoftmaxArgs = SoftmaxLines<float>;
 
 // y[i] = ((x[i] - shift) * scale) * gamma[i] + beta[i]; y may be x. A gamma of null is 1, a beta of null is `offset`.
 struct NormalizeArgs {
@@ -67,8 +59,9 @@ struct BlendArgs {
   float* y = nullptr;  // no operand
 };
 
-// y[r * y_row + c] = x[c * x_col + r] for r < rows, c < cols: 32-bit elements of any type, strides in elements.
+// y[r * y_row + c] = x[c * x_col + r] for r < rows, c < cols; strides in elements.
 struct TransposeArgs {
+  size_t element_bytes = 4;  // 1, 2, 4 or 8
   size_t rows = 0, cols = 0;
   const void* x = nullptr;
   ptrdiff_t x_col = 0;

@@ -11,6 +11,9 @@
 #define QUERN_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// Inlined whatever its size: a loop with a call is no vector code.
+#define QUERN_MATH __attribute__((always_inline)) static inline
+
 namespace quern::ukernel {
 
 // a * b + c, rounded once where the ISA of the file can.

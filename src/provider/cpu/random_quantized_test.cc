@@ -27,6 +27,39 @@ void AddQuantization(Case& c, DType type, bool may_omit = false) {
   }
 }
 
+// Scales of the tensor, of each index of an axis, or of blocks along it.
+TEST_F(CpuOps, QuantizeAndDequantize) {
+  for (int i = 0; i < 12 * kRounds; ++i) {
+    const bool reads = Draw(0, 1) != 0;
+    const DType stored =
+        reads && Draw(0, 4) == 0 ? DType::kI32 : Pick({DType::kI8, DType::kU8, DType::kI16, DType::kU16});
+    Shape shape = DrawShapeOrLarge(1, 4);
+    if (Draw(0, 2) == 0) shape[shape.rank() - 1] = Draw(1, 70);
+    const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    Case c{.op = reads ? "DequantizeLinear" : "QuantizeLinear", .opset = 21};
+    Shape scales;
+    if (const int64_t form = Draw(0, 2); form == 1) {
+      scales = Shape{shape[axis]};
+    } else if (form == 2) {
+      const int64_t block = Draw(1, 20);
+      scales = shape;
+      scales[axis] = (shape[axis] + block - 1) / block;
+      c.Attr("block_size", block);
+    }
+    c.In(reads ? DrawTensor(stored, shape) : DrawTensor(DType::kF32, shape, 8, true));
+    const bool constant = Draw(0, 1) != 0;
+    c.In(DrawScale(scales), constant);
+    if (stored == DType::kI32 || Draw(0, 3) == 0) {
+      c.Omit();
+      if (!reads) c.Attr("output_dtype", static_cast<int64_t>(stored));
+    } else {
+      c.In(DrawTensor(stored, scales), constant);
+    }
+    if (scales.rank() > 0) c.Attr("axis", int64_t{axis} - (Draw(0, 1) ? shape.rank() : 0));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, QLinearBinary) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     const Shape shape = DrawShapeOrLarge(0, 5);

@@ -4,14 +4,19 @@
 #if QUERN_ISA_HERE
 #include "ukernel/elementwise/binary_rows.h"
 #include "ukernel/elementwise/unary_rows.h"
+#include "ukernel/softmax_loops.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr ElementwiseKernel kRows[] = {
-    {.isa = kIsa, .vector_bytes = 32, .unary = FindUnary, .binary = FindBinary, .choose = FindChoice}};
+static constexpr ElementwiseKernel kRows[] = {{.isa = kIsa,
+                                               .vector_bytes = 32,
+                                               .unary = FindUnary,
+                                               .binary = FindBinary,
+                                               .choose = FindChoice,
+                                               .softmax = RunSoftmax<double>}};
 #else
 static constexpr ElementwiseKernel kRows[] = {{.isa = kIsa, .vector_bytes = 32}};
 #endif

@@ -2,12 +2,17 @@
 #include "ukernel/elementwise.h"
 #include "ukernel/elementwise/binary_rows.h"
 #include "ukernel/elementwise/unary_rows.h"
+#include "ukernel/softmax_loops.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr ElementwiseKernel kRows[] = {
-    {.isa = kIsa, .vector_bytes = 16, .unary = FindUnary, .binary = FindBinary, .choose = FindChoice}};
+static constexpr ElementwiseKernel kRows[] = {{.isa = kIsa,
+                                               .vector_bytes = 16,
+                                               .unary = FindUnary,
+                                               .binary = FindBinary,
+                                               .choose = FindChoice,
+                                               .softmax = RunSoftmax<double>}};
 
 }  // namespace
 

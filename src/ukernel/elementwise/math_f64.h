@@ -8,9 +8,6 @@
 
 #include "ukernel/vector_math.h"
 
-// Inlined whatever its size: a loop with a call is no vector code.
-#define QUERN_MATH __attribute__((always_inline)) static inline
-
 namespace quern::ukernel {
 
 QUERN_MATH double MulAdd(double a, double b, double c) {

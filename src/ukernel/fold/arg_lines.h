@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/fold/fold_lines.h"
+#include "ukernel/vector_math.h"
 
 namespace quern::ukernel {
 namespace {
@@ -134,6 +135,31 @@ void RunArgRows(const RowsArg<T>& args) {
   } else {
     args.which.last ? ArgOfRows<T, false, true>(args) : ArgOfRows<T, false, false>(args);
   }
+}
+
+// kStep 0: any.
+template <class T, ptrdiff_t kStep>
+void GreatestOfStep(const GreatestStep<T>& args) {
+  const ptrdiff_t step = kStep ? kStep : args.x_step;
+  const T* x = args.x;
+  T* best = args.best;
+  int64_t* place = args.place;
+  const auto n = static_cast<ptrdiff_t>(args.n);
+  const int64_t first = args.first;
+  QUERN_INDEPENDENT
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    const T v = x[i * step], b = best[i];
+    const bool wins = (place[i] < 0) | (v > b) | ((v != v) & (b == b));
+    best[i] = wins ? v : b;
+    place[i] = wins ? first + i * step : place[i];
+  }
+}
+
+template <class T>
+void RunGreatest(const GreatestStep<T>& args) {
+  if (args.x_step == 1) return GreatestOfStep<T, 1>(args);
+  if (args.x_step == 2) return GreatestOfStep<T, 2>(args);
+  GreatestOfStep<T, 0>(args);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -243,6 +244,35 @@ TEST(FoldRows, PlacesOfExtremes) {
             for (size_t c = 0; c < n; ++c) {
               ASSERT_EQ(y.data()[c], PlainArg(which, rows, x.data() + c, stride)) << rows << " " << n << " " << c;
             }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(FoldRows, GreatestOfTaps) {
+  ForEachType([]<typename T>(const FoldKernel& row) {
+    for (const Draws draws : {Draws::kAny, Draws::kFew, Draws::kSpecial}) {
+      for (const size_t step : {1, 2, 3}) {
+        for (size_t n : {0, 1, 2, 7, 16, 33, 64, 113}) {
+          constexpr size_t kTaps = 3;
+          Elements<T> x(n == 0 ? 0 : (n - 1) * step + kTaps, draws, static_cast<uint32_t>(n)), best(n, Draws::kAny, 2);
+          Elements<int64_t> place(n, Draws::kAny, 1);
+          for (size_t i = 0; i < n; ++i) place.data()[i] = -1;
+          for (size_t tap = 0; tap < kTaps; ++tap) {
+            row.Of<T>().greatest({.n = n,
+                                  .x = x.data() + tap,
+                                  .x_step = static_cast<ptrdiff_t>(step),
+                                  .first = static_cast<int64_t>(tap),
+                                  .best = best.data(),
+                                  .place = place.data()});
+          }
+          for (size_t i = 0; i < n; ++i) {
+            const T* window = x.data() + i * step;
+            const int64_t expected = PlainArg({}, kTaps, window, 1);
+            ASSERT_EQ(place.data()[i], expected + static_cast<int64_t>(i * step)) << n << " " << step << " " << i;
+            ASSERT_EQ(std::memcmp(best.data() + i, window + expected, sizeof(T)), 0) << n << " " << step << " " << i;
           }
         }
       }

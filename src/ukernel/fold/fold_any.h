@@ -46,7 +46,7 @@ void RunRunningSum(const RunningSum<T>& args) {
 
 template <class T>
 constexpr FoldFunctions<T> FunctionsOf() {
-  FoldFunctions<T> f = {.arg = RunArg<T>, .arg_rows = RunArgRows<T>};
+  FoldFunctions<T> f = {.arg = RunArg<T>, .arg_rows = RunArgRows<T>, .greatest = RunGreatest<T>};
   if constexpr (sizeof(T) > 1) f.running_sum = RunRunningSum<T>;
   if constexpr (!std::is_same_v<T, float>) {
     f.fold = RunFold<T>;

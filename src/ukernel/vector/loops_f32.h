@@ -3,6 +3,7 @@
 
 #include "ukernel/epilogue_loops.h"
 #include "ukernel/fold/fold_lines.h"
+#include "ukernel/softmax_loops.h"
 #include "ukernel/vector.h"
 #include "ukernel/vector/loops_transpose.h"
 #include "ukernel/vector_math.h"
@@ -136,75 +137,6 @@ void RunBinary(const BinaryArgs& args) {
   }
 }
 
-constexpr size_t kSoftmaxBlock = 256;  // floats of exponentials held at once
-
-void SoftmaxLine(const SoftmaxArgs& args) {
-  const size_t n = args.count;
-  const float* x = args.x;
-  float* y = args.y;
-  const float largest = FoldAll<float, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
-  float sum = 0;
-  for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
-    const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
-    float scratch[kSoftmaxBlock];
-    float* e = args.log ? scratch : y + begin;  // x is still needed for the logarithm, and y may be x
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) e[i] = ExpOfNormal(x[begin + i] - largest);
-    sum += FoldAll<float, FoldKind::kSum>({.kind = FoldKind::kSum, .n = count, .x = e});
-  }
-  if (args.log) {
-    const float log = Log(sum);
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log;
-  } else {
-    const float inverse = 1.0f / sum;
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
-  }
-}
-
-// At most 64 neighbouring lines from column c on.
-void SoftmaxColumns(const SoftmaxArgs& args, size_t c, size_t width) {
-  float largest[64], sum[64];
-  for (size_t i = 0; i < width; ++i) {
-    largest[i] = args.x[c + i];
-    sum[i] = 0;
-  }
-  for (size_t k = 1; k < args.count; ++k) {
-    const float* x = args.x + static_cast<ptrdiff_t>(k) * args.stride + c;
-    for (size_t i = 0; i < width; ++i) largest[i] = Larger(largest[i], x[i]);
-  }
-  for (size_t k = 0; k < args.count; ++k) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(k) * args.stride;
-    const float* x = args.x + at + c;
-    float* y = args.y + at + c;
-    float e[64];
-    for (size_t i = 0; i < width; ++i) {
-      e[i] = ExpOfNormal(x[i] - largest[i]);
-      sum[i] += e[i];
-    }
-    if (!args.log) __builtin_memcpy(y, e, width * sizeof(float));
-  }
-  for (size_t i = 0; i < width; ++i) sum[i] = args.log ? Log(sum[i]) : 1.0f / sum[i];
-  for (size_t k = 0; k < args.count; ++k) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(k) * args.stride;
-    const float* x = args.x + at + c;
-    float* y = args.y + at + c;
-    if (args.log) {
-      QUERN_INDEPENDENT
-      for (size_t i = 0; i < width; ++i) y[i] = (x[i] - largest[i]) - sum[i];
-    } else {
-      QUERN_INDEPENDENT
-      for (size_t i = 0; i < width; ++i) y[i] *= sum[i];
-    }
-  }
-}
-
-void RunSoftmax(const SoftmaxArgs& args) {
-  if (args.width == 1 && args.stride == 1) return SoftmaxLine(args);
-  for (size_t c = 0; c < args.width; c += 64) SoftmaxColumns(args, c, args.width - c < 64 ? args.width - c : 64);
-}
-
 void RunNormalize(const NormalizeArgs& args) {
   const float shift = args.shift, scale = args.scale, offset = args.offset, *x = args.x, *g = args.gamma,
               *b = args.beta;
@@ -294,7 +226,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .binary = RunBinary,
           .fold = RunFold<float>,
           .fold_rows = RunFoldRows<float>,
-          .softmax = RunSoftmax,
+          .softmax = RunSoftmax<float>,
           .normalize = RunNormalize,
           .blend = RunBlend,
           .transpose = RunTranspose,

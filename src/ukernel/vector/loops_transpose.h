@@ -1,164 +1,194 @@
-// The transpose of 32-bit elements, of the vector family: squares of 8 and 4 in registers, and two, three or four lines
-// woven into one or taken apart. Generic vectors, which the compiler maps to the registers of the including file's ISA.
+// The transpose of the vector family, of elements of 1, 2, 4 or 8 bytes: squares in registers, and two, three or four
+// lines woven into one or taken apart. Generic vectors, which the compiler maps to the registers of the including
+// file's ISA.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
+#include "ukernel/fold/lanes.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
-typedef uint32_t Words4 __attribute__((vector_size(16)));
-typedef uint32_t Words8 __attribute__((vector_size(32)));
-typedef uint32_t Words16 __attribute__((vector_size(64)));
+// Squares whose sides are kSideBytes long, as many side by side as fill a register: v[i], of part p, starts at element
+// i of column p of the squares, and ends as row i of the squares side by side.
+template <class T, size_t kSideBytes, size_t kParts>
+struct Squares {
+  static constexpr size_t kSide = kSideBytes / sizeof(T), kWidth = kSide * kParts;
+  using Line = typename LanesOf<T, kSideBytes>::Type;
+  using Lines = typename LanesOf<T, kSideBytes * kParts>::Type;
 
-template <class V>
-void LoadWords(const uint32_t* p, V& v) {
-  __builtin_memcpy(&v, p, sizeof v);
-}
-template <class V>
-void StoreWords(uint32_t* p, const V& v) {
-  __builtin_memcpy(p, &v, sizeof v);
-}
-
-// y[r][c] = x[c][r] of a square, rows of x and y so many elements apart.
-struct Square4 {
-  static constexpr size_t kSide = 4;
-  static void Run(const uint32_t* x, ptrdiff_t x_col, uint32_t* y, ptrdiff_t y_row) {
-    Words4 a[4], t[4];
-    for (int i = 0; i < 4; ++i) LoadWords(x + i * x_col, a[i]);
-    for (int i = 0; i < 2; ++i) {
-      t[2 * i] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], 0, 4, 1, 5);
-      t[2 * i + 1] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], 2, 6, 3, 7);
-    }
-    for (int i = 0; i < 2; ++i) {
-      StoreWords(y + 2 * i * y_row, __builtin_shufflevector(t[i], t[2 + i], 0, 1, 4, 5));
-      StoreWords(y + (2 * i + 1) * y_row, __builtin_shufflevector(t[i], t[2 + i], 2, 3, 6, 7));
+  template <size_t... I>
+  static void Join(const auto& a, const auto& b, auto& to, std::index_sequence<I...>) {
+    to = __builtin_shufflevector(a, b, I...);
+  }
+  // Element i of every part's first (or second) halves of a and b woven.
+  static constexpr int Woven(size_t i, size_t half) {
+    const size_t part = i / kSide, within = i % kSide;
+    return static_cast<int>(part * kSide + half * kSide / 2 + within / 2 + (within % 2 ? kWidth : 0));
+  }
+  template <size_t... I>
+  static void Weave(const Lines& a, const Lines& b, Lines& low, Lines& high, std::index_sequence<I...>) {
+    low = __builtin_shufflevector(a, b, Woven(I, 0)...);
+    high = __builtin_shufflevector(a, b, Woven(I, 1)...);
+  }
+  // One line of each part, `pitch` elements apart.
+  static void LoadLines(const T* x, ptrdiff_t pitch, Lines& to) {
+    if constexpr (kParts == 1) {
+      Load(x, to);
+    } else {
+      using Pair = typename LanesOf<T, kSideBytes * 2>::Type;
+      using PairLanes = std::make_index_sequence<kSide * 2>;
+      Line line[kParts];
+      Pair pair[kParts / 2];
+      for (size_t p = 0; p < kParts; ++p) Load(x + static_cast<ptrdiff_t>(p) * pitch, line[p]);
+      for (size_t p = 0; p < kParts / 2; ++p) Join(line[2 * p], line[2 * p + 1], pair[p], PairLanes{});
+      if constexpr (kParts == 2) {
+        to = pair[0];
+      } else {
+        Join(pair[0], pair[1], to, std::make_index_sequence<kWidth>{});
+      }
     }
   }
-};
-struct Square8 {
-  static constexpr size_t kSide = 8;
-  static void Run(const uint32_t* x, ptrdiff_t x_col, uint32_t* y, ptrdiff_t y_row) {
-    Words8 a[8], t[8];
-    for (int i = 0; i < 8; ++i) LoadWords(x + i * x_col, a[i]);
-    for (int i = 0; i < 4; ++i) {  // pairs of columns
-      t[i] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-      t[4 + i] = __builtin_shufflevector(a[2 * i], a[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+
+  // y[r][c] = x[c][r] for r < kSide, c < kWidth. Weaving line i with line i + kSide / 2 moves one bit of an element's
+  // place among the lines to its place in the line; all bits moved, places and lines are exchanged.
+  static void Run(const T* x, ptrdiff_t x_col, T* y, ptrdiff_t y_row) {
+    Lines v[kSide], t[kSide];
+    for (size_t i = 0; i < kSide; ++i) {
+      LoadLines(x + static_cast<ptrdiff_t>(i) * x_col, static_cast<ptrdiff_t>(kSide) * x_col, v[i]);
     }
-    for (int i = 0; i < 4; ++i) {  // fours: a[i] of rows 2i and 2i + 4, a[4 + i] of those after them
-      a[i] = __builtin_shufflevector(t[2 * i], t[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13);
-      a[4 + i] = __builtin_shufflevector(t[2 * i], t[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    for (size_t step = 1; step < kSide; step *= 2) {
+      for (size_t i = 0; i < kSide / 2; ++i) {
+        Weave(v[i], v[i + kSide / 2], t[2 * i], t[2 * i + 1], std::make_index_sequence<kWidth>{});
+      }
+      for (size_t i = 0; i < kSide; ++i) v[i] = t[i];
     }
-    for (int i = 0; i < 4; ++i) {
-      const int first = i / 2 * 2 + i % 2 * 4;
-      StoreWords(y + i * y_row, __builtin_shufflevector(a[first], a[first + 1], 0, 1, 2, 3, 8, 9, 10, 11));
-      StoreWords(y + (i + 4) * y_row, __builtin_shufflevector(a[first], a[first + 1], 4, 5, 6, 7, 12, 13, 14, 15));
-    }
+    for (size_t i = 0; i < kSide; ++i) Store(y + static_cast<ptrdiff_t>(i) * y_row, v[i]);
   }
 };
 
-// Rows and columns of at least the square's side; the last squares overlap those before them.
-template <class Square>
-void RunSquares(const TransposeArgs& a) {
-  constexpr size_t kSide = Square::kSide;
-  const auto* x = static_cast<const uint32_t*>(a.x);
-  auto* y = static_cast<uint32_t*>(a.y);
-  for (size_t c = 0; c < a.cols; c += kSide) {
-    const auto cc = static_cast<ptrdiff_t>(c + kSide <= a.cols ? c : a.cols - kSide);
-    for (size_t r = 0; r < a.rows; r += kSide) {
-      const auto rr = static_cast<ptrdiff_t>(r + kSide <= a.rows ? r : a.rows - kSide);
-      Square::Run(x + cc * a.x_col + rr, a.x_col, y + rr * a.y_row + cc, a.y_row);
+// kAcross squares side by side, from column c on, for all rows; the last ones overlap those before them.
+template <class S, size_t kAcross, class T>
+void RunBand(const T* x, T* y, const TransposeArgs& a, size_t c) {
+  x += static_cast<ptrdiff_t>(c) * a.x_col;
+  y += c;
+  for (size_t r = 0; r < a.rows; r += S::kSide) {
+    const auto rr = static_cast<ptrdiff_t>(r + S::kSide <= a.rows ? r : a.rows - S::kSide);
+    for (size_t k = 0; k < kAcross; ++k) {
+      S::Run(x + static_cast<ptrdiff_t>(k * S::kWidth) * a.x_col + rr, a.x_col, y + rr * a.y_row + k * S::kWidth,
+             a.y_row);
     }
+  }
+}
+// Rows and columns of at least the squares' extents. Bands of whole cache lines of y where there are as many columns.
+template <class S, class T>
+void RunSquares(const T* x, T* y, const TransposeArgs& a) {
+  constexpr size_t kAcross = S::kWidth * sizeof(T) < 64 ? 64 / sizeof(T) / S::kWidth : 1;
+  size_t c = 0;
+  for (; c + kAcross * S::kWidth <= a.cols; c += kAcross * S::kWidth) RunBand<S, kAcross>(x, y, a, c);
+  for (; c < a.cols; c += S::kWidth) {
+    RunBand<S, 1>(x, y, a, c + S::kWidth <= a.cols ? c : a.cols - S::kWidth);
   }
 }
 
 constexpr int kAny = -1;  // an index of a shuffle that does not matter
 
-// Element i of vector `part` of kLines woven lines: from the first two lines, and (with what that gives) from the
-// third.
-template <int kLines>
-constexpr int WovenOfTwo(int part, int i) {
-  const int at = part * 16 + i, line = at % kLines;
-  return line == 2 ? kAny : line * 16 + at / kLines;
-}
-constexpr int WovenOfThird(int part, int i) {
-  const int at = part * 16 + i;
-  return at % 3 == 2 ? 16 + at / 3 : i;
-}
-// Element i of line `line` out of three woven vectors: from the first two, and from the third.
-constexpr int LineOfTwo(int line, int i) { return 3 * i + line < 32 ? 3 * i + line : kAny; }
-constexpr int LineOfThird(int line, int i) { return 3 * i + line < 32 ? i : 3 * i + line - 32 + 16; }
+// Vectors of lines that are woven or taken apart: where shuffles of bytes stay within 16 of them, longer vectors take
+// many steps.
+template <class T>
+struct WovenLines {
+  static constexpr size_t kBytes = sizeof(T) < 4 ? 16 : 64;
+  static constexpr int kLanes = static_cast<int>(kBytes / sizeof(T));
+  using V = typename LanesOf<T, kBytes>::Type;
+  using All = std::make_index_sequence<kBytes / sizeof(T)>;
 
-// Results by reference: vectors wider than the ISA's registers cannot be returned alike by all compilers.
-template <int kPart, size_t... I>
-void WeaveThree(const Words16& a, const Words16& b, const Words16& c, Words16& to, std::index_sequence<I...>) {
-  const Words16 two = __builtin_shufflevector(a, b, WovenOfTwo<3>(kPart, I)...);
-  to = __builtin_shufflevector(two, c, WovenOfThird(kPart, I)...);
-}
-template <int kLine, size_t... I>
-void TakeThird(const Words16& a, const Words16& b, const Words16& c, Words16& to, std::index_sequence<I...>) {
-  const Words16 two = __builtin_shufflevector(a, b, LineOfTwo(kLine, I)...);
-  to = __builtin_shufflevector(two, c, LineOfThird(kLine, I)...);
-}
-template <size_t... I>
-void WeaveTwo(const Words16& a, const Words16& b, Words16& low, Words16& high, std::index_sequence<I...>) {
-  low = __builtin_shufflevector(a, b, WovenOfTwo<2>(0, I)...);
-  high = __builtin_shufflevector(a, b, WovenOfTwo<2>(1, I)...);
-}
-template <size_t... I>
-void TakeHalves(const Words16& a, const Words16& b, Words16& even, Words16& odd, std::index_sequence<I...>) {
-  even = __builtin_shufflevector(a, b, (2 * static_cast<int>(I))...);
-  odd = __builtin_shufflevector(a, b, (2 * static_cast<int>(I) + 1)...);
-}
-using All16 = std::make_index_sequence<16>;
+  // Element i of vector `part` of kLines woven lines: from the first two lines, and (with what that gives) from the
+  // third.
+  template <int kLines>
+  static constexpr int WovenOfTwo(int part, int i) {
+    const int at = part * kLanes + i, line = at % kLines;
+    return line == 2 ? kAny : line * kLanes + at / kLines;
+  }
+  static constexpr int WovenOfThird(int part, int i) {
+    const int at = part * kLanes + i;
+    return at % 3 == 2 ? kLanes + at / 3 : i;
+  }
+  // Element i of line `line` out of three woven vectors: from the first two, and from the third.
+  static constexpr int LineOfTwo(int line, int i) { return 3 * i + line < 2 * kLanes ? 3 * i + line : kAny; }
+  static constexpr int LineOfThird(int line, int i) {
+    return 3 * i + line < 2 * kLanes ? i : 3 * i + line - 2 * kLanes + kLanes;
+  }
 
-// kLines vectors of one line each become as many of woven ones, and back.
-template <int kLines>
-void Weave(const Words16 (&v)[kLines], Words16 (&to)[kLines]) {
-  if constexpr (kLines == 2) {
-    WeaveTwo(v[0], v[1], to[0], to[1], All16{});
-  } else if constexpr (kLines == 3) {
-    WeaveThree<0>(v[0], v[1], v[2], to[0], All16{});
-    WeaveThree<1>(v[0], v[1], v[2], to[1], All16{});
-    WeaveThree<2>(v[0], v[1], v[2], to[2], All16{});
-  } else {
-    Words16 even[2], odd[2];
-    WeaveTwo(v[0], v[2], even[0], even[1], All16{});
-    WeaveTwo(v[1], v[3], odd[0], odd[1], All16{});
-    for (int i = 0; i < 2; ++i) WeaveTwo(even[i], odd[i], to[2 * i], to[2 * i + 1], All16{});
+  // Results by reference: vectors wider than the ISA's registers cannot be returned alike by all compilers.
+  template <int kPart, size_t... I>
+  static void WeaveThree(const V (&v)[3], V& to, std::index_sequence<I...>) {
+    const V two = __builtin_shufflevector(v[0], v[1], WovenOfTwo<3>(kPart, I)...);
+    to = __builtin_shufflevector(two, v[2], WovenOfThird(kPart, I)...);
   }
-}
-template <int kLines>
-void TakeApart(const Words16 (&v)[kLines], Words16 (&to)[kLines]) {
-  if constexpr (kLines == 2) {
-    TakeHalves(v[0], v[1], to[0], to[1], All16{});
-  } else if constexpr (kLines == 3) {
-    TakeThird<0>(v[0], v[1], v[2], to[0], All16{});
-    TakeThird<1>(v[0], v[1], v[2], to[1], All16{});
-    TakeThird<2>(v[0], v[1], v[2], to[2], All16{});
-  } else {
-    Words16 low[2], high[2];
-    TakeHalves(v[0], v[1], low[0], low[1], All16{});
-    TakeHalves(v[2], v[3], high[0], high[1], All16{});
-    for (int i = 0; i < 2; ++i) TakeHalves(low[i], high[i], to[i], to[2 + i], All16{});
+  template <int kLine, size_t... I>
+  static void TakeThird(const V (&v)[3], V& to, std::index_sequence<I...>) {
+    const V two = __builtin_shufflevector(v[0], v[1], LineOfTwo(kLine, I)...);
+    to = __builtin_shufflevector(two, v[2], LineOfThird(kLine, I)...);
   }
-}
+  template <size_t... I>
+  static void WeaveTwo(const V& a, const V& b, V& low, V& high, std::index_sequence<I...>) {
+    low = __builtin_shufflevector(a, b, WovenOfTwo<2>(0, I)...);
+    high = __builtin_shufflevector(a, b, WovenOfTwo<2>(1, I)...);
+  }
+  template <size_t... I>
+  static void TakeHalves(const V& a, const V& b, V& even, V& odd, std::index_sequence<I...>) {
+    even = __builtin_shufflevector(a, b, (2 * static_cast<int>(I))...);
+    odd = __builtin_shufflevector(a, b, (2 * static_cast<int>(I) + 1)...);
+  }
+
+  // kLines vectors of one line each become as many of woven ones, and back.
+  template <int kLines>
+  static void Weave(const V (&v)[kLines], V (&to)[kLines]) {
+    if constexpr (kLines == 2) {
+      WeaveTwo(v[0], v[1], to[0], to[1], All{});
+    } else if constexpr (kLines == 3) {
+      WeaveThree<0>(v, to[0], All{});
+      WeaveThree<1>(v, to[1], All{});
+      WeaveThree<2>(v, to[2], All{});
+    } else {
+      V even[2], odd[2];
+      WeaveTwo(v[0], v[2], even[0], even[1], All{});
+      WeaveTwo(v[1], v[3], odd[0], odd[1], All{});
+      for (int i = 0; i < 2; ++i) WeaveTwo(even[i], odd[i], to[2 * i], to[2 * i + 1], All{});
+    }
+  }
+  template <int kLines>
+  static void TakeApart(const V (&v)[kLines], V (&to)[kLines]) {
+    if constexpr (kLines == 2) {
+      TakeHalves(v[0], v[1], to[0], to[1], All{});
+    } else if constexpr (kLines == 3) {
+      TakeThird<0>(v, to[0], All{});
+      TakeThird<1>(v, to[1], All{});
+      TakeThird<2>(v, to[2], All{});
+    } else {
+      V low[2], high[2];
+      TakeHalves(v[0], v[1], low[0], low[1], All{});
+      TakeHalves(v[2], v[3], high[0], high[1], All{});
+      for (int i = 0; i < 2; ++i) TakeHalves(low[i], high[i], to[i], to[2 + i], All{});
+    }
+  }
+};
 
 // kLines columns, the rows of the result one after another.
-template <int kLines>
-void RunWeave(const TransposeArgs& a) {
-  const auto* x = static_cast<const uint32_t*>(a.x);
-  auto* y = static_cast<uint32_t*>(a.y);
+template <int kLines, class T>
+void RunWeave(const T* x, T* y, const TransposeArgs& a) {
+  using L = WovenLines<T>;
   size_t r = 0;
-  for (; r + 16 <= a.rows; r += 16) {
-    Words16 v[kLines], woven[kLines];
-    for (int i = 0; i < kLines; ++i) LoadWords(x + i * a.x_col + r, v[i]);
-    Weave<kLines>(v, woven);
-    for (int i = 0; i < kLines; ++i) StoreWords(y + r * kLines + i * 16, woven[i]);
+  for (; r + L::kLanes <= a.rows; r += L::kLanes) {
+    typename L::V v[kLines], woven[kLines];
+    for (int i = 0; i < kLines; ++i) Load(x + i * a.x_col + r, v[i]);
+    L::template Weave<kLines>(v, woven);
+    for (int i = 0; i < kLines; ++i) Store(y + r * kLines + i * L::kLanes, woven[i]);
   }
   for (; r < a.rows; ++r) {
     for (int i = 0; i < kLines; ++i)
@@ -166,16 +196,15 @@ void RunWeave(const TransposeArgs& a) {
   }
 }
 // kLines rows, the columns of the operand one after another.
-template <int kLines>
-void RunTakeApart(const TransposeArgs& a) {
-  const auto* x = static_cast<const uint32_t*>(a.x);
-  auto* y = static_cast<uint32_t*>(a.y);
+template <int kLines, class T>
+void RunTakeApart(const T* x, T* y, const TransposeArgs& a) {
+  using L = WovenLines<T>;
   size_t c = 0;
-  for (; c + 16 <= a.cols; c += 16) {
-    Words16 v[kLines], lines[kLines];
-    for (int i = 0; i < kLines; ++i) LoadWords(x + c * kLines + i * 16, v[i]);
-    TakeApart<kLines>(v, lines);
-    for (int i = 0; i < kLines; ++i) StoreWords(y + i * a.y_row + c, lines[i]);
+  for (; c + L::kLanes <= a.cols; c += L::kLanes) {
+    typename L::V v[kLines], lines[kLines];
+    for (int i = 0; i < kLines; ++i) Load(x + c * kLines + i * L::kLanes, v[i]);
+    L::template TakeApart<kLines>(v, lines);
+    for (int i = 0; i < kLines; ++i) Store(y + i * a.y_row + c, lines[i]);
   }
   for (; c < a.cols; ++c) {
     for (int i = 0; i < kLines; ++i)
@@ -183,23 +212,52 @@ void RunTakeApart(const TransposeArgs& a) {
   }
 }
 
-void RunTranspose(const TransposeArgs& a) {
+// Squares of 16 bytes that fill a register.
+#if defined(__AVX512BW__)
+constexpr size_t kSquareParts = 4;
+#elif defined(__AVX2__)
+constexpr size_t kSquareParts = 2;
+#else
+constexpr size_t kSquareParts = 1;
+#endif
+
+template <class T>
+void TransposeOf(const TransposeArgs& a) {
+  using Wide = Squares<T, 16, kSquareParts>;
+  using Single = Squares<T, 16, 1>;
+  const auto* x = static_cast<const T*>(a.x);
+  auto* y = static_cast<T*>(a.y);
   const bool woven = a.y_row == static_cast<ptrdiff_t>(a.cols), dense = a.x_col == static_cast<ptrdiff_t>(a.rows);
-  if (a.rows >= 8 && a.cols >= 8) return RunSquares<Square8>(a);
-  if (woven && a.cols == 2) return RunWeave<2>(a);
-  if (woven && a.cols == 3) return RunWeave<3>(a);
-  if (woven && a.cols == 4) return RunWeave<4>(a);
-  if (dense && a.rows == 2) return RunTakeApart<2>(a);
-  if (dense && a.rows == 3) return RunTakeApart<3>(a);
-  if (dense && a.rows == 4) return RunTakeApart<4>(a);
-  if (a.rows >= 4 && a.cols >= 4) return RunSquares<Square4>(a);
-  const auto* x = static_cast<const uint32_t*>(a.x);
-  auto* y = static_cast<uint32_t*>(a.y);
+  if (woven && a.cols == 2) return RunWeave<2>(x, y, a);
+  if (woven && a.cols == 3) return RunWeave<3>(x, y, a);
+  if (woven && a.cols == 4) return RunWeave<4>(x, y, a);
+  if (dense && a.rows == 2) return RunTakeApart<2>(x, y, a);
+  if (dense && a.rows == 3) return RunTakeApart<3>(x, y, a);
+  if (dense && a.rows == 4) return RunTakeApart<4>(x, y, a);
+  if (a.rows >= Wide::kSide && a.cols >= Wide::kWidth) return RunSquares<Wide>(x, y, a);
+  if (a.rows >= Single::kSide && a.cols >= Single::kSide) return RunSquares<Single>(x, y, a);
+  if constexpr (sizeof(T) < 4) {
+    using Half = Squares<T, 8, 1>;
+    if (a.rows >= Half::kSide && a.cols >= Half::kSide) return RunSquares<Half>(x, y, a);
+  }
   for (size_t r = 0; r < a.rows; ++r) {
     for (size_t c = 0; c < a.cols; ++c) {
       y[static_cast<ptrdiff_t>(r) * a.y_row + static_cast<ptrdiff_t>(c)] =
           x[static_cast<ptrdiff_t>(c) * a.x_col + static_cast<ptrdiff_t>(r)];
     }
+  }
+}
+
+void RunTranspose(const TransposeArgs& a) {
+  switch (a.element_bytes) {
+    case 1:
+      return TransposeOf<uint8_t>(a);
+    case 2:
+      return TransposeOf<uint16_t>(a);
+    case 4:
+      return TransposeOf<uint32_t>(a);
+    default:
+      return TransposeOf<uint64_t>(a);
   }
 }
 

@@ -20,8 +20,9 @@ void CopyPlane(const ukernel::VectorKernel* row, const T* from, T* to, int64_t r
       std::memcpy(to + r * to_row, from + r * from_row, static_cast<size_t>(cols) * sizeof(T));
     return;
   }
-  if (sizeof(T) == 4 && row && from_row == 1 && to_col == 1) {
-    return row->transpose({.rows = static_cast<size_t>(rows),
+  if (sizeof(T) <= 8 && row && from_row == 1 && to_col == 1) {
+    return row->transpose({.element_bytes = sizeof(T),
+                           .rows = static_cast<size_t>(rows),
                            .cols = static_cast<size_t>(cols),
                            .x = from,
                            .x_col = from_col,
@@ -41,19 +42,41 @@ void CopyPlane(const ukernel::VectorKernel* row, const T* from, T* to, int64_t r
   }
 }
 
+// Planes are cut across their longer side into pieces, so that one large plane is work for several threads.
+struct Pieces {
+  int dimension;        // the one that is cut
+  int64_t length;       // of a piece along it
+  int64_t count;        // of each plane
+  int64_t grain_items;  // pieces that are worth a thread
+
+  explicit Pieces(const StridedCopy& c) {
+    constexpr int64_t kLine = 64;  // elements: whole cache lines of any type, whole squares of the transpose
+    const int rank = c.shape.rank();
+    dimension = c.shape[rank - 1] > c.shape[rank - 2] ? rank - 1 : rank - 2;
+    const int64_t across = c.shape.num_elements(rank - 2, rank) / c.shape[dimension];
+    const int64_t line_bytes = across * static_cast<int64_t>(c.element_bytes) * kLine;
+    length = kLine * std::max<int64_t>(1, kBytesPerTask / line_bytes);
+    count = (c.shape[dimension] + length - 1) / length;
+    grain_items = std::max<int64_t>(1, kBytesPerTask / (line_bytes / kLine * std::min(length, c.shape[dimension])));
+  }
+};
+
 template <typename T>
-void CopyRange(const StridedCopy& c, const void* from, void* to, int64_t begin, int64_t end) {
+void CopyRange(const StridedCopy& c, const Pieces& pieces, const void* from, void* to, int64_t begin, int64_t end) {
   const int rank = c.shape.rank();
-  const int64_t rows = c.shape[rank - 2], cols = c.shape[rank - 1];
   for (int64_t i = begin; i < end; ++i) {
-    int64_t rest = i, f = 0, t = 0;
+    int64_t extents[2] = {c.shape[rank - 2], c.shape[rank - 1]};
+    const int64_t first = i % pieces.count * pieces.length;
+    extents[pieces.dimension - (rank - 2)] = std::min(pieces.length, c.shape[pieces.dimension] - first);
+    int64_t rest = i / pieces.count, f = first * c.from_strides[pieces.dimension],
+            t = first * c.to_strides[pieces.dimension];
     for (int d = rank - 3; d >= 0; --d) {
       f += rest % c.shape[d] * c.from_strides[d];
       t += rest % c.shape[d] * c.to_strides[d];
       rest /= c.shape[d];
     }
-    CopyPlane(c.row, static_cast<const T*>(from) + f, static_cast<T*>(to) + t, rows, cols, c.from_strides[rank - 2],
-              c.from_strides[rank - 1], c.to_strides[rank - 2], c.to_strides[rank - 1]);
+    CopyPlane(c.row, static_cast<const T*>(from) + f, static_cast<T*>(to) + t, extents[0], extents[1],
+              c.from_strides[rank - 2], c.from_strides[rank - 1], c.to_strides[rank - 2], c.to_strides[rank - 1]);
   }
 }
 
@@ -114,45 +137,31 @@ StridedCopy StridedCopy::Prepare(Shape shape, Shape from_strides, Shape to_strid
     c.from_strides.push_back(a.from);
     c.to_strides.push_back(a.to);
   }
-  // One large plane would be one task: its rows are cut into pieces.
-  const int rank = c.shape.rank();
-  if (rank == 2 && rank < kMaxRank) {
-    const int64_t rows = c.shape[0], piece = 64;
-    if (rows >= 2 * piece && rows % piece == 0) {
-      c.shape[0] = piece;
-      c.shape.insert(0, rows / piece);
-      c.from_strides.insert(0, piece * c.from_strides[0]);
-      c.to_strides.insert(0, piece * c.to_strides[0]);
-    }
-  }
   return c;
 }
 
 Status StridedCopy::Run(const void* from, void* to, Executor& executor, const CancelToken* cancel) const {
-  const int rank = shape.rank();
-  const int64_t planes = shape.num_elements(0, rank - 2);
-  const int64_t plane_bytes = shape[rank - 2] * shape[rank - 1] * static_cast<int64_t>(element_bytes);
-  if (planes == 0 || plane_bytes == 0) return OkStatus();
-  const int64_t grain = std::max<int64_t>(1, kBytesPerTask / plane_bytes);
+  if (shape.num_elements() == 0) return OkStatus();
+  const Pieces pieces(*this);
   auto body = [&](int, int64_t begin, int64_t end) {
     switch (element_bytes) {
       case 1:
-        CopyRange<uint8_t>(*this, from, to, begin, end);
+        CopyRange<uint8_t>(*this, pieces, from, to, begin, end);
         break;
       case 2:
-        CopyRange<uint16_t>(*this, from, to, begin, end);
+        CopyRange<uint16_t>(*this, pieces, from, to, begin, end);
         break;
       case 4:
-        CopyRange<uint32_t>(*this, from, to, begin, end);
+        CopyRange<uint32_t>(*this, pieces, from, to, begin, end);
         break;
       case 8:
-        CopyRange<uint64_t>(*this, from, to, begin, end);
+        CopyRange<uint64_t>(*this, pieces, from, to, begin, end);
         break;
       default:
-        CopyRange<Block16>(*this, from, to, begin, end);
+        CopyRange<Block16>(*this, pieces, from, to, begin, end);
     }
   };
-  return executor.ParallelFor(planes, grain, body, cancel);
+  return executor.ParallelFor(shape.num_elements(0, shape.rank() - 2) * pieces.count, pieces.grain_items, body, cancel);
 }
 
 Result<std::unique_ptr<CpuStep>> MakeDenseCopy(const TensorSpec& output) {

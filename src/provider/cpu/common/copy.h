@@ -19,7 +19,7 @@ struct StridedCopy {
   const ukernel::VectorKernel* row = nullptr;
 
   // Dimensions of extent 1 dropped, neighbours that walk as one merged, in the order of the destination's strides.
-  // Prepare once; Run allocates nothing. Transposed planes of 32-bit elements run on `row`, when given.
+  // Prepare once; Run allocates nothing. `row`, when given, transposes planes.
   static StridedCopy Prepare(Shape shape, Shape from_strides, Shape to_strides, size_t element_bytes,
                              const ukernel::VectorKernel* row = nullptr);
   Status Run(const void* from, void* to, Executor& executor, const CancelToken* cancel) const;

@@ -12,6 +12,7 @@
 
 #include "provider/cpu/cpu_op.h"
 #include "tensor/shape.h"
+#include "ukernel/affine.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/vector.h"
 
@@ -56,6 +57,13 @@ inline KernelDescription Described(const ukernel::ElementwiseKernel& row, std::s
 }
 inline const ukernel::ElementwiseKernel* ElementwiseRowFor(const CpuConfig& config) {
   return ukernel::SelectElementwiseRow(config.cpu.facts());
+}
+
+inline KernelDescription Described(const ukernel::AffineKernel& row, std::string why) {
+  return Described(ukernel::Name(row).text, std::move(why));
+}
+inline const ukernel::AffineKernel* AffineRowFor(const CpuConfig& config) {
+  return ukernel::SelectAffineRow(config.cpu.facts());
 }
 
 // "type f64" unless the value has one of the types; omitted values pass.

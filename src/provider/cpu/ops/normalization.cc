@@ -22,26 +22,14 @@ struct Lines {
     if (flatten) return {shape.num_elements(0, a), shape.num_elements(a, shape.rank()), 1};
     return {shape.num_elements(0, a), shape[a], shape.num_elements(a + 1, shape.rank())};
   }
-  // Where line i begins.
-  int64_t Start(int64_t i) const { return i / inner * count * inner + i % inner; }
 };
-
-// Softmax of doubles: one line of `count` elements that are `stride` apart.
-void SoftmaxLine(bool log, int64_t count, int64_t stride, const double* x, double* y) {
-  double largest = x[0], sum = 0;
-  for (int64_t k = 1; k < count; ++k) largest = std::max(largest, x[k * stride]);
-  for (int64_t k = 0; k < count; ++k) sum += std::exp(x[k * stride] - largest);
-  const double shift = std::log(sum);
-  for (int64_t k = 0; k < count; ++k) {
-    const double v = x[k * stride] - largest;
-    y[k * stride] = log ? v - shift : std::exp(v) / sum;
-  }
-}
 
 class SoftmaxKernel final : public CpuKernel {
  public:
   SoftmaxKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)),
+      : node_(node),
+        row_(VectorRowFor(config)),
+        wide_row_(ElementwiseRowFor(config)),
         log_(node.op_type() == "LogSoftmax"),
         flatten_(node.opset() < 13),
         axis_(node.GetInt("axis", flatten_ ? 1 : -1)) {}
@@ -54,36 +42,36 @@ class SoftmaxKernel final : public CpuKernel {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();
     const Lines lines = Lines::Of(shape, axis_, flatten_);
-    const int64_t outer = lines.outer, count = lines.count, inner = lines.inner;
-    if (context.inputs[0].dtype == DType::kF64) {
-      return MakeStep([=, log = log_](const StepContext& c) {
-        return ForItems(c, outer * inner, 4 * count, kCostlyGrain, [&](int64_t line) {
-          const int64_t at = lines.Start(line);
-          SoftmaxLine(log, count, inner, static_cast<const double*>(c.inputs[0]) + at,
-                      static_cast<double*>(c.outputs[0]) + at);
-        });
-      });
-    }
-    // Lines of one task, when they are not contiguous: what the kernel handles at once.
-    const int64_t width = std::min<int64_t>(inner, 64), blocks = (inner + width - 1) / width;
-    return MakeStep([=, log = log_, row = row_](const StepContext& c) {
-      return ForItems(c, outer * blocks, count * width, kCostlyGrain, [&](int64_t item) {
-        const int64_t first = item % blocks * width, at = item / blocks * count * inner + first;
-        row->softmax({.count = static_cast<size_t>(count),
-                      .stride = inner,
-                      .width = static_cast<size_t>(std::min(width, inner - first)),
-                      .x = static_cast<const float*>(c.inputs[0]) + at,
-                      .y = static_cast<float*>(c.outputs[0]) + at,
-                      .log = log});
-      });
-    });
+    return context.inputs[0].dtype == DType::kF64 ? BindLines<double>(lines, wide_row_->softmax)
+                                                  : BindLines<float>(lines, row_->softmax);
   }
   KernelDescription Describe() const override {
-    return Described(*row_, log_ ? "LogSoftmax by lines" : "Softmax by lines");
+    const std::string why = log_ ? "LogSoftmax by lines" : "Softmax by lines";
+    return node_.input(0)->type().dtype == DType::kF64 ? Described(*wide_row_, why) : Described(*row_, why);
   }
 
  private:
+  template <typename T>
+  Result<std::unique_ptr<CpuStep>> BindLines(const Lines& lines,
+                                             void (*softmax)(const ukernel::SoftmaxLines<T>&)) const {
+    // Lines of one task, when they are not contiguous: what the kernel handles at once.
+    const int64_t width = std::min<int64_t>(lines.inner, 64), blocks = (lines.inner + width - 1) / width;
+    return MakeStep([=, log = log_](const StepContext& c) {
+      return ForItems(c, lines.outer * blocks, lines.count * width, kCostlyGrain, [&](int64_t item) {
+        const int64_t first = item % blocks * width, at = item / blocks * lines.count * lines.inner + first;
+        softmax({.count = static_cast<size_t>(lines.count),
+                 .stride = lines.inner,
+                 .width = static_cast<size_t>(std::min(width, lines.inner - first)),
+                 .x = static_cast<const T*>(c.inputs[0]) + at,
+                 .y = static_cast<T*>(c.outputs[0]) + at,
+                 .log = log});
+      });
+    });
+  }
+
+  const Node& node_;
   const VectorKernel* row_;
+  const ukernel::ElementwiseKernel* wide_row_;  // float64
   bool log_, flatten_;
   int64_t axis_;
 };
@@ -92,37 +80,62 @@ std::string RejectSoftmax(const Node& node, const CpuConfig&) {
   return RejectUnlessType(node.input(0), {DType::kF32, DType::kF64});
 }
 
-// 1 at the first largest element of the line, 0 elsewhere.
+// Where the first largest of `count` elements, `stride` apart, stands; NaNs are passed over, but for the first element.
 template <typename T>
-void HardmaxLine(int64_t count, int64_t stride, const T* x, T* y) {
+int64_t LargestAt(int64_t count, int64_t stride, const T* x) {
   int64_t best = 0;
   for (int64_t k = 1; k < count; ++k) {
     if (x[k * stride] > x[best * stride]) best = k;
   }
-  for (int64_t k = 0; k < count; ++k) y[k * stride] = k == best ? T{1} : T{0};
+  return best;
+}
+
+// 1 at the first largest element of each of n (at most kHardmaxLines) neighbouring lines, 0 elsewhere; y may be x.
+constexpr int64_t kHardmaxLines = 64;
+template <typename T>
+void HardmaxLines(const ukernel::FoldFunctions<T>& folds, const Lines& lines, int64_t n, const T* x, T* y) {
+  int64_t places[kHardmaxLines];
+  const auto count = static_cast<size_t>(lines.count);
+  if (lines.inner == 1) {
+    places[0] = static_cast<int64_t>(folds.arg({.n = count, .x = x}));
+  } else {
+    folds.arg_rows({.rows = count, .n = static_cast<size_t>(n), .x = x, .row_stride = lines.inner, .y = places});
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    // To a fold a NaN is the largest of all.
+    if (std::isnan(x[places[i] * lines.inner + i])) places[i] = LargestAt(lines.count, lines.inner, x + i);
+  }
+  for (int64_t k = 0; k < (lines.inner == 1 ? 1 : lines.count); ++k) {
+    std::fill_n(y + k * lines.inner, lines.inner == 1 ? lines.count : n, T{0});
+  }
+  for (int64_t i = 0; i < n; ++i) y[places[i] * lines.inner + i] = T{1};
 }
 
 class HardmaxKernel final : public CpuKernel {
  public:
-  HardmaxKernel(const Node& node, const CpuConfig&)
-      : flatten_(node.opset() < 13), axis_(node.GetInt("axis", flatten_ ? 1 : -1)) {}
+  HardmaxKernel(const Node& node, const CpuConfig& config)
+      : rows_(config), flatten_(node.opset() < 13), axis_(node.GetInt("axis", flatten_ ? 1 : -1)) {}
   Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     if (shape.num_elements() == 0) return NothingToDo();
-    return ByFloatType(context, [lines = Lines::Of(shape, axis_, flatten_)]<typename T>() {
-      return MakeStep([lines](const StepContext& c) {
-        return ForItems(c, lines.outer * lines.inner, 2 * lines.count, kCostlyGrain, [&](int64_t line) {
-          const int64_t at = lines.Start(line);
-          HardmaxLine(lines.count, lines.inner, static_cast<const T*>(c.inputs[0]) + at,
-                      static_cast<T*>(c.outputs[0]) + at);
+    return ByFloatType(context, [lines = Lines::Of(shape, axis_, flatten_), rows = rows_]<typename T>() {
+      const int64_t width = std::min(lines.inner, kHardmaxLines), blocks = (lines.inner + width - 1) / width;
+      return MakeStep([=, folds = rows.Of<T>()](const StepContext& c) {
+        return ForItems(c, lines.outer * blocks, lines.count * width, kCheapGrain, [&](int64_t item) {
+          const int64_t first = item % blocks * width, at = item / blocks * lines.count * lines.inner + first;
+          HardmaxLines(folds, lines, std::min(width, lines.inner - first), static_cast<const T*>(c.inputs[0]) + at,
+                       static_cast<T*>(c.outputs[0]) + at);
         });
       });
     });
   }
-  KernelDescription Describe() const override { return Described("Hardmax", "plain loop by lines"); }
+  KernelDescription Describe() const override {
+    return Described(ukernel::Name(*rows_.fold).text, "Hardmax by the places of extremes");
+  }
 
  private:
+  const FoldRows rows_;
   bool flatten_;
   int64_t axis_;
 };

@@ -1,8 +1,9 @@
-// Operators of com.microsoft on bytes that are quantized as a whole, by tables of the numbers behind them: QLinearAdd,
-// QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax. Results are rounded once.
+// Operators of com.microsoft on bytes that are quantized as a whole, by micro-kernels or tables of the numbers behind
+// them: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax. Results are rounded
+// once.
 #include <cmath>
 #include <cstring>
-#include <functional>
+#include <type_traits>
 
 #include "provider/cpu/common/byte_tables.h"
 #include "provider/cpu/common/loops.h"
@@ -15,34 +16,51 @@ ByteQuantization QuantizationAt(const StepContext& c, size_t scale, DType type) 
   return ByteQuantization::Read(c.inputs[scale], c.inputs[scale + 1], type);
 }
 
-template <typename F>
+// QLinearAdd and QLinearMul.
 class BinaryKernel final : public CpuKernel {
  public:
-  explicit BinaryKernel(const Node&) {}
+  BinaryKernel(const Node& node, const CpuConfig& config)
+      : multiply_(node.op_type() == "QLinearMul"), row_(AffineRowFor(config)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const BroadcastWalk<2> walk(context.outputs[0].shape, {context.inputs[0].shape, context.inputs[3].shape});
     if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
-    return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
-      const RealTable a = RealsOf(QuantizationAt(c, 1, type)), b = RealsOf(QuantizationAt(c, 4, type));
-      const ByteQuantization to = QuantizationAt(c, 6, type);
+    return MakeStep([=, type = context.outputs[0].dtype, multiply = multiply_, row = row_](const StepContext& c) {
+      const ByteQuantization a = QuantizationAt(c, 1, type), b = QuantizationAt(c, 4, type),
+                             to = QuantizationAt(c, 6, type);
       const auto *x = static_cast<const uint8_t*>(c.inputs[0]), *z = static_cast<const uint8_t*>(c.inputs[3]);
       auto* y = static_cast<uint8_t*>(c.outputs[0]);
-      const int64_t x_step = walk.step(0), z_step = walk.step(1);
       return walk.Run(c, kCostlyGrain, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) {
-          y[at + i] = to.Store(F()(a[x[from[0] + i * x_step]], b[z[from[1] + i * z_step]]));
-        }
+        row->combine({.multiply = multiply,
+                      .n = static_cast<size_t>(count),
+                      .x = x + from[0],
+                      .z = z + from[1],
+                      .y = y + at,
+                      .x_step = static_cast<size_t>(walk.step(0)),
+                      .z_step = static_cast<size_t>(walk.step(1)),
+                      .x_scale = a,
+                      .z_scale = b,
+                      .y_scale = to});
       });
     });
   }
-  KernelDescription Describe() const override { return Described("tables of bytes", "two numbers, rounded once"); }
+  KernelDescription Describe() const override { return Described(*row_, "two numbers, rounded once"); }
+
+ private:
+  bool multiply_;
+  const ukernel::AffineKernel* row_;
 };
 
-// y[i] = table[x[i]]
-Status MapRange(const StepContext& c, const ByteTable& table, const uint8_t* x, uint8_t* y, int64_t n) {
-  return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) y[i] = table[x[i]];
-  });
+// y[i] = table[x[i]]; y may be x. Eight at a time: a store of one byte may be to anywhere, and everything would be read
+// again after it.
+void MapBytesOf(const ByteTable& table, const uint8_t* x, uint8_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    uint64_t from, bytes = 0;
+    std::memcpy(&from, x + i, 8);
+    for (int k = 0; k < 64; k += 8) bytes |= uint64_t{table[from >> k & 0xff]} << k;
+    std::memcpy(y + i, &bytes, 8);
+  }
+  for (; i < n; ++i) y[i] = table[x[i]];
 }
 
 class UnaryKernel final : public CpuKernel {
@@ -60,7 +78,10 @@ class UnaryKernel final : public CpuKernel {
       const ByteTable table = MapBytes(QuantizationAt(c, 1, type), QuantizationAt(c, 3, type), [&](double x) {
         return sigmoid ? 1.0 / (1.0 + std::exp(-x)) : x < 0 ? alpha * x : x;
       });
-      return MapRange(c, table, static_cast<const uint8_t*>(c.inputs[0]), static_cast<uint8_t*>(c.outputs[0]), n);
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        MapBytesOf(table, static_cast<const uint8_t*>(c.inputs[0]) + begin, static_cast<uint8_t*>(c.outputs[0]) + begin,
+                   end - begin);
+      });
     });
   }
   KernelDescription Describe() const override { return Described("table of bytes", "256 results, made by each run"); }
@@ -91,9 +112,8 @@ class ConcatKernel final : public CpuKernel {
         const ByteTable table = MapBytes(QuantizationAt(c, input + 1, type), to, [](double x) { return x; });
         const auto* x = static_cast<const uint8_t*>(c.inputs[input]);
         auto* y = static_cast<uint8_t*>(c.outputs[0]) + at;
-        QUERN_RETURN_IF_ERROR(ForItems(c, outer, count, kCheapGrain, [&](int64_t o) {
-          for (int64_t i = 0; i < count; ++i) y[o * row + i] = table[x[o * count + i]];
-        }));
+        QUERN_RETURN_IF_ERROR(ForItems(c, outer, count, kCheapGrain,
+                                       [&](int64_t o) { MapBytesOf(table, x + o * count, y + o * row, count); }));
         at += count;
       }
       return OkStatus();
@@ -163,16 +183,20 @@ std::string RejectConcat(const Node& node, const CpuConfig&) {
 }
 
 template <typename Kernel>
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new Kernel(node));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  if constexpr (std::is_constructible_v<Kernel, const Node&, const CpuConfig&>) {
+    return std::unique_ptr<CpuKernel>(new Kernel(node, *context.config));
+  } else {
+    return std::unique_ptr<CpuKernel>(new Kernel(node));
+  }
 }
 
 constexpr char kMicrosoft[] = "com.microsoft";
 constexpr auto kRejectUnary = RejectUnlessNumbers<1, 2, 3, 4>;
 constexpr auto kRejectBinary = RejectUnlessNumbers<1, 2, 4, 5, 6, 7>;
 constexpr CpuOp kOps[] = {
-    {kMicrosoft, "QLinearAdd", kRejectBinary, Compile<BinaryKernel<std::plus<double>>>},
-    {kMicrosoft, "QLinearMul", kRejectBinary, Compile<BinaryKernel<std::multiplies<double>>>},
+    {kMicrosoft, "QLinearAdd", kRejectBinary, Compile<BinaryKernel>},
+    {kMicrosoft, "QLinearMul", kRejectBinary, Compile<BinaryKernel>},
     {kMicrosoft, "QLinearSigmoid", kRejectUnary, Compile<UnaryKernel>},
     {kMicrosoft, "QLinearLeakyRelu", kRejectUnary, Compile<UnaryKernel>},
     {kMicrosoft, "QLinearConcat", RejectConcat, Compile<ConcatKernel>},

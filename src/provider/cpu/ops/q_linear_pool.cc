@@ -13,11 +13,12 @@ struct Planes {
   bool include_pad = false;
 };
 
-constexpr int64_t kChannels = 64;  // summed at once where channels come last
+constexpr int64_t kChannels = 256;  // of one task, where channels come last
 
 // One run.
 struct Pool {
   const Planes& p;
+  const ukernel::AffineKernel* row;
   ByteQuantization from, to;
   const uint8_t* x;
   uint8_t* y;
@@ -29,45 +30,31 @@ struct Pool {
     return to.Store(divisor == 0 ? 0.0 : from.scale * static_cast<double>(numbers) / divisor);
   }
 
-  // Adds `rows` rows of `width` neighbours, at most kChannels.
-  void AddRows(const uint8_t* row, int64_t rows, int64_t stride, int64_t width, int64_t* sums) const {
-    constexpr int64_t kFew = 65536;  // whose sums fit 32 bits
-    const uint8_t bits = flip();
-    for (int64_t first = 0; first < rows; first += kFew) {
-      uint32_t part[kChannels] = {};
-      for (int64_t r = first; r < std::min(rows, first + kFew); ++r) {
-        const uint8_t* bytes = row + r * stride;
-        for (int64_t i = 0; i < width; ++i) part[i] += static_cast<uint8_t>(bytes[i] ^ bits);
-      }
-      for (int64_t i = 0; i < width; ++i) sums[i] += part[i];
-    }
-  }
-
   // One output pixel of the channels from `channel` on.
   void MeanOfChannels(int64_t n, int64_t pixel, int64_t channel) const {
-    const int64_t channels = p.in.channels, width = std::min(kChannels, channels - channel);
-    const uint8_t* image = x + p.in.At(n, channel, 0);
-    int64_t sums[kChannels] = {}, count = p.in.plane;
-    double divisor = static_cast<double>(count);
+    const int64_t channels = p.in.channels;
+    ukernel::AverageBytesArgs args{.n = static_cast<size_t>(std::min(kChannels, channels - channel)),
+                                   .x = x + p.in.At(n, channel, 0),
+                                   .y = y + p.out.At(n, channel, pixel),
+                                   .x_scale = from,
+                                   .y_scale = to};
+    args.strides[2] = channels;
     if (!p.window) {
-      AddRows(image, count, channels, width, sums);
+      args.taps[2] = static_cast<size_t>(p.in.plane);
     } else {
       const Window3& w = *p.window;
       const int64_t o[3] = {pixel / (w.out[1] * w.out[2]), pixel / w.out[2] % w.out[1], pixel % w.out[2]};
-      const KernelRange a = ValidKernel(w, 0, o[0]), b = ValidKernel(w, 1, o[1]), r = ValidKernel(w, 2, o[2]);
-      for (int64_t k0 = a.first; k0 < a.last; ++k0) {
-        for (int64_t k1 = b.first; k1 < b.last; ++k1) {
-          const int64_t i0 = a.input_at_first + (k0 - a.first) * w.dilation[0];
-          const int64_t i1 = b.input_at_first + (k1 - b.first) * w.dilation[1];
-          AddRows(image + ((i0 * w.in[1] + i1) * w.in[2] + r.input_at_first) * channels, r.last - r.first,
-                  w.dilation[2] * channels, width, sums);
-        }
+      const int64_t line[3] = {w.in[1] * w.in[2], w.in[2], 1};
+      for (int d = 0; d < 3; ++d) {
+        const KernelRange r = ValidKernel(w, d, o[d]);
+        args.taps[d] = static_cast<size_t>(r.last - r.first);
+        args.strides[d] = w.dilation[d] * line[d] * channels;
+        if (args.taps[d] > 0) args.x += r.input_at_first * line[d] * channels;
       }
-      count = (a.last - a.first) * (b.last - b.first) * (r.last - r.first);
-      divisor = p.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
+      if (p.include_pad) args.divisor = TapsInPadded(w, o);
     }
-    uint8_t* out = y + p.out.At(n, channel, pixel);
-    for (int64_t i = 0; i < width; ++i) out[i] = Mean(sums[i], count, divisor);
+    if (!p.window || !p.include_pad) args.divisor = static_cast<double>(args.taps[0] * args.taps[1] * args.taps[2]);
+    row->average(args);
   }
 
   // All output pixels of one channel, whose plane is contiguous.
@@ -75,11 +62,15 @@ struct Pool {
     const uint8_t* plane = x + p.in.At(n, channel, 0);
     uint8_t* out = y + p.out.At(n, channel, 0);
     if (!p.window) {
-      int64_t sums[kChannels] = {}, sum = 0;
-      const int64_t rows = p.in.plane / kChannels;
-      AddRows(plane, rows, kChannels, kChannels, sums);
-      AddRows(plane + rows * kChannels, 1, 0, p.in.plane % kChannels, sums);
-      for (const int64_t s : sums) sum += s;
+      constexpr int64_t kFew = 65536;  // whose sums fit 32 bits
+      const uint8_t bits = flip();
+      int64_t sum = 0;
+      for (int64_t first = 0; first < p.in.plane; first += kFew) {
+        uint32_t part = 0;
+        for (int64_t i = first; i < std::min(p.in.plane, first + kFew); ++i)
+          part += static_cast<uint8_t>(plane[i] ^ bits);
+        sum += part;
+      }
       *out = Mean(sum, p.in.plane, static_cast<double>(p.in.plane));
       return;
     }
@@ -103,7 +94,8 @@ struct Pool {
 
 class PoolKernel final : public CpuKernel {
  public:
-  explicit PoolKernel(const Node& node) : node_(node), global_(node.op_type() == "QLinearGlobalAveragePool") {}
+  PoolKernel(const Node& node, const CpuConfig& config)
+      : node_(node), row_(AffineRowFor(config)), global_(node.op_type() == "QLinearGlobalAveragePool") {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &x = context.inputs[0].shape, &y = context.outputs[0].shape;
     if (y.num_elements() == 0) return NothingToDo();
@@ -116,25 +108,30 @@ class PoolKernel final : public CpuKernel {
       QUERN_ASSIGN_OR_RETURN(p.window, MakeWindow3(node_, window, ChannelsSecond(node_, x), ChannelsSecond(node_, y)));
     }
     const int64_t taps = p.window ? p.window->reached_size() : p.in.plane;
-    return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
-      const Pool pool{p, ByteQuantization::Read(c.inputs[1], c.inputs[2], type),
-                      ByteQuantization::Read(c.inputs[3], c.inputs[4], type), static_cast<const uint8_t*>(c.inputs[0]),
+    return MakeStep([=, row = row_, type = context.outputs[0].dtype](const StepContext& c) {
+      const Pool pool{p,
+                      row,
+                      ByteQuantization::Read(c.inputs[1], c.inputs[2], type),
+                      ByteQuantization::Read(c.inputs[3], c.inputs[4], type),
+                      static_cast<const uint8_t*>(c.inputs[0]),
                       static_cast<uint8_t*>(c.outputs[0])};
       const int64_t channels = p.in.channels, pixels = p.out.plane;
       if (p.in.channels_last) {
         const int64_t parts = (channels + kChannels - 1) / kChannels;
-        return ForItems(c, p.in.batch * pixels * parts, taps * kChannels / 4, kCheapGrain, [&](int64_t item) {
-          pool.MeanOfChannels(item / parts / pixels, item / parts % pixels, item % parts * kChannels);
-        });
+        return ForItems(c, p.in.batch * pixels * parts, taps * std::min(kChannels, channels) / 4, kCheapGrain,
+                        [&](int64_t item) {
+                          pool.MeanOfChannels(item / parts / pixels, item / parts % pixels, item % parts * kChannels);
+                        });
       }
       return ForItems(c, p.in.batch * channels, taps * pixels, kCostlyGrain,
                       [&](int64_t item) { pool.MeansOfPlane(item / channels, item % channels); });
     });
   }
-  KernelDescription Describe() const override { return Described("sums of bytes", "channels or planes at once"); }
+  KernelDescription Describe() const override { return Described(*row_, "channels or planes at once"); }
 
  private:
   const Node& node_;
+  const ukernel::AffineKernel* row_;
   bool global_;
 };
 
@@ -146,8 +143,8 @@ std::string Reject(const Node& node, const CpuConfig&) {
   return {};
 }
 
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new PoolKernel(node));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new PoolKernel(node, *context.config));
 }
 
 constexpr CpuOp kOps[] = {

@@ -1,139 +1,126 @@
-// QuantizeLinear, DequantizeLinear (for each tensor, each index of an axis) and DynamicQuantizeLinear, as ONNX defines
-// them: round half to even, then saturate.
+// QuantizeLinear, DequantizeLinear (for each tensor, each index of an axis, each block) and DynamicQuantizeLinear, as
+// ONNX defines them: round half to even, then saturate.
 #include <cmath>
-#include <limits>
-#include <optional>
 #include <type_traits>
 
-#include "ops/common/dispatch.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/quantization.h"
 
 namespace quern::cpu {
 namespace {
 
-using StoredTypes = Types<int8_t, uint8_t, int16_t, uint16_t>;
-using ReadTypes = Types<int8_t, uint8_t, int16_t, uint16_t, int32_t>;
 constexpr TypeSet kStored = {DType::kI8, DType::kU8, DType::kI16, DType::kU16};
 
-// x / scale rounded to nearest even, plus the zero point, within the range of T; a NaN becomes the lowest.
-template <typename T>
-T Quantized(float x, float scale, float zero) {
-  constexpr float kLow = std::numeric_limits<T>::lowest(), kHigh = std::numeric_limits<T>::max();
-  constexpr float kFar = 4194304.0f;     // 2^22: beyond every range, and below it the next line is exact
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  const float v = x / scale;
-  const float bounded = v < -kFar ? -kFar : v > kFar ? kFar : v;
-  const float q = (bounded + kRound - kRound) + zero;
-  return static_cast<T>(q > kLow ? (q < kHigh ? q : kHigh) : kLow);
-}
+// Which scale belongs to which element: the input as [outer, extent, inner] around the axis that scales belong to,
+// extent 1 for one scale. One scale for each index of the axis, or (block not 0) for each run of `block` indices of
+// each line along it.
+struct ScaleLoops {
+  int64_t outer = 1, extent = 1, inner = 1, block = 0;
 
-// The input as [outer, extent, inner] around the axis that scales belong to; extent 1 for one scale.
-struct AxisLoops {
-  int64_t outer = 1, extent = 1, inner = 1;
-};
-AxisLoops LoopsOf(const Node& node, const Shape& x, const Shape& scale) {
-  if (scale.num_elements() == 1) return {1, 1, x.num_elements()};
-  const int64_t axis = node.GetInt("axis", 1);
-  const int a = static_cast<int>(axis < 0 ? axis + x.rank() : axis);
-  return {x.num_elements(0, a), x[a], x.num_elements(a + 1, x.rank())};
-}
-
-// Calls f(scale index, first element, past the last) for runs of one scale in [begin, end).
-template <typename F>
-void ForRuns(const AxisLoops& l, int64_t begin, int64_t end, F f) {
-  while (begin < end) {
-    const int64_t line = begin / l.inner, stop = std::min(end, (line + 1) * l.inner);
-    f(line % l.extent, begin, stop);
-    begin = stop;
+  static ScaleLoops Of(const Node& node, const Shape& x, const Shape& scale) {
+    if (scale.num_elements() == 1) return {1, 1, x.num_elements(), 0};
+    const int64_t axis = node.GetInt("axis", 1);
+    const int a = static_cast<int>(axis < 0 ? axis + x.rank() : axis);
+    return {x.num_elements(0, a), x[a], x.num_elements(a + 1, x.rank()), node.GetInt("block_size", 0)};
   }
-}
 
-class QuantizeKernel final : public CpuKernel {
- public:
-  explicit QuantizeKernel(const Node& node) : node_(node) {}
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const AxisLoops loops = LoopsOf(node_, context.inputs[0].shape, context.inputs[1].shape);
-    const int64_t n = context.outputs[0].shape.num_elements();
-    const bool has_zero = context.has_input(2);
-    std::unique_ptr<CpuStep> step;
-    QUERN_RETURN_IF_ERROR(DispatchType(StoredTypes{}, context.outputs[0].dtype, [&]<typename T>() {
-      QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {
-                               const auto *x = static_cast<const float*>(c.inputs[0]),
-                                          *scale = static_cast<const float*>(c.inputs[1]);
-                               const T* zero = has_zero ? static_cast<const T*>(c.inputs[2]) : nullptr;
-                               T* y = static_cast<T*>(c.outputs[0]);
-                               return ForRange(c, n, kCostlyGrain, [&](int64_t begin, int64_t end) {
-                                 ForRuns(loops, begin, end, [&](int64_t p, int64_t first, int64_t last) {
-                                   const float s = scale[p], z = zero ? static_cast<float>(zero[p]) : 0.0f;
-                                   for (int64_t i = first; i < last; ++i) y[i] = Quantized<T>(x[i], s, z);
-                                 });
-                               });
-                             }));
-      return OkStatus();
-    }));
-    return step;
+  // Calls f(index of the first scale, step of scales, first element, past the last) for runs that cover [begin, end).
+  template <typename F>
+  void ForRuns(int64_t begin, int64_t end, F f) const {
+    const int64_t blocks = block ? (extent + block - 1) / block : 0;
+    while (begin < end) {
+      const int64_t line = begin / inner, within = begin % inner, o = line / extent, e = line % extent;
+      int64_t stop = (line + 1) * inner, index = e, step = 0;
+      if (block && inner == 1) {
+        index = o * blocks + e / block;
+        stop = o * extent + std::min(extent, (e / block + 1) * block);
+      } else if (block) {
+        index = (o * blocks + e / block) * inner + within;
+        step = 1;
+      } else if (inner == 1) {
+        stop = (o + 1) * extent;
+        step = 1;
+      }
+      stop = std::min(stop, end);
+      f(index, step, begin, stop);
+      begin = stop;
+    }
   }
-  KernelDescription Describe() const override { return Described("quantize (f32)", "plain loop"); }
-
- private:
-  const Node& node_;
 };
 
-class DequantizeKernel final : public CpuKernel {
+// QuantizeLinear and DequantizeLinear: kRun of a row, on elements of `Args`.
+template <typename Args, auto kRun>
+class ScaleKernel final : public CpuKernel {
  public:
-  explicit DequantizeKernel(const Node& node) : node_(node) {}
-  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const AxisLoops loops = LoopsOf(node_, context.inputs[0].shape, context.inputs[1].shape);
-    const int64_t n = context.outputs[0].shape.num_elements();
-    const bool has_zero = context.has_input(2);
-    std::unique_ptr<CpuStep> step;
-    QUERN_RETURN_IF_ERROR(DispatchType(ReadTypes{}, context.inputs[0].dtype, [&]<typename T>() {
-      QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {
-                               // Differences of 32-bit numbers need 64 bits.
-                               using Wide = std::conditional_t<sizeof(T) == 4, int64_t, int32_t>;
-                               const T* x = static_cast<const T*>(c.inputs[0]);
-                               const auto* scale = static_cast<const float*>(c.inputs[1]);
-                               const T* zero = has_zero ? static_cast<const T*>(c.inputs[2]) : nullptr;
-                               auto* y = static_cast<float*>(c.outputs[0]);
-                               return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-                                 ForRuns(loops, begin, end, [&](int64_t p, int64_t first, int64_t last) {
-                                   const float s = scale[p];
-                                   const Wide z = zero ? static_cast<Wide>(zero[p]) : Wide{0};
-                                   for (int64_t i = first; i < last; ++i)
-                                     y[i] = static_cast<float>(static_cast<Wide>(x[i]) - z) * s;
-                                 });
-                               });
-                             }));
-      return OkStatus();
-    }));
-    return step;
-  }
-  KernelDescription Describe() const override { return Described("dequantize (f32)", "plain loop"); }
+  static constexpr bool kStores = std::is_same_v<Args, ukernel::QuantizeRowArgs>;
 
- private:
-  const Node& node_;
-};
-
-class DynamicQuantizeKernel final : public CpuKernel {
- public:
-  DynamicQuantizeKernel(const Node&, const CpuConfig& config) : row_(VectorRowFor(config)) {}
+  ScaleKernel(const Node& node, const CpuConfig& config) : node_(node), row_(AffineRowFor(config)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    return MakeStep([n = context.inputs[0].shape.num_elements(), row = row_](const StepContext& c) {
-      const auto* x = static_cast<const float*>(c.inputs[0]);
-      const auto [low, high] = RangeOf(*row, x, n);
-      const float scale = low == high ? 1.0f : (high - low) / 255.0f;  // zeros have no range: any scale serves
-      const float zero = std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f));
-      if (c.outputs[1]) *static_cast<float*>(c.outputs[1]) = scale;
-      if (c.outputs[2]) *static_cast<uint8_t*>(c.outputs[2]) = static_cast<uint8_t>(zero);
-      auto* y = static_cast<uint8_t*>(c.outputs[0]);
-      if (!y) return OkStatus();
-      return ForRange(c, n, kCostlyGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) y[i] = Quantized<uint8_t>(x[i], scale, zero);
+    const ScaleLoops loops = ScaleLoops::Of(node_, context.inputs[0].shape, context.inputs[1].shape);
+    const DType stored = kStores ? context.outputs[0].dtype : context.inputs[0].dtype;
+    const auto x_bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype)),
+               y_bytes = static_cast<int64_t>(DTypeBytes(context.outputs[0].dtype)),
+               zero_bytes = static_cast<int64_t>(DTypeBytes(stored));
+    return MakeStep([=, row = row_, n = context.outputs[0].shape.num_elements(),
+                     has_zero = context.has_input(2)](const StepContext& c) {
+      const auto* x = static_cast<const char*>(c.inputs[0]);
+      const auto* scale = static_cast<const float*>(c.inputs[1]);
+      const auto* zero = has_zero ? static_cast<const char*>(c.inputs[2]) : nullptr;
+      auto* y = static_cast<char*>(c.outputs[0]);
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        loops.ForRuns(begin, end, [&](int64_t index, int64_t step, int64_t first, int64_t last) {
+          using X = decltype(Args::x);
+          using Y = decltype(Args::y);
+          (row->*kRun)({.type = stored,
+                        .n = static_cast<size_t>(last - first),
+                        .x = static_cast<X>(static_cast<const void*>(x + first * x_bytes)),
+                        .y = static_cast<Y>(static_cast<void*>(y + first * y_bytes)),
+                        .scale = scale + index,
+                        .zero = zero ? zero + index * zero_bytes : nullptr,
+                        .scale_step = static_cast<size_t>(step),
+                        .zero_step = static_cast<size_t>(zero ? step : 0)});
+        });
       });
     });
   }
-  KernelDescription Describe() const override { return Described(*row_, "range by folds, then quantized"); }
+  KernelDescription Describe() const override {
+    return Described(*row_, kStores ? "float32 to integers" : "integers to float32");
+  }
+
+ private:
+  const Node& node_;
+  const ukernel::AffineKernel* row_;
+};
+using QuantizeKernel = ScaleKernel<ukernel::QuantizeRowArgs, &ukernel::AffineKernel::quantize>;
+using DequantizeKernel = ScaleKernel<ukernel::DequantizeRowArgs, &ukernel::AffineKernel::dequantize>;
+
+class DynamicQuantizeKernel final : public CpuKernel {
+ public:
+  DynamicQuantizeKernel(const Node&, const CpuConfig& config)
+      : row_(VectorRowFor(config)), affine_(AffineRowFor(config)) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    return MakeStep([n = context.inputs[0].shape.num_elements(), row = row_, affine = affine_](const StepContext& c) {
+      const auto* x = static_cast<const float*>(c.inputs[0]);
+      const auto [low, high] = RangeOf(*row, x, n);
+      const float scale = low == high ? 1.0f : (high - low) / 255.0f;  // zeros have no range: any scale serves
+      const auto zero = static_cast<uint8_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
+      if (c.outputs[1]) *static_cast<float*>(c.outputs[1]) = scale;
+      if (c.outputs[2]) *static_cast<uint8_t*>(c.outputs[2]) = zero;
+      auto* y = static_cast<uint8_t*>(c.outputs[0]);
+      if (!y) return OkStatus();
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        affine->quantize({.type = DType::kU8,
+                          .n = static_cast<size_t>(end - begin),
+                          .x = x + begin,
+                          .y = y + begin,
+                          .scale = &scale,
+                          .zero = &zero});
+      });
+    });
+  }
+  KernelDescription Describe() const override {
+    return Described(*row_, "range by folds, then quantized by " + std::string(ukernel::Name(*affine_).text));
+  }
 
  private:
   // Smallest and largest element and 0; NaNs are passed over.
@@ -151,39 +138,29 @@ class DynamicQuantizeKernel final : public CpuKernel {
     return {std::min(low, 0.0f), std::max(high, 0.0f)};
   }
   const ukernel::VectorKernel* row_;
+  const ukernel::AffineKernel* affine_;
 };
-
-std::string RejectBlocks(const Node& node) {
-  if (node.GetInt("block_size", 0) != 0) return "scales of blocks";
-  const Dims& scale = *node.input(1)->type().shape;
-  return scale.size() > 1 ? "scales of blocks" : std::string();
-}
 
 std::string RejectQuantize(const Node& node, const CpuConfig&) {
   for (int i : {0, 1}) {
     if (std::string why = RejectUnlessType(node.input(i), {DType::kF32}); !why.empty()) return why;
   }
   if (std::string why = RejectUnlessType(node.output(0), kStored); !why.empty()) return "to " + why;
-  if (!DividesInFloat(node)) return "precision other than float32";
-  return RejectBlocks(node);
+  return DividesInFloat(node) ? std::string() : "precision other than float32";
 }
 
 std::string RejectDequantize(const Node& node, const CpuConfig&) {
   if (std::string why = RejectUnlessType(node.input(0), kStored | TypeSet{DType::kI32}); !why.empty()) return why;
   if (std::string why = RejectUnlessType(node.input(1), {DType::kF32}); !why.empty()) return why;
   if (std::string why = RejectUnlessType(node.output(0), {DType::kF32}); !why.empty()) return "to " + why;
-  return RejectBlocks(node);
+  return {};
 }
 
 std::string RejectDynamic(const Node& node, const CpuConfig&) { return RejectUnlessType(node.input(0), {DType::kF32}); }
 
 template <typename Kernel>
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
-  if constexpr (std::is_constructible_v<Kernel, const Node&, const CpuConfig&>) {
-    return std::unique_ptr<CpuKernel>(new Kernel(node, *context.config));
-  } else {
-    return std::unique_ptr<CpuKernel>(new Kernel(node));
-  }
+  return std::unique_ptr<CpuKernel>(new Kernel(node, *context.config));
 }
 
 constexpr CpuOp kOps[] = {

@@ -164,96 +164,92 @@ Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds
       });
 }
 
-// The log of the sum of exponentials of one output of doubles. The largest element is taken out of the exponents, so
-// that they do not overflow.
-double LogSumExpOf(const ukernel::FoldFunctions<double>& folds, const ReduceLoops& loops, const double* x, bool line) {
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  if (line) {
-    largest = FoldLines(folds, FoldKind::kMax, loops, x);
-  } else {
-    for (ptrdiff_t o : loops.offsets) largest = Join(FoldKind::kMax, largest, x[o]);
-  }
-  const double shift = std::isinf(largest) ? 0 : largest;
-  for (ptrdiff_t o : loops.offsets) {
-    for (int64_t k = 0; k < loops.run; ++k) sum += std::exp(x[o + k] - shift);
-  }
-  return std::log(sum) + shift;
-}
+// e = exp(x - shift), where each element has its own shift (step 1) or all have one (0).
+struct ExpRows {
+  const ukernel::VectorKernel* vector;
+  const ukernel::ElementwiseKernel* elementwise;
 
-Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ukernel::FoldFunctions<double>& folds, ReduceLoops loops) {
-  const int64_t outputs = loops.outer.num_elements() * loops.columns;
-  return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
-    return ForItems(c, outputs, 4 * loops.count(), kCostlyGrain, [&](int64_t i) {
-      const double* x = static_cast<const double*>(c.inputs[0]) + OuterOffset(loops, i / loops.columns);
-      static_cast<double*>(c.outputs[0])[i] = LogSumExpOf(folds, loops, x + i % loops.columns, loops.columns == 1);
-    });
-  });
-}
+  void Exponentials(size_t n, const float* x, const float* shift, size_t step, float* e) const {
+    vector->binary({.kind = ukernel::BinaryKind::kSub, .n = n, .x = x, .z = shift, .y = e, .z_step = step});
+    vector->unary({.kind = ukernel::UnaryKind::kExp, .n = n, .x = e, .y = e});
+  }
+  void Exponentials(size_t n, const double* x, const double* shift, size_t step, double* e) const {
+    constexpr DType kType = DType::kF64;
+    double difference[kChunk];
+    const auto count = static_cast<int64_t>(n);
+    if (step == 0) {
+      elementwise->unary(ukernel::UnaryKind::kAffine, kType, kType)(count, x, difference, {.a = 1, .b = -*shift});
+    } else {
+      elementwise->binary(ukernel::BinaryKind::kSub, kType, kType)(count, x, shift, difference);
+    }
+    elementwise->unary(ukernel::UnaryKind::kExp, kType, kType)(count, difference, e, {});
+  }
 
-// float32: chunks of exponentials in cache, each output's or those of neighbouring outputs.
+  static constexpr int64_t kChunk = 512;  // elements at once, at most
+};
+
+// Chunks of exponentials in cache, each output's or those of neighbouring outputs. The largest element is taken out of
+// the exponents, so that they do not overflow.
+template <typename T>
 class LogSumExp {
  public:
-  explicit LogSumExp(const ukernel::VectorKernel& row) : row_(row) {}
+  LogSumExp(const ExpRows& exp, const ukernel::FoldFunctions<T>& folds) : exp_(exp), folds_(folds) {}
 
-  float OfLines(const ReduceLoops& loops, const float* x) const {
-    const float shift = Shift(FoldLines<float>({.fold = row_.fold}, FoldKind::kMax, loops, x));
+  T OfLines(const ReduceLoops& loops, const T* x) const {
+    const T shift = Shift(FoldLines<T>(folds_, FoldKind::kMax, loops, x));
     double sum = 0;
     for (ptrdiff_t o : loops.offsets) {
-      for (int64_t first = 0; first < loops.run; first += kChunk) {
-        const auto n = static_cast<size_t>(std::min(kChunk, loops.run - first));
-        float e[kChunk];
-        Exponentials(n, x + o + first, &shift, 0, e);
-        sum += static_cast<double>(row_.fold({.kind = FoldKind::kSum, .n = n, .x = e}));
+      for (int64_t first = 0; first < loops.run; first += ExpRows::kChunk) {
+        const auto n = static_cast<size_t>(std::min(ExpRows::kChunk, loops.run - first));
+        T e[ExpRows::kChunk];
+        exp_.Exponentials(n, x + o + first, &shift, 0, e);
+        sum += static_cast<double>(folds_.fold({.kind = FoldKind::kSum, .n = n, .x = e}));
       }
     }
-    return static_cast<float>(std::log(sum) + static_cast<double>(shift));
+    return static_cast<T>(std::log(sum) + static_cast<double>(shift));
   }
   // y[c] for n (at most kBlock) columns.
-  void OfColumns(const ReduceLoops& loops, const float* x, float* y, int64_t columns) const {
+  void OfColumns(const ReduceLoops& loops, const T* x, T* y, int64_t columns) const {
+    constexpr size_t kPart = 16;  // rows of exponentials at once
     const auto n = static_cast<size_t>(columns);
-    float shift[kBlock], e[kBlock], part[kBlock];
+    T shift[kBlock], e[kPart * kBlock], part[kBlock];
     double sum[kBlock] = {};
-    row_.fold_rows({.kind = FoldKind::kMax,
-                    .rows = loops.offsets.size(),
-                    .n = n,
-                    .x = x,
-                    .offsets = loops.offsets.data(),
-                    .y = shift});
+    folds_.fold_rows({.kind = FoldKind::kMax,
+                      .rows = loops.offsets.size(),
+                      .n = n,
+                      .x = x,
+                      .offsets = loops.offsets.data(),
+                      .y = shift});
     for (size_t c = 0; c < n; ++c) shift[c] = Shift(shift[c]);
-    constexpr size_t kPart = 64;  // rows whose sums are float32
     for (size_t r = 0; r < loops.offsets.size(); r += kPart) {
-      std::fill_n(part, n, 0.0f);
-      for (size_t k = r; k < std::min(loops.offsets.size(), r + kPart); ++k) {
-        Exponentials(n, x + loops.offsets[k], shift, 1, e);
-        row_.binary({.kind = ukernel::BinaryKind::kAdd, .n = n, .x = part, .z = e, .y = part});
-      }
+      const size_t rows = std::min(loops.offsets.size() - r, kPart);
+      for (size_t k = 0; k < rows; ++k) exp_.Exponentials(n, x + loops.offsets[r + k], shift, 1, e + k * n);
+      folds_.fold_rows(
+          {.kind = FoldKind::kSum, .rows = rows, .n = n, .x = e, .row_stride = static_cast<ptrdiff_t>(n), .y = part});
       for (size_t c = 0; c < n; ++c) sum[c] += static_cast<double>(part[c]);
     }
-    for (size_t c = 0; c < n; ++c) y[c] = static_cast<float>(std::log(sum[c]) + static_cast<double>(shift[c]));
+    for (size_t c = 0; c < n; ++c) y[c] = static_cast<T>(std::log(sum[c]) + static_cast<double>(shift[c]));
   }
 
  private:
-  static constexpr int64_t kChunk = 512;
-  static float Shift(float largest) { return std::isinf(largest) ? 0 : largest; }
-  // e = exp(x - shift)
-  void Exponentials(size_t n, const float* x, const float* shift, size_t step, float* e) const {
-    row_.binary({.kind = ukernel::BinaryKind::kSub, .n = n, .x = x, .z = shift, .y = e, .z_step = step});
-    row_.unary({.kind = ukernel::UnaryKind::kExp, .n = n, .x = e, .y = e});
-  }
-  const ukernel::VectorKernel& row_;
+  static T Shift(T largest) { return std::isinf(largest) ? 0 : largest; }
+  const ExpRows& exp_;
+  const ukernel::FoldFunctions<T>& folds_;
 };
 
-Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ukernel::VectorKernel* row, ReduceLoops loops) {
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ExpRows& exp, const ukernel::FoldFunctions<T>& folds,
+                                               ReduceLoops loops) {
   return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
-    const LogSumExp log_sum_exp(*row);
+    const LogSumExp<T> log_sum_exp(exp, folds);
     if (loops.columns == 1) {
       return ForItems(c, loops.outer.num_elements(), loops.count(), kCostlyGrain, [&](int64_t i) {
-        const float* x = static_cast<const float*>(c.inputs[0]) + OuterOffset(loops, i);
-        static_cast<float*>(c.outputs[0])[i] = log_sum_exp.OfLines(loops, x);
+        const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i);
+        static_cast<T*>(c.outputs[0])[i] = log_sum_exp.OfLines(loops, x);
       });
     }
-    return ForColumns<float>(c, loops, kCostlyGrain,
-                             [&](const float* x, float* y, int64_t n) { log_sum_exp.OfColumns(loops, x, y, n); });
+    return ForColumns<T>(c, loops, kCostlyGrain,
+                         [&](const T* x, T* y, int64_t n) { log_sum_exp.OfColumns(loops, x, y, n); });
   });
 }
 
@@ -261,7 +257,8 @@ using FoldTypes = Types<float, double, int32_t, int64_t, uint32_t, uint64_t, int
 
 class ReduceKernel final : public CpuKernel {
  public:
-  ReduceKernel(const Node& node, const CpuConfig& config) : node_(node), rows_(config) {}
+  ReduceKernel(const Node& node, const CpuConfig& config)
+      : node_(node), rows_(config), elementwise_(ElementwiseRowFor(config)) {}
   uint64_t plan_time_inputs() const override { return 2; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -278,8 +275,9 @@ class ReduceKernel final : public CpuKernel {
     const Reduction& reduction = ReductionOf(node_);
     const DType dtype = context.inputs[0].dtype;
     if (node_.op_type() == "ReduceLogSumExp") {
-      return dtype == DType::kF64 ? BindLogSumExp(rows_.Of<double>(), std::move(loops))
-                                  : BindLogSumExp(rows_.vector, std::move(loops));
+      const ExpRows exp{rows_.vector, elementwise_};
+      return dtype == DType::kF64 ? BindLogSumExp(exp, rows_.Of<double>(), std::move(loops))
+                                  : BindLogSumExp(exp, rows_.Of<float>(), std::move(loops));
     }
     // A bool is a byte of 0 or 1, whose extremes are those of integers.
     const bool is_bool = dtype == DType::kBool;
@@ -300,6 +298,7 @@ class ReduceKernel final : public CpuKernel {
  private:
   const Node& node_;
   const FoldRows rows_;
+  const ukernel::ElementwiseKernel* elementwise_;
 };
 
 std::string RejectReduce(const Node& node, const CpuConfig&) {

@@ -1,0 +1,216 @@
+// Every row of the affine family against the formulas, written with the standard library; operands end at guard pages.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/cpu.h"
+#include "ukernel/affine.h"
+#include "ukernel/guarded_buffer.h"
+
+namespace quern::ukernel {
+namespace {
+
+constexpr size_t kCounts[] = {0, 1, 2, 7, 15, 16, 17, 31, 33, 64, 100, 257};
+
+std::vector<const AffineKernel*> Rows() {
+  std::vector<const AffineKernel*> rows;
+  const CpuFacts cpu = HostCpu().facts();
+  for (const KernelList<AffineKernel>* list : AllAffineKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      if (list->rows[i].quantize && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
+    }
+  }
+  return rows;
+}
+
+template <typename T>
+class Guarded {
+ public:
+  explicit Guarded(size_t n) : buffer_(n * sizeof(T)), n_(n) { std::memset(buffer_.data(), 0x55, buffer_.bytes()); }
+  T* data() { return reinterpret_cast<T*>(buffer_.data()); }
+  T& operator[](size_t i) { return data()[i]; }
+  T* begin() { return data(); }
+  T* end() { return data() + n_; }
+
+ private:
+  GuardedBuffer buffer_;
+  size_t n_;
+};
+
+std::mt19937& Random() {
+  static std::mt19937 random(5);
+  return random;
+}
+float DrawFloat() {
+  const float special[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 3e38f, -3e38f, 1e-40f};
+  if (Random()() % 16 == 0) return special[Random()() % 8];
+  const float halves = static_cast<float>(static_cast<int>(Random()() % 2000) - 1000) * 0.125f;  // ties, often
+  return Random()() % 4 == 0 ? halves * 1000 : halves;
+}
+float DrawScale() {
+  const float scales[] = {0.25f, 0.5f, 1.0f, 0.02f, 3.3f, 1e-3f};
+  return scales[Random()() % 6];
+}
+
+template <typename T>
+T QuantizedByRule(float x, float scale, T zero) {
+  const double q = std::nearbyint(static_cast<double>(x / scale)) + zero;
+  const double low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+  return static_cast<T>(q > low ? std::min(q, high) : low);
+}
+
+template <typename T>
+void CheckQuantize(const AffineKernel& row, DType type) {
+  for (const size_t n : kCounts) {
+    for (int form = 0; form < 4; ++form) {  // one scale, a scale for each, a zero point for each, no zero points
+      Guarded<float> x(n), scale(form == 0 ? 1 : n);
+      Guarded<T> zero(form == 2 ? n : 1), y(n);
+      for (float& v : x) v = DrawFloat();
+      for (float& v : scale) v = DrawScale();
+      for (T& v : zero) v = static_cast<T>(Random()());
+      row.quantize({.type = type,
+                    .n = n,
+                    .x = x.data(),
+                    .y = y.data(),
+                    .scale = scale.data(),
+                    .zero = form == 3 ? nullptr : zero.data(),
+                    .scale_step = form > 0,
+                    .zero_step = form == 2});
+      for (size_t i = 0; i < n; ++i) {
+        const T z = form == 3 ? T{0} : zero[form == 2 ? i : 0];
+        const float s = scale[form == 0 ? 0 : i];
+        ASSERT_EQ(y[i], QuantizedByRule<T>(x[i], s, z)) << Name(row).text << " " << x[i] << " / " << s;
+      }
+    }
+  }
+}
+
+template <typename T>
+void CheckDequantize(const AffineKernel& row, DType type) {
+  for (const size_t n : kCounts) {
+    for (int form = 0; form < 4; ++form) {
+      Guarded<float> y(n), scale(form == 0 ? 1 : n);
+      Guarded<T> zero(form == 2 ? n : 1), x(n);
+      for (T& v : x) v = static_cast<T>(Random()());
+      for (float& v : scale) v = DrawScale();
+      for (T& v : zero) v = static_cast<T>(Random()());
+      row.dequantize({.type = type,
+                      .n = n,
+                      .x = x.data(),
+                      .y = y.data(),
+                      .scale = scale.data(),
+                      .zero = form == 3 ? nullptr : zero.data(),
+                      .scale_step = form > 0,
+                      .zero_step = form == 2});
+      for (size_t i = 0; i < n; ++i) {
+        const int64_t z = form == 3 ? 0 : zero[form == 2 ? i : 0];
+        const float expected = static_cast<float>(static_cast<int64_t>(x[i]) - z) * scale[form == 0 ? 0 : i];
+        ASSERT_EQ(y[i], expected) << Name(row).text << " " << static_cast<int64_t>(x[i]) << " - " << z;
+      }
+    }
+  }
+}
+
+TEST(AffineRows, QuantizeAndDequantize) {
+  for (const AffineKernel* row : Rows()) {
+    ASSERT_NO_FATAL_FAILURE(CheckQuantize<int8_t>(*row, DType::kI8));
+    ASSERT_NO_FATAL_FAILURE(CheckQuantize<uint8_t>(*row, DType::kU8));
+    ASSERT_NO_FATAL_FAILURE(CheckQuantize<int16_t>(*row, DType::kI16));
+    ASSERT_NO_FATAL_FAILURE(CheckQuantize<uint16_t>(*row, DType::kU16));
+    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int8_t>(*row, DType::kI8));
+    ASSERT_NO_FATAL_FAILURE(CheckDequantize<uint8_t>(*row, DType::kU8));
+    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int16_t>(*row, DType::kI16));
+    ASSERT_NO_FATAL_FAILURE(CheckDequantize<uint16_t>(*row, DType::kU16));
+    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int32_t>(*row, DType::kI32));
+  }
+}
+
+ByteScale DrawByteScale(bool is_signed) {
+  const auto byte = static_cast<uint8_t>(Random()());
+  return {.scale = DrawScale(), .zero_point = is_signed ? static_cast<int8_t>(byte) : byte, .is_signed = is_signed};
+}
+int32_t NumberOf(const ByteScale& s, uint8_t bits) { return s.is_signed ? static_cast<int8_t>(bits) : bits; }
+uint8_t ByteByRule(const ByteScale& s, double number) {
+  const double q = std::nearbyint(number / s.scale) + s.zero_point;
+  const double low = s.is_signed ? -128 : 0, high = s.is_signed ? 127 : 255;
+  return static_cast<uint8_t>(static_cast<int32_t>(q > low ? std::min(q, high) : low));
+}
+
+TEST(AffineRows, CombinesBytes) {
+  for (const AffineKernel* row : Rows()) {
+    for (const size_t n : kCounts) {
+      for (unsigned form = 0; form < 16; ++form) {
+        const bool multiply = form & 1, is_signed = form & 2;
+        const size_t x_step = form >> 2 & 1, z_step = form >> 3;
+        Guarded<uint8_t> x(x_step ? n : 1), z(z_step ? n : 1), y(n);
+        for (uint8_t& v : x) v = static_cast<uint8_t>(Random()());
+        for (uint8_t& v : z) v = static_cast<uint8_t>(Random()());
+        const ByteScale a = DrawByteScale(is_signed), b = DrawByteScale(is_signed), to = DrawByteScale(is_signed);
+        row->combine({.multiply = multiply,
+                      .n = n,
+                      .x = x.data(),
+                      .z = z.data(),
+                      .y = y.data(),
+                      .x_step = x_step,
+                      .z_step = z_step,
+                      .x_scale = a,
+                      .z_scale = b,
+                      .y_scale = to});
+        for (size_t i = 0; i < n; ++i) {
+          const double u = a.scale * (NumberOf(a, x[i * x_step]) - a.zero_point);
+          const double v = b.scale * (NumberOf(b, z[i * z_step]) - b.zero_point);
+          ASSERT_EQ(y[i], ByteByRule(to, multiply ? u * v : u + v)) << Name(*row).text << " " << form;
+        }
+      }
+    }
+  }
+}
+
+TEST(AffineRows, AveragesOfBytes) {
+  const size_t windows[][3] = {{1, 1, 1}, {1, 1, 49}, {2, 3, 4}, {1, 2, 300}, {1, 1, 256}, {3, 1, 700}, {1, 1, 0}};
+  for (const AffineKernel* row : Rows()) {
+    for (const auto& taps : windows) {
+      for (const size_t n : kCounts) {
+        for (const bool is_signed : {false, true}) {
+          const size_t pitch = n + 3, line = taps[2] * pitch + 5, plane = taps[1] * line;
+          const bool none = taps[2] == 0 || n == 0;
+          Guarded<uint8_t> x(none ? 0 : (taps[0] - 1) * plane + (taps[1] - 1) * line + (taps[2] - 1) * pitch + n), y(n);
+          for (uint8_t& v : x) v = static_cast<uint8_t>(Random()() % 8 ? Random()() : 255);
+          const ByteScale from = DrawByteScale(is_signed), to = DrawByteScale(is_signed);
+          const double divisor = n % 2 ? 12 : static_cast<double>(taps[0] * taps[1] * taps[2]);
+          row->average(
+              {.taps = {taps[0], taps[1], taps[2]},
+               .strides = {static_cast<ptrdiff_t>(plane), static_cast<ptrdiff_t>(line), static_cast<ptrdiff_t>(pitch)},
+               .n = n,
+               .x = x.data(),
+               .y = y.data(),
+               .divisor = divisor,
+               .x_scale = from,
+               .y_scale = to});
+          for (size_t c = 0; c < n; ++c) {
+            int64_t sum = 0;
+            for (size_t t = 0; t < taps[0] * taps[1] * taps[2]; ++t) {
+              const size_t i = t / taps[2] / taps[1], j = t / taps[2] % taps[1], k = t % taps[2];
+              sum += NumberOf(from, x[i * plane + j * line + k * pitch + c]) - from.zero_point;
+            }
+            const double number = divisor == 0 ? 0 : from.scale * static_cast<double>(sum) / divisor;
+            ASSERT_EQ(y[c], ByteByRule(to, number)) << Name(*row).text << " " << taps[2] << " taps, column " << c;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AffineRows, EachCpuGetsItsWidestRow) {
+  EXPECT_STREQ(Name(*SelectAffineRow(CpuFacts{})).text, "affine_any_portable");
+  const AffineKernel* chosen = SelectAffineRow(HostCpu().facts());
+  for (const AffineKernel* row : Rows()) EXPECT_GE(chosen->vector_bytes, row->vector_bytes);
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,0 +1,201 @@
+// The bodies of the affine family as plain loops: the compiler vectorizes them with the flags of the including file.
+#pragma once
+
+#include <type_traits>
+
+#include "ukernel/affine.h"
+#include "ukernel/affine/bytes.h"
+#include "ukernel/fold/lanes.h"
+
+namespace quern::ukernel {
+namespace {
+
+template <class T>
+QUERN_MATH T Quantized(float x, float scale, float zero) {
+  constexpr bool kSigned = std::is_signed_v<T>;
+  constexpr int kBits = 8 * sizeof(T) - kSigned;
+  constexpr float kLow = kSigned ? -static_cast<float>(1 << kBits) : 0.0f, kHigh = static_cast<float>((1 << kBits) - 1);
+  constexpr float kFar = 0x1p22f;  // beyond every range, and below it the sum with 1.5 * 2^23 leaves an integer
+  const float quotient = x / scale;
+  const float bounded = quotient < -kFar ? -kFar : quotient > kFar ? kFar : quotient;
+  const float q = (bounded + kRoundToInt - kRoundToInt) + zero;
+  return static_cast<T>(static_cast<int32_t>(q > kLow ? (q < kHigh ? q : kHigh) : kLow));
+}
+
+template <class T>
+QUERN_MATH float Dequantized(T x, T zero, float scale) {
+  if constexpr (sizeof(T) == 4) {
+    return static_cast<float>(static_cast<double>(x) - static_cast<double>(zero)) * scale;
+  } else {
+    return static_cast<float>(static_cast<int32_t>(x) - static_cast<int32_t>(zero)) * scale;
+  }
+}
+
+// y[i] = f(x[i], scale, zero) with T zeros.
+template <class T, class X, class Y, class Args, class F>
+void EachScaled(const Args& a, const X* x, Y* y, F f) {
+  const size_t n = a.n;
+  if (n == 0) return;
+  const float* scales = a.scale;
+  const T* zeros = static_cast<const T*>(a.zero);
+  const float scale = *scales;
+  const T zero = zeros ? *zeros : T{0};
+  if (a.zero_step) {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = f(x[i], scales[i], zeros[i]);
+  } else if (a.scale_step) {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = f(x[i], scales[i], zero);
+  } else {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = f(x[i], scale, zero);
+  }
+}
+
+template <class T>
+void QuantizeTo(const QuantizeRowArgs& a) {
+  EachScaled<T>(a, a.x, static_cast<T*>(a.y),
+                [](float x, float scale, T zero) { return Quantized<T>(x, scale, static_cast<float>(zero)); });
+}
+template <class T>
+void DequantizeFrom(const DequantizeRowArgs& a) {
+  EachScaled<T>(a, static_cast<const T*>(a.x), a.y,
+                [](T x, float scale, T zero) { return Dequantized<T>(x, zero, scale); });
+}
+
+void RunQuantize(const QuantizeRowArgs& a) {
+  switch (a.type) {
+    case DType::kI8:
+      return QuantizeTo<int8_t>(a);
+    case DType::kU8:
+      return QuantizeTo<uint8_t>(a);
+    case DType::kI16:
+      return QuantizeTo<int16_t>(a);
+    default:
+      return QuantizeTo<uint16_t>(a);
+  }
+}
+void RunDequantize(const DequantizeRowArgs& a) {
+  switch (a.type) {
+    case DType::kI8:
+      return DequantizeFrom<int8_t>(a);
+    case DType::kU8:
+      return DequantizeFrom<uint8_t>(a);
+    case DType::kI16:
+      return DequantizeFrom<int16_t>(a);
+    case DType::kU16:
+      return DequantizeFrom<uint16_t>(a);
+    default:
+      return DequantizeFrom<int32_t>(a);
+  }
+}
+
+// What a byte stands for, in float64.
+template <bool kSigned>
+struct Real {
+  double scale;
+  int32_t zero_point;
+  explicit Real(const ByteScale& s) : scale(s.scale), zero_point(s.zero_point) {}
+  double operator()(uint8_t bits) const {
+    return scale * static_cast<double>(StoredNumber<kSigned>(bits) - zero_point);
+  }
+};
+
+template <bool kSigned, bool kMultiply>
+void CombineOf(const CombineBytesArgs& a) {
+  const size_t n = a.n;
+  if (n == 0) return;
+  const Real<kSigned> left(a.x_scale), right(a.z_scale);
+  const double scale = a.y_scale.scale, zero = a.y_scale.zero_point;
+  const auto store = [=](double u, double v) { return ByteOf<kSigned>(kMultiply ? u * v : u + v, scale, zero); };
+  const uint8_t *x = a.x, *z = a.z;
+  uint8_t* y = a.y;
+  const double first = left(*x), second = right(*z);
+  if (a.x_step && a.z_step) {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = store(left(x[i]), right(z[i]));
+  } else if (a.x_step) {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = store(left(x[i]), second);
+  } else if (a.z_step) {
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < n; ++i) y[i] = store(first, right(z[i]));
+  } else {
+    const uint8_t byte = store(first, second);
+    for (size_t i = 0; i < n; ++i) y[i] = byte;
+  }
+}
+
+void RunCombine(const CombineBytesArgs& a) {
+  if (a.y_scale.is_signed) {
+    a.multiply ? CombineOf<true, true>(a) : CombineOf<true, false>(a);
+  } else {
+    a.multiply ? CombineOf<false, true>(a) : CombineOf<false, false>(a);
+  }
+}
+
+// kBytes columns from c on: sums of 16 bits of up to 256 bytes, which are added in float64.
+template <bool kSigned, size_t kBytes>
+void AverageColumns(const AverageBytesArgs& a, size_t c) {
+  using Bytes = typename LanesOf<uint8_t, kBytes>::Type;
+  using Sums = typename LanesOf<uint16_t, 2 * kBytes>::Type;
+  constexpr size_t kRows = 256;
+  constexpr uint8_t kFlip = kSigned ? 0x80 : 0;  // signed bytes count from -128
+  double totals[kBytes] = {};
+  Sums sums{};
+  size_t held = 0;  // rows in `sums`
+  const auto flush = [&] {
+    uint16_t each[kBytes];
+    Store(each, sums);
+    for (size_t k = 0; k < kBytes; ++k) totals[k] += each[k];
+    sums = Sums{};
+    held = 0;
+  };
+  for (size_t i = 0; i < a.taps[0]; ++i) {
+    for (size_t j = 0; j < a.taps[1]; ++j) {
+      const uint8_t* x = a.x + static_cast<ptrdiff_t>(i) * a.strides[0] + static_cast<ptrdiff_t>(j) * a.strides[1] + c;
+      for (size_t left = a.taps[2]; left > 0;) {
+        const size_t count = left < kRows - held ? left : kRows - held;
+        for (size_t k = 0; k < count; ++k, x += a.strides[2]) {
+          Bytes bytes;
+          Load(x, bytes);
+          bytes = bytes ^ kFlip;
+          if constexpr (kBytes == 1) {
+            sums = static_cast<uint16_t>(sums + bytes);
+          } else {
+            sums = sums + __builtin_convertvector(bytes, Sums);
+          }
+        }
+        left -= count;
+        held += count;
+        if (held == kRows) flush();
+      }
+    }
+  }
+  flush();
+  const double taps = static_cast<double>(a.taps[0] * a.taps[1] * a.taps[2]);
+  const double zeros = taps * (a.x_scale.zero_point + kFlip);
+  const double scale = a.x_scale.scale, divisor = a.divisor, y_scale = a.y_scale.scale, zero = a.y_scale.zero_point;
+  uint8_t* y = a.y + c;
+  for (size_t k = 0; k < kBytes; ++k) {
+    y[k] = ByteOf<kSigned>(divisor == 0 ? 0.0 : scale * (totals[k] - zeros) / divisor, y_scale, zero);
+  }
+}
+
+template <bool kSigned>
+void AverageOf(const AverageBytesArgs& a) {
+  CoverColumns<uint8_t, 32, true>(0, a.n, [&]<size_t kBytes>(size_t c) { AverageColumns<kSigned, kBytes>(a, c); });
+}
+void RunAverage(const AverageBytesArgs& a) { a.y_scale.is_signed ? AverageOf<true>(a) : AverageOf<false>(a); }
+
+constexpr AffineKernel AffineRow(const Isa& isa, uint16_t vector_bytes) {
+  return {.isa = isa,
+          .vector_bytes = vector_bytes,
+          .quantize = RunQuantize,
+          .dequantize = RunDequantize,
+          .combine = RunCombine,
+          .average = RunAverage};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -1,4 +1,4 @@
-// Softmax of every row that has one (vector: float32, elementwise: float64) against the formula in long double;
+// Softmax of every row that has one (vector: float32, elementwise: float64) against the formula in a wider type;
 // operands end at guard pages.
 #include <gtest/gtest.h>
 
@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "base/cpu.h"
@@ -18,6 +19,7 @@ namespace {
 
 template <typename T>
 void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), SoftmaxLines<T> args, bool in_place) {
+  using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   std::mt19937 random(11);
   std::normal_distribution<T> normal(0, 4);
   const size_t n = args.width * args.count;
@@ -31,13 +33,13 @@ void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), Sof
   args.stride = static_cast<ptrdiff_t>(args.width);
   softmax(args);
   for (size_t w = 0; w < args.width; ++w) {
-    long double largest = operand[w], sum = 0;
+    Wide largest = operand[w], sum = 0;
     for (size_t k = 0; k < args.count; ++k) {
-      largest = std::max(largest, static_cast<long double>(operand[k * args.width + w]));
+      largest = std::max(largest, static_cast<Wide>(operand[k * args.width + w]));
     }
     for (size_t k = 0; k < args.count; ++k) sum += std::exp(operand[k * args.width + w] - largest);
     for (size_t k = 0; k < args.count; ++k) {
-      const long double d = operand[k * args.width + w] - largest;
+      const Wide d = operand[k * args.width + w] - largest;
       const auto expected = static_cast<double>(args.log ? d - std::log(sum) : std::exp(d) / sum);
       // The exponent is rounded, the sum with each element, and what follows a few times more.
       const double steps = 8 + static_cast<double>(args.count) / 32 - static_cast<double>(d);
@@ -51,8 +53,8 @@ void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), Sof
 template <typename T>
 void CheckSoftmaxRow(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   for (const bool log : {false, true}) {
-    for (const size_t width : {1, 2, 5, 64, 70}) {
-      for (const size_t count : {1, 3, 256, 300}) {
+    for (const size_t width : {1, 5, 70}) {
+      for (const size_t count : {1, 3, 300}) {
         for (const bool in_place : {false, true}) {
           ASSERT_NO_FATAL_FAILURE(
               CheckSoftmax<T>(name, softmax, {.count = count, .width = width, .log = log}, in_place));

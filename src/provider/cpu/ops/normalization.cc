@@ -97,9 +97,10 @@ void HardmaxLines(const ukernel::FoldFunctions<T>& folds, const Lines& lines, in
   int64_t places[kHardmaxLines];
   const auto count = static_cast<size_t>(lines.count);
   if (lines.inner == 1) {
-    places[0] = static_cast<int64_t>(folds.arg({.n = count, .x = x}));
+    places[0] = static_cast<int64_t>(folds.arg({.which = {}, .n = count, .x = x}));
   } else {
-    folds.arg_rows({.rows = count, .n = static_cast<size_t>(n), .x = x, .row_stride = lines.inner, .y = places});
+    folds.arg_rows(
+        {.which = {}, .rows = count, .n = static_cast<size_t>(n), .x = x, .row_stride = lines.inner, .y = places});
   }
   for (int64_t i = 0; i < n; ++i) {
     // To a fold a NaN is the largest of all.

@@ -11,6 +11,7 @@ namespace {
 
 // From a place in a plane, row by row, to the same counted column by column.
 int64_t ColumnMajor(const Window3& w, int64_t at) {
+  if (w.in_size() == 0) return 0;  // all windows hold padding alone
   const int64_t i0 = at / (w.in[1] * w.in[2]), i1 = at / w.in[2] % w.in[1], i2 = at % w.in[2];
   return i0 + w.in[0] * (i1 + w.in[1] * i2);
 }

@@ -119,8 +119,10 @@ struct Decision {
   Kind kind = Kind::kNone;
   int buffer = -1;        // kBuffer
   int dense_buffer = -1;  // of a contiguous copy, for readers that need one
-  // kPart: the node that puts the value beside others, and which of its inputs it is.
+  // kPart: the node that puts the value beside others, which of its inputs it is, and of how many wholes, one in
+  // another, it is a part.
   int whole_node = -1, whole_input = -1;
+  int depth = 0;
 };
 
 class CpuPlan {

@@ -10,6 +10,9 @@
 namespace quern::cpu {
 namespace {
 
+// Parts of parts of parts: as deep as the dense blocks of networks are, not as a hostile model may be.
+constexpr int kMostWholes = 100;
+
 // Copies a value between places of different strides.
 class CopyStep final : public CpuStep {
  public:
@@ -170,7 +173,7 @@ void CpuPlan::DecideParts(BoundSteps& bound) {
     if (!node.kernel || node.outputs.size() != 1 || node.outputs[0] < 0) continue;
     const int whole = node.outputs[0];
     // What is given for an output may be the memory of an input that is still to be read.
-    if (values[whole].output >= 0) continue;
+    if (values[whole].output >= 0 || decisions_[whole].depth >= kMostWholes) continue;
     const std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
     for (const Placement::Part& part : node.kernel->Place({in, out, concurrency_}).parts) {
       const int v = node.inputs[part.input];
@@ -179,7 +182,10 @@ void CpuPlan::DecideParts(BoundSteps& bound) {
         const int last = values[whole].readers.empty() ? n : values[whole].readers.back();
         decisions_[whole] = {.kind = Decision::Kind::kBuffer, .buffer = NewBuffer(BytesOf(out[0]), n, last)};
       }
-      decisions_[v] = {.kind = Decision::Kind::kPart, .whole_node = n, .whole_input = part.input};
+      decisions_[v] = {.kind = Decision::Kind::kPart,
+                       .whole_node = n,
+                       .whole_input = part.input,
+                       .depth = decisions_[whole].depth + 1};
       ArenaBuffer& b = buffers_[static_cast<size_t>(LocatePart(v, bound).buffer)];
       b.first = std::min(b.first, values[v].producer);
       b.last = std::max(b.last, values[v].readers.back());

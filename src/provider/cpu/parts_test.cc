@@ -192,5 +192,27 @@ TEST_F(CpuOps, DenseBlocksAreComputedInPlace) {
   ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[0], expected->at(0).tensor(), Case{.op = "a dense block"}));
 }
 
+// Deeper than parts are followed.
+TEST_F(CpuOps, DeepChainsOfConcatenations) {
+  std::string lines = "  input %x: f32[1,1,2,3]\n  const %w = f32[1,1,1,1] {0.5}\n  %c0 = Conv(%x, %w)\n";
+  std::string last = "%c0";
+  for (int i = 1; i <= 250; ++i) {
+    const std::string n = std::to_string(i);
+    lines += "  %c" + n + " = Concat(" + last + ", %x) {axis = 1}\n";
+    last = "%c" + n;
+    lines += "  %d" + n + " = Concat(" + last + ") {axis = 1}\n";
+    last = "%d" + n;
+  }
+  lines += "  %y = Neg(" + last + ")\n  return %y\n";
+  const Result<std::unique_ptr<Graph>> graph = ParseGraph("graph opset(\"\": 17) {\n" + lines + "}\n");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  ASSERT_TRUE(InferShapes(**graph).ok());
+  const std::vector<Value> inputs = {DrawTensor(DType::kF32, Shape{1, 1, 2, 3})};
+  const Result<std::vector<Tensor>> actual = RunOnCpu(**graph, inputs, Config(false));
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  const Result<std::vector<Value>> expected = EvaluateGraph(**graph, inputs);
+  ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[0], expected->at(0).tensor(), Case{.op = "a chain"}));
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -69,7 +69,7 @@ GemmProblem ProductOf(const ConvProblem& p) {
   g.rhs = p.rhs;
   g.n = p.out_channels;
   g.k = p.in_channels;
-  g.precision = p.precision;
+  g.precision = Precision::kFp32;  // rows on split terms would need what they fall back to
   g.expected_m = CeilDiv(p.expected_pixels ? p.expected_pixels : kUsualPixels, kTilePixels);
   g.lhs_form = ukernel::kLhsRows;
   return g;
@@ -290,6 +290,7 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
   const size_t pixels = problem.expected_pixels ? problem.expected_pixels : kUsualPixels;
   GemmProblem direct = ProductOf(problem);
   direct.segments = 9;
+  direct.precision = problem.precision;
   direct.expected_m = pixels;
   direct.lhs_form = ukernel::kLhsRowPointers;
   const GemmProblem product = ProductOf(problem);

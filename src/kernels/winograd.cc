@@ -57,7 +57,6 @@ std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   if (p.stride_d != 1 || p.stride_h != 1 || p.stride_w != 1) return "strides";
   if (p.groups != 1) return "groups";
   if (p.lhs != Format::kF32 || p.rhs != Format::kF32) return "types other than float32";
-  if (p.precision == Precision::kBf16) return "precision bf16 has faster products";
   if (!w.data) return "weights that come with the run";
   if (!HaveFiniteComponents(p, w)) return "weights whose sums are no finite numbers";
   return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/elementwise/conversions.h"
+#include "ukernel/elementwise/power_f64.h"
 #include "ukernel/elementwise/row_loops.h"
 
 namespace quern::ukernel {
@@ -207,6 +208,10 @@ struct PowerOf {
   float operator()(float x, Y y) const {
     return static_cast<float>(PowerOfFloat(static_cast<double>(x), ToDouble(y)));
   }
+  template <class Y>
+  double operator()(double x, Y y) const {
+    return PowerOfDouble(x, ToDouble(y));
+  }
 };
 
 // Integer powers, exact modulo 2^n; negative ones are cut off towards zero, and of zero a fault. Squares of a block at
@@ -254,8 +259,10 @@ BinaryRow FindPower(DType base, DType exponent) {
     return base == DType::kF32   ? BinaryLoop<float, int64_t, float, PowerOf{}>
            : base == DType::kI32 ? IntegerPowerLoop<int32_t>
            : base == DType::kI64 ? IntegerPowerLoop<int64_t>
+           : base == DType::kF64 ? BinaryLoop<double, int64_t, double, PowerOf{}>
                                  : nullptr;
   }
+  if (base == DType::kF64 && exponent == DType::kF64) return BinaryLoop<double, double, double, PowerOf{}>;
   if (base != DType::kF32) return nullptr;
   return exponent == DType::kF32   ? BinaryLoop<float, float, float, PowerOf{}>
          : exponent == DType::kF64 ? BinaryLoop<float, double, float, PowerOf{}>

@@ -233,6 +233,53 @@ TEST(ElementwiseRows, PowersOfFloatsAreThoseOfC) {
   }
 }
 
+TEST(ElementwiseRows, PowersOfDoublesAreThoseOfC) {
+  const double special[] = {0.0,  -0.0, 1.0,   -1.0,   INFINITY, -INFINITY,   NAN,         2.0,          -2.0,   0.5,
+                            -0.5, 3.0,  -3.0,  5e-324, 1e-310,   1.7e308,     -1.7e308,    1e10,         -1e10,  0x1p53,
+                            7.0,  -8.0, 1.5,   -1.5,   -1e-310,  1 + 0x1p-52, 1 - 0x1p-53, 1e300,        -1e300, 0.25,
+                            1e-5, 1023, -1023, -1074,  1100,     0x1p53 + 2,  0x1p53 - 1,  0x1p51 + 0.5, 10};
+  std::vector<double> x, y;
+  for (const double a : special) {
+    for (const double b : special) x.push_back(a), y.push_back(b);
+  }
+  const std::vector<double> bases = DrawElements<double>(20000, 7), exponents = DrawElements<double>(20000, 8);
+  std::mt19937 random(9);
+  std::uniform_real_distribution<double> near(0.01, 20), spread(-300, 300);
+  for (size_t i = 0; i < bases.size(); ++i) {
+    x.push_back(i % 2 ? bases[i] : std::fabs(bases[i]));
+    y.push_back(i % 3 ? exponents[i] : std::nearbyint(exponents[i] / 2));
+    x.push_back(near(random));  // results all over the range
+    y.push_back(spread(random) / std::max(1.0, std::fabs(std::log10(x.back()))));
+  }
+  for (int base = 2; base <= 12; ++base) {  // exact ones
+    for (int e = -8; e <= 12; ++e) x.push_back(base), y.push_back(e);
+  }
+  std::vector<int64_t> whole;
+  for (const double e : y) whole.push_back(std::fabs(e) < 1e18 ? static_cast<int64_t>(e) : -3);
+  for (const ElementwiseKernel* row : ElementwiseRows(HostCpu().facts())) {
+    const auto check = [&](DType t, const auto& exponent) {
+      const BinaryRow run = row->binary(BinaryKind::kPow, DType::kF64, t);
+      ASSERT_NE(run, nullptr);
+      std::vector<double> z(x.size());
+      EXPECT_TRUE(run(static_cast<int64_t>(x.size()), x.data(), exponent.data(), z.data()));
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double e = static_cast<double>(exponent[i]);
+        const Wide expected = std::pow(static_cast<Wide>(x[i]), static_cast<Wide>(e));
+        const double size = std::fabs(e * std::log2(std::fabs(x[i])));
+        ASSERT_LE(UlpsOff(z[i], expected, 0), size < 64 ? 0.7 : 1.2)
+            << Name(*row).text << " " << x[i] << " ^ " << e << " = " << z[i];
+        if (expected == 0) ASSERT_EQ(std::signbit(z[i]), std::signbit(expected));
+        if (std::nearbyint(x[i]) == x[i] && std::nearbyint(e) == e && e >= 0 && e <= 12 &&
+            std::fabs(expected) < 0x1p53) {
+          ASSERT_EQ(z[i], static_cast<double>(expected)) << x[i] << " ^ " << e;
+        }
+      }
+    };
+    check(DType::kF64, y);
+    check(DType::kI64, whole);
+  }
+}
+
 template <class T>
 void CheckRemainders(const ElementwiseKernel& row) {
   std::vector<T> a = DrawElements<T>(20000, 11), b = DrawElements<T>(20000, 12), y(20000);

@@ -1,7 +1,7 @@
 // Elementary functions of float64 without branches, calls or tables, so that loops over them vectorize on every ISA:
 // no conversion between 64-bit integers and floats, exponents by shifts of bit patterns. Over the whole range,
 // denormals, infinities and NaN included, exp and log are within 1 ulp, the others within 2.5; without FMA 1 ulp more.
-// Trigonometric functions are in trigonometry_f64.h. Kernel-safe.
+// Trigonometric functions are in trigonometry_f64.h, powers in power_f64.h. Kernel-safe.
 #pragma once
 
 #include <cstdint>
@@ -217,33 +217,6 @@ QUERN_MATH double Erf(double x) {
       1.2459620847174093e-06, -2.6915157592850126e-07, -2.0355575642200858e-07);
   const double large = __builtin_copysign(1.0 - Exp(-u * u) * scaled, x);
   return t < 1.0 ? MulAdd(small, x, x) : large;
-}
-
-// x to the power of y by the rules of C, for x that are a float32 and a result that is rounded to one: the logarithm is
-// within 2^-42 and the power within 2^-35, which leaves half an ulp of float32 and a little.
-QUERN_MATH double PowerOfFloat(double x, double y) {
-  const double t = Abs(x);
-  const LogReduction l = ReduceLog(t);
-  const double s = l.f / (2.0 + l.f), z = s * s;
-  const double sum = Polynomial(z, 0.6666666666737665, 0.39999998795219155, 0.2857175496835035, 0.22191373380944632,
-                                0.19363186932161763);  // of ln((1 + s) / (1 - s)) = 2 s + s z (2/3 + ...)
-  const double finite = MulAdd(l.exponent, kLn2, s * MulAdd(z, sum, 2.0));
-  const double log = t == 0.0 ? -kInfinity : t < kInfinity ? finite : t;
-  const double product = y * log;
-  // Beyond these the result is 0 or infinity; a NaN stays.
-  const double bounded = product < -120.0 ? -120.0 : product > 100.0 ? 100.0 : product;
-  const double n = MulAdd(bounded, 1.4426950408889634, kRoundToLong) - kRoundToLong, r = MulAdd(n, -kLn2, bounded);
-  const double p =
-      Polynomial(r, 0.4999999999995475, 0.16666666666662555, 0.04166666678698556, 0.008333333344268395,
-                 0.0013888838910996056, 0.00019841224418291943, 2.4868002978056962e-05, 2.7617685465165067e-06);
-  const double power = (1.0 + MulAdd(p, r * r, r)) * PowerOfTwo(n);
-  const double half = 0.5 * y;
-  const bool whole = Floor(y) == y, odd = whole & (Floor(half) != half);
-  const uint64_t sign = BitsOf(x) & (odd ? uint64_t{1} << 63 : uint64_t{0});
-  const bool unknown = !whole & (x < 0.0) & (t != kInfinity);
-  const double signed_power = unknown ? __builtin_nan("") : DoubleOf(BitsOf(power) ^ sign);
-  const bool is_one = (y == 0.0) | (x == 1.0) | ((x == -1.0) & (Abs(y) == kInfinity));
-  return is_one ? 1.0 : signed_power;
 }
 
 }  // namespace quern::ukernel

@@ -10,22 +10,14 @@
 namespace quern::cpu {
 namespace {
 
-// Powers of float64, and of integers to powers with fractions, have the C library's bits. Exponents are double or
-// int64.
-template <typename X, typename Y>
+// Integers to powers with fractions have the C library's bits: what is cut off would differ else.
+template <typename X>
 bool LibraryPowers(int64_t n, const void* a, const void* b, void* y) {
   const X* x = static_cast<const X*>(a);
-  const Y* exponent = static_cast<const Y*>(b);
+  const double* exponent = static_cast<const double*>(b);
   X* to = static_cast<X*>(y);
-  for (int64_t i = 0; i < n; ++i) {
-    to[i] = SaturateTo<X>(std::pow(static_cast<double>(x[i]), static_cast<double>(exponent[i])));
-  }
+  for (int64_t i = 0; i < n; ++i) to[i] = SaturateTo<X>(std::pow(static_cast<double>(x[i]), exponent[i]));
   return true;
-}
-BinaryRow LibraryRow(DType base, DType exponents) {
-  if (base == DType::kI32) return LibraryPowers<int32_t, double>;
-  if (base == DType::kI64) return LibraryPowers<int64_t, double>;
-  return exponents == DType::kF64 ? LibraryPowers<double, double> : LibraryPowers<double, int64_t>;
 }
 
 // The function of a small constant power of floats.
@@ -99,7 +91,9 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
   return MakePlainBinary({.name = "Pow",
                           .from = base,
                           .kernel = row ? kernel : nullptr,
-                          .row = row ? row : LibraryRow(base, exponents),
+                          .row = row                   ? row
+                                 : base == DType::kI32 ? LibraryPowers<int32_t>
+                                                       : LibraryPowers<int64_t>,
                           .scalar = row ? "" : "by the C library",
                           .costly = true,
                           .convert = given == exponents ? nullptr : kernel->unary(conversion, given, exponents),

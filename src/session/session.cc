@@ -51,7 +51,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.limits = options.limits;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
-      providers.push_back(cpu::MakeSizedProvider());
+      providers.push_back(cpu::MakeSizedProvider(options.cpu));
     } else if (name == "reference") {
       providers.push_back(MakeReferenceProvider());
       reference = true;

@@ -81,6 +81,16 @@ struct GatherBlendArgs {
   float* y = nullptr;  // no operand
 };
 
+// Whether the intersection of a box with one of n others, over their union, is above the threshold; false for boxes
+// without an area. Corners x0 <= x1, y0 <= y1 of the others, each coordinate by itself, and their areas.
+struct OverlapArgs {
+  float x0 = 0, y0 = 0, x1 = 0, y1 = 0, area = 0;
+  float threshold = 0;
+  size_t n = 0;
+  const float *others_x0 = nullptr, *others_y0 = nullptr, *others_x1 = nullptr, *others_y1 = nullptr;
+  const float* areas = nullptr;
+};
+
 // One row per ISA: every function of the family, compiled for it.
 struct VectorKernel {
   Isa isa{};
@@ -93,6 +103,7 @@ struct VectorKernel {
   void (*normalize)(const NormalizeArgs&) = nullptr;
   void (*blend)(const BlendArgs&) = nullptr;
   void (*transpose)(const TransposeArgs&) = nullptr;
+  bool (*overlaps)(const OverlapArgs&) = nullptr;
   void (*gather_blend)(const GatherBlendArgs&) = nullptr;
   EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };

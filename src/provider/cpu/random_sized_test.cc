@@ -27,7 +27,7 @@ Status RunSized(const Case& c, std::vector<Tensor>& outputs, Built& b) {
   std::vector<Tensor> inputs;
   for (const Value& v : c.inputs) inputs.push_back(v.has_value() ? v.tensor() : Tensor());
   HostileExecutor executor(5, 3);
-  TestRun run(*b.node, inputs, &executor, nullptr);
+  TestRun run(*b.node, inputs, ukernel::SelectVectorRow(HostCpu().facts()), &executor, nullptr);
   const Status status = op->run(run);
   outputs = run.outputs;
   return status;

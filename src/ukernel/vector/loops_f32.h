@@ -219,6 +219,26 @@ void RunGatherBlend(const GatherBlendArgs& args) {
   for (; t < args.taps; t += 4) GatherTaps<4, false>(args, t);
 }
 
+bool RunOverlaps(const OverlapArgs& a) {
+  constexpr size_t kAtOnce = 64;  // between these is looked whether one was found
+  for (size_t from = 0; from < a.n; from += kAtOnce) {
+    const size_t end = a.n - from < kAtOnce ? a.n : from + kAtOnce;
+    int found = 0;
+    for (size_t i = from; i < end; ++i) {
+      const float right = a.others_x1[i] < a.x1 ? a.others_x1[i] : a.x1;
+      const float left = a.x0 < a.others_x0[i] ? a.others_x0[i] : a.x0;
+      const float bottom = a.others_y1[i] < a.y1 ? a.others_y1[i] : a.y1;
+      const float top = a.y0 < a.others_y0[i] ? a.others_y0[i] : a.y0;
+      const float width = right - left, height = bottom - top;
+      const float common = width * height, all = a.area + a.areas[i] - common;
+      const int meets = (width > 0) & (height > 0) & (a.area > 0) & (a.areas[i] > 0) & (all > 0) & (common > 0);
+      found |= meets & (common / all > a.threshold);
+    }
+    if (found) return true;
+  }
+  return false;
+}
+
 constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
   return {.isa = isa,
           .lanes = lanes,
@@ -230,6 +250,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .normalize = RunNormalize,
           .blend = RunBlend,
           .transpose = RunTranspose,
+          .overlaps = RunOverlaps,
           .gather_blend = RunGatherBlend,
           .epilogue = RunEpilogue};
 }

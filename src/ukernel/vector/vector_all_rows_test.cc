@@ -389,6 +389,54 @@ TEST(VectorRows, GatherBlend) {
   }
 }
 
+TEST(VectorRows, OverlapsAreThoseOfTheFormula) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> place(0, 10), side(-0.2f, 4);
+  for (const VectorKernel* row : Rows()) {
+    int above = 0;
+    for (int round = 0; round < 400; ++round) {
+      const size_t n = static_cast<size_t>(random() % 130);
+      GuardedBuffer memory(5 * n * 4);  // areas end before an inaccessible page
+      auto* others = reinterpret_cast<float*>(memory.data());
+      const auto draw = [&](float* box) {
+        box[0] = place(random), box[1] = place(random);
+        box[2] = box[0] + std::max(0.0f, side(random)), box[3] = box[1] + std::max(0.0f, side(random));
+        box[4] = (box[2] - box[0]) * (box[3] - box[1]);
+      };
+      float box[5], other[5];
+      draw(box);
+      const float threshold = round % 3 ? 0.7f : 0.0f;
+      bool want = false;
+      for (size_t i = 0; i < n; ++i) {
+        draw(other);
+        if (round % 50 == 0 && i == 3) other[0] = NAN;
+        for (size_t k = 0; k < 5; ++k) others[k * n + i] = other[k];
+        const double width = std::min<double>(box[2], other[2]) - std::max<double>(box[0], other[0]);
+        const double height = std::min<double>(box[3], other[3]) - std::max<double>(box[1], other[1]);
+        const double both = width * height;
+        want |= box[4] > 0 && other[4] > 0 && width > 0 && height > 0 && both / (box[4] + other[4] - both) > threshold;
+      }
+      above += want;
+      EXPECT_EQ(row->overlaps({.x0 = box[0],
+                               .y0 = box[1],
+                               .x1 = box[2],
+                               .y1 = box[3],
+                               .area = box[4],
+                               .threshold = threshold,
+                               .n = n,
+                               .others_x0 = others,
+                               .others_y0 = others + n,
+                               .others_x1 = others + 2 * n,
+                               .others_y1 = others + 3 * n,
+                               .areas = others + 4 * n}),
+                want)
+          << Name(*row).text << " round " << round;
+    }
+    EXPECT_GT(above, 50);
+    EXPECT_LT(above, 350);
+  }
+}
+
 TEST(VectorRows, EachCpuGetsItsWidestRow) {
   EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
   const CpuFacts cpu = HostCpu().facts();

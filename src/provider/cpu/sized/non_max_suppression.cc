@@ -34,29 +34,28 @@ class Kept {
     area_[size_++] = b.area();
   }
   // True when the intersection over the union with one of them is above the threshold.
-  bool Overlaps(const Box& b, float threshold) const {
-    constexpr int64_t kAtOnce = 64;  // between these is looked whether one was found
-    const float area = b.area();
-    for (int64_t from = 0; from < size_; from += kAtOnce) {
-      int found = 0;
-      for (int64_t i = from; i < std::min(size_, from + kAtOnce); ++i) {
-        const float width = std::min(b.x1, x1_[i]) - std::max(b.x0, x0_[i]);
-        const float height = std::min(b.y1, y1_[i]) - std::max(b.y0, y0_[i]);
-        const float common = width * height, all = area + area_[i] - common;
-        const int meets = (width > 0) & (height > 0) & (area > 0) & (area_[i] > 0) & (all > 0) & (common > 0);
-        found |= meets & (common / all > threshold);
-      }
-      if (found) return true;
-    }
-    return false;
+  bool Overlaps(const ukernel::VectorKernel& row, const Box& b, float threshold) const {
+    return row.overlaps({.x0 = b.x0,
+                         .y0 = b.y0,
+                         .x1 = b.x1,
+                         .y1 = b.y1,
+                         .area = b.area(),
+                         .threshold = threshold,
+                         .n = size_,
+                         .others_x0 = x0_,
+                         .others_y0 = y0_,
+                         .others_x1 = x1_,
+                         .others_y1 = y1_,
+                         .areas = area_});
   }
 
  private:
   float *x0_, *y0_, *x1_, *y1_, *area_;
-  int64_t size_ = 0;
+  size_t size_ = 0;
 };
 
 struct Rules {
+  const ukernel::VectorKernel* row = nullptr;
   int64_t most = 0;
   float overlap = 0, score = -std::numeric_limits<float>::infinity();
   bool has_score = false, center_point = false;
@@ -80,7 +79,7 @@ int64_t Select(const Rules& rules, int64_t count, const float* boxes, const floa
   int64_t n = 0;
   for (int64_t i = 0; i < candidates && n < most; ++i) {
     const Box box = Box::Of(boxes + 4 * order[i], rules.center_point);
-    if (others.Overlaps(box, rules.overlap)) continue;
+    if (others.Overlaps(*rules.row, box, rules.overlap)) continue;
     others.Add(box);
     selected[n++] = order[i];
   }
@@ -110,6 +109,7 @@ Status Run(SizedRun& run) {
                            "; [images, classes, boxes] is needed, and boxes have shape " + boxes.shape().ToString());
   }
   Rules rules;
+  rules.row = run.row;
   rules.center_point = run.node.GetInt("center_point_box", 0) != 0;
   QUERN_RETURN_IF_ERROR(ReadNumber(run, 2, &rules.most));
   QUERN_RETURN_IF_ERROR(ReadNumber(run, 3, &rules.overlap));

@@ -11,14 +11,16 @@
 #include "parallel/cancel.h"
 #include "parallel/executor.h"
 #include "tensor/tensor.h"
+#include "ukernel/vector.h"
 
 namespace quern::cpu {
 
 // One run of a node. Inputs are contiguous; an omitted one is not defined.
 class SizedRun {
  public:
-  SizedRun(const Node& node, std::span<const Tensor> inputs, Executor* executor, const CancelToken* cancel)
-      : node(node), inputs(inputs), executor(executor), cancel(cancel) {}
+  SizedRun(const Node& node, std::span<const Tensor> inputs, const ukernel::VectorKernel* row, Executor* executor,
+           const CancelToken* cancel)
+      : node(node), inputs(inputs), row(row), executor(executor), cancel(cancel) {}
   virtual ~SizedRun() = default;
   // Memory for output `index`, contiguous and uninitialised.
   virtual Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) = 0;
@@ -27,6 +29,7 @@ class SizedRun {
 
   const Node& node;
   const std::span<const Tensor> inputs;
+  const ukernel::VectorKernel* const row;  // of the CPU that the provider was made for
   Executor* const executor;
   const CancelToken* const cancel;
 };

@@ -12,6 +12,7 @@ namespace {
 
 struct SizedExecutable {
   std::shared_ptr<const Graph> graph;
+  const ukernel::VectorKernel* row = nullptr;
   std::unique_ptr<NodeTimes> times;  // with a profile
 };
 
@@ -43,8 +44,9 @@ int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) 
 // A node of a cluster. What leaves the cluster lies where the host wants it.
 class ClusterRun final : public SizedRun {
  public:
-  ClusterRun(const Node& node, std::span<const Tensor> inputs, const quern_run_args& args)
-      : SizedRun(node, inputs, args.executor->executor, args.executor->cancel),
+  ClusterRun(const Node& node, std::span<const Tensor> inputs, const ukernel::VectorKernel* row,
+             const quern_run_args& args)
+      : SizedRun(node, inputs, row, args.executor->executor, args.executor->cancel),
         args_(args),
         outputs_(static_cast<size_t>(node.num_outputs())) {}
 
@@ -95,7 +97,7 @@ Status RunNodes(const SizedExecutable& exe, const quern_run_args& args) {
         QUERN_ASSIGN_OR_RETURN(inputs.back(), inputs.back().Contiguous());
       }
     }
-    ClusterRun run(*n, inputs, args);
+    ClusterRun run(*n, inputs, exe.row, args);
     if (Status status = FindSizedOp(n->domain(), n->op_type())->run(run); !status.ok())
       return status.WithContext(n->Describe());
     for (int i = 0; i < n->num_outputs(); ++i) {
@@ -123,16 +125,17 @@ const SizedOp* FindSizedOp(std::string_view domain, std::string_view op_type) {
   return nullptr;
 }
 
-std::shared_ptr<Provider> MakeSizedProvider() {
+std::shared_ptr<Provider> MakeSizedProvider(const CpuInfo& cpu) {
   quern_provider p{};
+  p.self = const_cast<ukernel::VectorKernel*>(ukernel::SelectVectorRow(cpu.facts()));  // a constant of the program
   p.struct_size = sizeof p;
   p.abi_version = QUERN_PROVIDER_ABI_VERSION;
   p.name = "cpu";
   p.version = "1";
   p.claim = ClaimNodes;
-  p.compile = [](void*, const quern_graph_view* cluster, const char* options_json, void** executable) {
+  p.compile = [](void* self, const quern_graph_view* cluster, const char* options_json, void** executable) {
     const auto nodes = static_cast<size_t>(cluster->owner->num_nodes());
-    *executable = new SizedExecutable{cluster->owner,
+    *executable = new SizedExecutable{cluster->owner, static_cast<const ukernel::VectorKernel*>(self),
                                       AsksForProfile(options_json) ? std::make_unique<NodeTimes>(nodes) : nullptr};
     return int32_t{0};
   };

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/cpu.h"
 #include "graph/graph.h"
 #include "provider/cpu/sized/sized_op.h"
 #include "provider/host.h"
@@ -13,6 +14,7 @@ namespace quern::cpu {
 // Null when there is none.
 const SizedOp* FindSizedOp(std::string_view domain, std::string_view op_type);
 
-std::shared_ptr<Provider> MakeSizedProvider();
+// Its micro-kernels are those for `cpu`.
+std::shared_ptr<Provider> MakeSizedProvider(const CpuInfo& cpu);
 
 }  // namespace quern::cpu

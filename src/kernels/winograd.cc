@@ -58,7 +58,6 @@ std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   if (p.groups != 1) return "groups";
   if (p.lhs != Format::kF32 || p.rhs != Format::kF32) return "types other than float32";
   if (!w.data) return "weights that come with the run";
-  if (!HaveFiniteComponents(p, w)) return "weights whose sums are no finite numbers";
   return {};
 }
 
@@ -307,7 +306,9 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
                             (static_cast<double>(CeilDiv(problem.in_channels, lanes)) * kInputCycles +
                              static_cast<double>(CeilDiv(problem.out_channels, lanes)) * kOutputCycles);
   const double cost = (static_cast<double>(kWinogradComponents) * part + transforms) * TileShare(problem, pixels);
-  return cost < kWorthwhile * whole ? std::string() : CostReason(cost, whole) + ", the direct algorithm";
+  if (cost >= kWorthwhile * whole) return CostReason(cost, whole) + ", the direct algorithm";
+  // Last, as it reads all weights.
+  return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";
 }
 
 Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const SelectOptions& options,

@@ -45,7 +45,7 @@ class WinogradConv {
                                      const ConvWeights& weights);
 
   // Transforms and packs the weights, which are not needed afterwards. kInvalidArgument for problems that it cannot
-  // serve.
+  // serve; that sums of weights are finite, RejectionReason has found.
   static Result<WinogradConv> Create(const ConvProblem& problem, const SelectOptions& options,
                                      const ConvWeights& weights, Executor& executor);
 

@@ -6,7 +6,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(realpath -m "${1:-$here/../.tools/arm64-root}")
 packages=(libc6 libc6-dev linux-libc-dev libcrypt1 libgcc-s1 libgcc-12-dev libstdc++6 libstdc++-12-dev
-  libclang-rt-19-dev libgtest-dev libgmock-dev libbenchmark1debian libbenchmark-dev libstb0 libstb-dev libprotozero-dev)
+  libclang-rt-19-dev libgtest-dev libgmock-dev libbenchmark1debian libbenchmark-dev libstb0 libstb-dev libprotozero-dev
+  libxxhash-dev)
 all=(nlohmann-json3-dev libcli11-dev googletest)  # Architecture: all
 want="${packages[*]} ${all[*]}; links inside"
 if [ "$(cat "$out/.packages" 2>/dev/null)" = "$want" ]; then

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 tools=$(realpath -m "$here/../.tools")
 
 build_packages=(clang-19 lld-19 llvm-19 cmake ninja-build ccache libprotozero-dev nlohmann-json3-dev libcli11-dev
-  libstb-dev libgtest-dev libgmock-dev libbenchmark-dev git python3 python3-dev
+  libstb-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev git python3 python3-dev
   python3-venv)
 test_packages=(libclang-rt-19-dev clang-format-19 g++-12 qemu-user)
 

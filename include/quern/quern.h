@@ -304,6 +304,10 @@ typedef struct quern_session_options {
                                        are not packed in advance, so runs are slower. 0: they are constants */
   int32_t profile; /* 1: count the runs of each node and time them, for the facts "profile"; costs each run some 30 ns
                       per node */
+  const char* pack_cache;    /* folder where packed weights are kept for the next start and for other processes, which
+                                map them; made when missing. Whoever may write there may change results. "": none; NULL:
+                                the variable QUERN_CACHE, of which a folder that does not serve is only warned */
+  uint64_t pack_cache_bytes; /* beyond this, what was used longest ago is removed; 0: QUERN_CACHE_LIMIT, or 8 GB */
 } quern_session_options;
 static inline void quern_session_options_init(quern_session_options* options) {
   memset(options, 0, sizeof *options);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -466,7 +467,9 @@ struct SessionOptions {
   int plan_cache_size = 0;  // 0: default
   Limits limits;            // the model's own are given when it is loaded
   bool overridable_initializers = false;
-  bool profile = false;  // for Facts("profile")
+  bool profile = false;                   // for Facts("profile")
+  std::optional<std::string> pack_cache;  // folder; "": none, not given: QUERN_CACHE
+  std::uint64_t pack_cache_bytes = 0;     // 0: default
 };
 
 class Session;
@@ -503,6 +506,8 @@ class Session {
     raw.limits = &options.limits;
     raw.overridable_initializers = options.overridable_initializers;
     raw.profile = options.profile;
+    raw.pack_cache = options.pack_cache ? options.pack_cache->c_str() : nullptr;
+    raw.pack_cache_bytes = options.pack_cache_bytes;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());

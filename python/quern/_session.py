@@ -1,6 +1,7 @@
 """InferenceSession and what belongs to it, named as in onnxruntime."""
 
 import json
+import os
 
 from . import _quern
 from ._errors import InvalidArgument
@@ -76,6 +77,8 @@ class SessionOptions:
         self.cpu = None
         self.precision = None
         self.overridable_initializers = False  # True: feeds may replace initializers that the file lists as inputs too
+        self.pack_cache = None  # folder for packed weights; "" for none, None: that of QUERN_CACHE
+        self.pack_cache_bytes = 0  # its limit; 0: QUERN_CACHE_LIMIT, or 8 GB
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
 
 
@@ -103,6 +106,8 @@ class InferenceSession:
             options.precision or "",
             {str(name): int(value) for name, value in options.limits.items()},
             bool(options.overridable_initializers),
+            None if options.pack_cache is None else os.fspath(options.pack_cache),
+            int(options.pack_cache_bytes),
         )
         self._options = options
         self._providers = names or ["cpu"]

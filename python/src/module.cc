@@ -241,8 +241,10 @@ class PySession {
  public:
   PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
             const std::string& precision, const std::map<std::string, std::uint64_t>& limits,
-            bool overridable_initializers) {
+            bool overridable_initializers, std::optional<std::string> pack_cache, std::uint64_t pack_cache_bytes) {
     quern::SessionOptions options;
+    options.pack_cache = std::move(pack_cache);
+    options.pack_cache_bytes = pack_cache_bytes;
     options.limits = MakeLimits(limits);
     options.threads = threads;
     options.cpu = cpu;
@@ -388,8 +390,9 @@ NB_MODULE(_quern, m) {
 
   nb::class_<PySession>(m, "Session")
       .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,
-                    const std::map<std::string, std::uint64_t>&, bool>(),
-           "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a)
+                    const std::map<std::string, std::uint64_t>&, bool, std::optional<std::string>, std::uint64_t>(),
+           "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a,
+           "pack_cache"_a.none(), "pack_cache_bytes"_a)
       .def("inputs", &PySession::Inputs)
       .def("outputs", &PySession::Outputs)
       .def("find_input", [](PySession& self, const std::string& name) { return self.session().FindInput(name); })

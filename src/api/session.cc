@@ -128,6 +128,8 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   QUERN_ASSIGN_OR_RETURN(options.limits, ReadLimits(known.limits));
   options.overridable_initializers = known.overridable_initializers != 0;
   options.profile = known.profile != 0;
+  if (known.pack_cache) options.pack_cache = known.pack_cache;
+  options.pack_cache_bytes = known.pack_cache_bytes;
   return options;
 }
 

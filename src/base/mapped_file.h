@@ -24,11 +24,15 @@ namespace quern {
 class MappedFile {
  public:
   enum class Links { kFollow, kRefuse };
+  enum class Watch {
+    kFile,   // CheckIntact notices every change; costs a descriptor
+    kPages,  // CheckIntact notices missing pages only: for files that nobody writes to in place
+  };
   // kNotFound, kIo (with the system's reason), kInvalidArgument (not a regular file) or kResourceExhausted (larger than
   // max_bytes); messages name the path. An empty file has no bytes and maps nothing. kRefuse: a path with a symbolic
   // link in any of its parts is kInvalidArgument, however quickly it came there.
   static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path, int64_t max_bytes = INT64_MAX,
-                                                        Links links = Links::kFollow);
+                                                        Links links = Links::kFollow, Watch watch = Watch::kFile);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -55,7 +59,7 @@ class MappedFile {
   std::string path_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
-  int fd_ = -1;
+  int fd_ = -1;  // none when only pages are watched
   timespec modified_ = {};
   Guard* guard_ = nullptr;
 };

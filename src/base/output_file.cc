@@ -20,13 +20,14 @@ Status CannotWrite(const std::string& path, int error) {
 
 }  // namespace
 
-Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
+Result<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path, Sync sync) {
   struct stat old;
   if (::lstat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode)) {
     return InvalidArgument("cannot write '" + path + "': there is something that is no regular file");
   }
   std::unique_ptr<OutputFile> file(new OutputFile());
   file->path_ = path;
+  file->sync_ = sync;
   static std::atomic<uint64_t> count{0};
   constexpr int kAttempts = 100;
   for (int i = 0; i < kAttempts && file->fd_ < 0; ++i) {
@@ -73,7 +74,7 @@ Status OutputFile::WriteZeros(uint64_t count) {
 Status OutputFile::Close() {
   if (fd_ < 0) return OkStatus();
   // A disk that is full may say so only here.
-  const bool synced = ::fsync(fd_) == 0 || errno == EINVAL;  // EINVAL: a file system without it
+  const bool synced = sync_ == Sync::kNone || ::fsync(fd_) == 0 || errno == EINVAL;  // EINVAL: a file system without it
   Status status = synced ? OkStatus() : CannotWrite(path_, errno);
   if (::close(fd_) != 0 && errno != EINTR && status.ok()) status = CannotWrite(path_, errno);
   fd_ = -1;

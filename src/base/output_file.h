@@ -15,9 +15,13 @@ namespace quern {
 // at `path` is replaced, not followed.
 class OutputFile {
  public:
+  enum class Sync {
+    kDisk,  // what is published is on the disk, whatever happens to the machine
+    kNone,  // for what can be made again, and whose reader notices when it is not whole
+  };
   // kNotFound (no such folder), kIo (with the system's reason) or kInvalidArgument (`path` is there and no regular
   // file); messages name the path.
-  static Result<std::unique_ptr<OutputFile>> Create(const std::string& path);
+  static Result<std::unique_ptr<OutputFile>> Create(const std::string& path, Sync sync = Sync::kDisk);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -26,7 +30,7 @@ class OutputFile {
   uint64_t size() const { return size_; }  // written so far
   Status Write(std::string_view bytes);
   Status WriteZeros(uint64_t count);
-  // Everything is on the disk; nothing more can be written.
+  // Everything is on the disk (or with the system: kNone); nothing more can be written.
   Status Close();
   // Closes if need be and gives the file its name.
   Status Publish();
@@ -35,6 +39,7 @@ class OutputFile {
   OutputFile() = default;
 
   std::string path_, temporary_;
+  Sync sync_ = Sync::kDisk;
   int fd_ = -1;
   uint64_t size_ = 0;
 };

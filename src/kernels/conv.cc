@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/aligned_buffer.h"
 #include "ukernel/convert.h"
 
 namespace quern::kernels {
@@ -54,7 +55,7 @@ Status Check(const ConvProblem& p) {
 }  // namespace
 
 Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
-                          Executor& executor, SelectionReport* report) {
+                          const Packing& packing, SelectionReport* report) {
   QUERN_RETURN_IF_ERROR(Check(problem));
   Conv c;
   c.problem_ = problem;
@@ -121,7 +122,7 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
     source.segment_stride = e * static_cast<ptrdiff_t>(c.gemm_.k);
     source.n_stride = e * static_cast<ptrdiff_t>(taps * group_in);
   }
-  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, executor, options.cpu, problem.groups,
+  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, packing, options.cpu, problem.groups,
                                                      source.n_stride * static_cast<ptrdiff_t>(group_out)));
   return c;
 }

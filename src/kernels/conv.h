@@ -86,7 +86,7 @@ class Conv {
   // Selects the layout and packs the weights, which are not needed afterwards; without data, each run packs its own.
   // kInvalidArgument for extents that do not go together, kUnsupported when no row serves the types.
   static Result<Conv> Create(const ConvProblem& problem, const SelectOptions& options, const ConvWeights& weights,
-                             Executor& executor, SelectionReport* report = nullptr);
+                             const Packing& packing, SelectionReport* report = nullptr);
 
   const ConvProblem& problem() const { return problem_; }
   const GemmProblem& gemm_problem() const { return gemm_; }

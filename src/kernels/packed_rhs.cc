@@ -5,26 +5,52 @@
 #include <cstring>
 #include <string>
 
+#include "base/aligned_buffer.h"
+#include "kernels/packed_key.h"
+
 namespace quern::kernels {
 namespace {
 
 // Units packed by one task at least: small matrices are not worth a hand-over.
 constexpr size_t kTaskBytes = 64 << 10;
+// What is smaller is packed in less time than a file is opened in.
+constexpr size_t kLeastStoredBytes = 64 << 10;
 
 const void* Advance(const void* p, ptrdiff_t bytes) { return p ? static_cast<const char*>(p) + bytes : nullptr; }
 
 }  // namespace
 
 Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice& choice,
-                                  const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                                  const ukernel::RhsSource& source, const Packing& packing, const CpuFacts& cpu,
                                   size_t batches, ptrdiff_t source_batch_stride) {
+  std::optional<ContentKey> key;
+  if (packing.store != nullptr) {
+    key = PackedKeyOf(packing.store->seed(), choice.layout, RhsShapeOf(problem, choice.vector_bytes), source, batches,
+                      source_batch_stride);
+  }
+  return PackDerived(
+      problem, choice, key, [&]() -> Result<ukernel::RhsSource> { return source; }, packing, cpu, batches,
+      source_batch_stride);
+}
+
+Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const LayoutChoice& choice,
+                                         const std::optional<ContentKey>& key,
+                                         const std::function<Result<ukernel::RhsSource>()>& derive,
+                                         const Packing& packing, const CpuFacts& cpu, size_t batches,
+                                         ptrdiff_t source_batch_stride) {
+  PackedRhs r = Describe(problem, choice, batches);
+  PackedStore* store = key && r.packed_bytes() >= kLeastStoredBytes ? packing.store : nullptr;
+  if (store != nullptr && (r.bytes_ = store->Find(*key, r.packed_bytes())) != nullptr) return r;
+  QUERN_ASSIGN_OR_RETURN(const ukernel::RhsSource source, derive());
   if (!ukernel::CanPackRhs(choice.layout, source)) {
     return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " +
                        LayoutName(choice.layout));
   }
-  PackedRhs r = Describe(problem, choice, batches);
-  QUERN_ASSIGN_OR_RETURN(r.bytes_, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
-  QUERN_RETURN_IF_ERROR(r.PackInto(r.bytes_.data(), source, executor, cpu, source_batch_stride));
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
+  QUERN_RETURN_IF_ERROR(r.PackInto(buffer.data(), source, packing.executor, cpu, source_batch_stride));
+  const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
+  r.bytes_ = {owner, owner->data()};
+  if (store != nullptr) store->Put(*key, {owner->data(), r.packed_bytes()});
   return r;
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <functional>
+#include <memory>
 
-#include "base/aligned_buffer.h"
+#include "base/content_hash.h"
 #include "base/status.h"
+#include "kernels/packed_store.h"
 #include "kernels/select.h"
 #include "parallel/cancel.h"
 #include "parallel/executor.h"
@@ -14,17 +16,23 @@
 
 namespace quern::kernels {
 
-// Move-only. Several batches (groups of a convolution, a constant batched operand) lie one after another.
+// Copies share the bytes. Several batches (groups of a convolution, a constant batched operand) lie one after another.
 class PackedRhs {
  public:
   PackedRhs() = default;
 
   // Packs `batches` right sides, `source_batch_stride` bytes apart (channel scales and bias: n elements apart, scales
-  // and zero points of blocks: n rows apart). Units are spread over the executor. 4-bit blocks stay 4-bit. kUnsupported
-  // when the layout cannot be made from the source.
+  // and zero points of blocks: n rows apart). Units are spread over the executor. 4-bit blocks stay 4-bit. What the
+  // store has is not packed. kUnsupported when the layout cannot be made from the source.
   static Result<PackedRhs> Pack(const GemmProblem& problem, const LayoutChoice& choice,
-                                const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                                const ukernel::RhsSource& source, const Packing& packing, const CpuFacts& cpu,
                                 size_t batches = 1, ptrdiff_t source_batch_stride = 0);
+  // The same for a source that is computed first, where the store does not have it under the key.
+  static Result<PackedRhs> PackDerived(const GemmProblem& problem, const LayoutChoice& choice,
+                                       const std::optional<ContentKey>& key,
+                                       const std::function<Result<ukernel::RhsSource>()>& derive,
+                                       const Packing& packing, const CpuFacts& cpu, size_t batches,
+                                       ptrdiff_t source_batch_stride);
 
   // The form alone, of right sides that come with each run: data() is not to be asked for.
   static PackedRhs Describe(const GemmProblem& problem, const LayoutChoice& choice, size_t batches = 1);
@@ -39,14 +47,14 @@ class PackedRhs {
   const ukernel::RhsGeometry& geometry() const { return geometry_; }
   size_t batches() const { return batches_; }
   size_t packed_bytes() const { return geometry_.total_bytes * batches_; }
-  const std::byte* data(size_t batch = 0) const { return bytes_.data() + batch * geometry_.total_bytes; }
+  const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
   LayoutChoice choice_;
   ukernel::RhsShape shape_;
   ukernel::RhsGeometry geometry_;
   size_t batches_ = 0;
-  AlignedBuffer bytes_;
+  std::shared_ptr<const std::byte> bytes_;  // of a buffer of its own, or of the store
 };
 
 }  // namespace quern::kernels

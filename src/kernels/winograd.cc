@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/aligned_buffer.h"
+#include "kernels/packed_key.h"
 #include "ukernel/pack.h"
 #include "ukernel/vector.h"
 
@@ -312,7 +314,7 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
 }
 
 Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const SelectOptions& options,
-                                          const ConvWeights& weights, Executor& executor) {
+                                          const ConvWeights& weights, const Packing& packing) {
   if (const std::string why = CannotServe(problem, weights); !why.empty())
     return InvalidArgument("Winograd convolution: " + why);
   WinogradConv c;
@@ -322,26 +324,38 @@ Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const Sele
   c.gemm_ = ProductOf(problem);
   QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.gemm_, options));
   c.eligible_ = EligibleRows(c.gemm_, options, layout);
-  const size_t n = problem.out_channels, k = problem.in_channels, plane = n * k;
-  QUERN_ASSIGN_OR_RETURN(AlignedBuffer components,
-                         AlignedBuffer::Allocate(kWinogradComponents * plane * sizeof(float)));
-  auto* to = components.as<float>();
-  const auto transform = [&](int, int64_t begin, int64_t end) {
-    for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
-      for (size_t i = 0; i < k; ++i) {
-        double kernel[9], result[kWinogradComponents];
-        for (size_t t = 0; t < 9; ++t) kernel[t] = static_cast<double>(WeightAt(weights, o, i, t));
-        ukernel::TransformWinogradWeights(kernel, result);
-        for (size_t x = 0; x < kWinogradComponents; ++x) to[x * plane + o * k + i] = static_cast<float>(result[x]);
-      }
-    }
-  };
-  QUERN_RETURN_IF_ERROR(executor.ParallelFor(static_cast<int64_t>(n), 8, transform, nullptr));
   const auto element = static_cast<ptrdiff_t>(sizeof(float));
-  const ukernel::RhsSource source{
-      .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(k) * element};
-  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, executor, options.cpu,
-                                                     kWinogradComponents, static_cast<ptrdiff_t>(plane) * element));
+  const size_t n = problem.out_channels, k = problem.in_channels, plane = n * k;
+  AlignedBuffer components;
+  const auto derive = [&]() -> Result<ukernel::RhsSource> {
+    QUERN_ASSIGN_OR_RETURN(components, AlignedBuffer::Allocate(kWinogradComponents * plane * sizeof(float)));
+    auto* to = components.as<float>();
+    const auto transform = [&](int, int64_t begin, int64_t end) {
+      for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
+        for (size_t i = 0; i < k; ++i) {
+          double kernel[9], result[kWinogradComponents];
+          for (size_t t = 0; t < 9; ++t) kernel[t] = static_cast<double>(WeightAt(weights, o, i, t));
+          ukernel::TransformWinogradWeights(kernel, result);
+          for (size_t x = 0; x < kWinogradComponents; ++x) to[x * plane + o * k + i] = static_cast<float>(result[x]);
+        }
+      }
+    };
+    QUERN_RETURN_IF_ERROR(packing.executor.ParallelFor(static_cast<int64_t>(n), 8, transform, nullptr));
+    return ukernel::RhsSource{
+        .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(k) * element};
+  };
+  std::optional<ContentKey> key;
+  if (packing.store != nullptr) {
+    ContentHash hash = StartPackedKey(packing.store->seed(), layout.layout, RhsShapeOf(c.gemm_, layout.vector_bytes),
+                                      kWinogradComponents);
+    hash.AddText("winograd");
+    const StridedExtent extents[] = {
+        {n, weights.o_stride}, {k, weights.i_stride}, {3, weights.h_stride}, {3, weights.w_stride}};
+    if (AddStrided(hash, weights.data, sizeof(float), extents)) key = hash.Finish();
+  }
+  QUERN_ASSIGN_OR_RETURN(c.weights_,
+                         PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, kWinogradComponents,
+                                                static_cast<ptrdiff_t>(plane) * element));
   return c;
 }
 

@@ -47,7 +47,7 @@ class WinogradConv {
   // Transforms and packs the weights, which are not needed afterwards. kInvalidArgument for problems that it cannot
   // serve; that sums of weights are finite, RejectionReason has found.
   static Result<WinogradConv> Create(const ConvProblem& problem, const SelectOptions& options,
-                                     const ConvWeights& weights, Executor& executor);
+                                     const ConvWeights& weights, const Packing& packing);
 
   const ConvProblem& problem() const { return problem_; }
   const GemmProblem& gemm_problem() const { return gemm_; }

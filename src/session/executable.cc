@@ -45,7 +45,7 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
 
 Status Executable::CheckFiles() const {
   for (const auto& file : graph_->mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
-  return OkStatus();
+  return env_.pack_cache ? env_.pack_cache->CheckIntact() : OkStatus();
 }
 
 Executable::~Executable() {

@@ -20,6 +20,7 @@
 #include "partition/partition.h"
 #include "provider/host.h"
 #include "provider/node_times.h"
+#include "session/pack_cache.h"
 #include "session/variants.h"
 
 namespace quern {
@@ -31,6 +32,7 @@ struct CompileEnv {
   int concurrency = 1;
   int plan_cache_size = 16;
   bool profile = false;
+  std::shared_ptr<const PackCache> pack_cache;  // that the providers use; may be null
   bool is_subgraph = false;  // of a graph that is being compiled, or the same graph for certain shapes
   bool in_variant = false;   // of a graph compiled for certain shapes: it has no variants of its own
 };

@@ -15,6 +15,8 @@
 //                       the multiplications and additions of products, `bytes` the operands and results. A node without
 //                       runs is a view, or known to the plan. Of a provider that does not tell, clusters only
 //   subgraphs [{node, attribute, neutral, partition, compiled, plan, profile}]        of If, Loop, Scan
+//   pack_cache {folder, limit_bytes, found, found_bytes, stored, stored_bytes, damaged, removed}
+//                       weights since the session was made; absent without such a cache
 //   compiled_for [{name, type, dtype, shape}]     the inputs for whose shapes the last run had the graph compiled; else
 //   absent
 #include <algorithm>
@@ -51,6 +53,14 @@ Json Describe(const CompiledStep& step, void* plan) {
   Json doc = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (abi.release_text) abi.release_text(abi.self, text);
   return doc.is_object() ? doc : Json();
+}
+
+Json PackCacheJson(const PackCache& cache) {
+  const PackCache::Counts counts = cache.counts();
+  return {{"folder", cache.folder()},  {"limit_bytes", cache.limit_bytes()},
+          {"found", counts.found},     {"found_bytes", counts.found_bytes},
+          {"stored", counts.stored},   {"stored_bytes", counts.stored_bytes},
+          {"damaged", counts.damaged}, {"removed", counts.removed}};
 }
 
 Json NeutralJson(const Executable& exe) {
@@ -289,6 +299,7 @@ Result<std::string> SessionFacts(const Executable& executable, std::string_view 
   }
   Json doc = NewDocument("session");
   QUERN_RETURN_IF_ERROR(AddStages(executable, stage, doc));
+  if (const PackCache* cache = executable.env().pack_cache.get()) doc["pack_cache"] = PackCacheJson(*cache);
   return Dump(doc);
 }
 

@@ -1,7 +1,11 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
+#include "base/log.h"
 #include "parallel/thread_pool.h"
 #include "parallel/topology.h"
 #include "provider/cpu/cpu_provider.h"
@@ -10,6 +14,7 @@
 #include "provider/reference/reference_provider.h"
 #include "session/executable.h"
 #include "session/facts.h"
+#include "session/pack_cache.h"
 
 namespace quern {
 
@@ -39,8 +44,34 @@ struct Session::Impl {
 
 namespace {
 
+// The pack cache that the options or the environment ask for; null when neither does.
+Result<std::shared_ptr<PackCache>> OpenPackCache(const SessionOptions& options) {
+  const auto open = [](const std::string& folder, uint64_t limit) {
+    return PackCache::Open(folder, limit > 0 ? limit : PackCache::kDefaultLimitBytes);
+  };
+  if (options.pack_cache) {
+    if (options.pack_cache->empty()) return std::shared_ptr<PackCache>();
+    return open(*options.pack_cache, options.pack_cache_bytes);
+  }
+  const char* folder = std::getenv("QUERN_CACHE");
+  if (folder == nullptr || *folder == 0) return std::shared_ptr<PackCache>();
+  uint64_t limit = options.pack_cache_bytes;
+  if (const char* text = std::getenv("QUERN_CACHE_LIMIT"); text != nullptr && *text != 0 && limit == 0) {
+    const char* end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, limit);
+    if (error != std::errc() || stop != end || limit == 0) {
+      return InvalidArgument(std::string("QUERN_CACHE_LIMIT is '") + text + "'; a number of bytes is needed");
+    }
+  }
+  Result<std::shared_ptr<PackCache>> cache = open(folder, limit);
+  if (cache.ok()) return cache;
+  ProcessLogger().Log(LogLevel::kWarning, "QUERN_CACHE: " + cache.status().message());
+  return std::shared_ptr<PackCache>();
+}
+
 Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOptions& options,
-                                                             const std::shared_ptr<Executor>& executor) {
+                                                             const std::shared_ptr<Executor>& executor,
+                                                             const std::shared_ptr<PackCache>& pack_cache) {
   std::vector<std::shared_ptr<Provider>> providers;
   bool reference = false;
   for (const std::string& name : options.providers) {
@@ -49,6 +80,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.cpu = options.cpu;
       config.precision = options.precision;
       config.limits = options.limits;
+      config.packed_store = pack_cache;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
       providers.push_back(cpu::MakeSizedProvider(options.cpu));
@@ -132,7 +164,9 @@ Result<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Graph> graph, S
     }
   }
   CompileEnv env;
-  QUERN_ASSIGN_OR_RETURN(env.providers, MakeProviders(options, impl->executor));
+  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<PackCache> pack_cache, OpenPackCache(options));
+  env.pack_cache = pack_cache;
+  QUERN_ASSIGN_OR_RETURN(env.providers, MakeProviders(options, impl->executor, pack_cache));
   env.skip_passes = options.skip_passes;
   env.limits = options.limits;
   env.concurrency = impl->executor->concurrency();

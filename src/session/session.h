@@ -29,8 +29,12 @@ struct SessionOptions {
   std::set<std::string> skip_passes;
   int plan_cache_size = 16;  // plans kept, one per set of input shapes
   Limits limits;
-  bool overridable_initializers = false;       // Graph::overridable become inputs, behind the others, with a default
-  bool profile = false;                        // count the runs of each node and time them, for the facts "profile"
+  bool overridable_initializers = false;  // Graph::overridable become inputs, behind the others, with a default
+  bool profile = false;                   // count the runs of each node and time them, for the facts "profile"
+  // Folder of the pack cache (PackCache); "": none. Not given, that of QUERN_CACHE, and the limit QUERN_CACHE_LIMIT
+  // (bytes); such a folder that does not serve is only warned of.
+  std::optional<std::string> pack_cache;
+  uint64_t pack_cache_bytes = 0;               // limit; 0: the default
   std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
 };
 

@@ -86,6 +86,19 @@ TEST(SingleNodes, ShrinkSaturatesIntegers) {
              {Tensor::FromValues<int8_t>(Shape{4}, x)});
 }
 
+TEST(SingleNodes, AttentionOverHeadsWithoutElements) {
+  const Tensor none = Zeros(Shape{1, 2, 3, 0});
+  for (const char* outputs : {"%y", "%y, %pk, %pv"}) {
+    ExpectSame(std::string("  input %q: f32[1,2,3,4]\n  input %k: f32[1,2,3,4]\n  input %v: f32[1,2,3,0]\n  ") +
+                   outputs + " = Attention#23(%q, %k, %v) @n\n",
+               {DrawFloats(Shape{1, 2, 3, 4}, 1), DrawFloats(Shape{1, 2, 3, 4}, 2), none});
+    ExpectSame(std::string("  input %q: f32[1,2,3,0]\n  input %k: f32[1,2,3,0]\n  input %v: f32[1,2,3,4]\n"
+                           "  input %ok: f32[1,2,2,0]\n  input %ov: f32[1,2,2,4]\n  ") +
+                   outputs + " = Attention#23(%q, %k, %v, _, %ok, %ov) {scale = 1.0} @n\n",
+               {none, none, Zeros(Shape{1, 2, 3, 4}), Zeros(Shape{1, 2, 2, 0}), Zeros(Shape{1, 2, 2, 4})});
+  }
+}
+
 TEST(SingleNodes, ProductOfNoQuantizedFloats) {
   const auto scale = [](const char* name) { return std::string("  const %") + name + " = f32[] {1.0}\n"; };
   const auto zero = [](const char* name) { return std::string("  const %") + name + " = f8e4m3fn[] hex \"00\"\n"; };

@@ -60,6 +60,10 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
   AddCpuOption(app, options);
   AddProviderAndThreads(app, options, "OPTIONS", thread_counts);
   app.add_option("--precision", options.precision, "fp32, fp32-fast or bf16 (default: fp32)")->type_name("MODE");
+  app.add_option("--pack-cache", options.pack_cache,
+                 "keep packed weights in this folder for the next start, and take those that are there (default: "
+                 "$QUERN_CACHE; '' for none)")
+      ->type_name("FOLDER");
   AddLimitOption(app, options);
 }
 
@@ -92,6 +96,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.providers = options.providers;
   session.threads = options.threads;
   session.precision = options.precision;
+  session.pack_cache = options.pack_cache;
   session.limits = options.limits;
   return session;
 }

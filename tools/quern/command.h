@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct CommonOptions {
   std::vector<std::string> providers;
   int threads = 0;
   std::string precision;
+  std::optional<std::string> pack_cache;
   quern::Limits limits;
   bool verbose = false;
 };

@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "kernels/packed_store.h"
 #include "kernels/select.h"
 #include "ops/op.h"
 #include "parallel/cancel.h"
@@ -26,9 +27,10 @@ inline constexpr char kCpuDomain[] = "quern.cpu";
 // What the provider was made for.
 struct CpuConfig {
   CpuInfo cpu;
-  std::string precision = "fp32";                           // "fp32", "fp32-fast", "bf16"
-  kernels::RowTable gemm_rows = ukernel::AllGemmKernels();  // tests put rows of their own
-  Limits limits = {};                                       // of the session
+  std::string precision = "fp32";                                // "fp32", "fp32-fast", "bf16"
+  kernels::RowTable gemm_rows = ukernel::AllGemmKernels();       // tests put rows of their own
+  Limits limits = {};                                            // of the session
+  std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
 };
 
 // An operand as a plan knows it.
@@ -135,6 +137,8 @@ class CpuKernel {
 struct CompileContext {
   const CpuConfig* config = nullptr;
   Executor* executor = nullptr;  // for packing; never null
+
+  kernels::Packing packing() const { return {*executor, config->packed_store.get()}; }
 };
 
 // CpuOp::planned_inputs of operators whose first input is data and whose others are sizes, axes, indices.

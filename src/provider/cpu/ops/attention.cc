@@ -257,6 +257,7 @@ Status AttentionStep::CheckPositions(const StepContext& c, const Samples& sample
 // New rows to where they are worked on, with their bias and rotation.
 Status AttentionStep::CopyRows(const StepContext& c, const Samples& samples, const HeadsOperand& from, const Place& to,
                                const Rows& rows, bool at_past) const {
+  if (rows.size == 0) return OkStatus();  // rows without elements may have no memory
   const float* source = Source(c, from);
   float* target = Target(c, to);
   const float* bias = form_.bias >= 0 && from.bias_offset >= 0 ? Floats(c, form_.bias) + from.bias_offset : nullptr;

@@ -318,9 +318,9 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   kernel->why_direct_ = kernels::WinogradConv::RejectionReason(p, options, source);
   if (kernel->why_direct_.empty()) {
     kernel->algorithm_ = Algorithm::kWinograd;
-    QUERN_ASSIGN_OR_RETURN(kernel->winograd_, kernels::WinogradConv::Create(p, options, source, *context.executor));
+    QUERN_ASSIGN_OR_RETURN(kernel->winograd_, kernels::WinogradConv::Create(p, options, source, context.packing()));
   } else {
-    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source, *context.executor));
+    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source, context.packing()));
   }
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }

@@ -243,7 +243,7 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
     const kernels::SelectOptions options = SelectOptionsFor(c.config);
     QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(c.problem, options));
     QUERN_ASSIGN_OR_RETURN(c.packed,
-                           kernels::PackedRhs::Pack(c.problem, layout, source, *context.executor, options.cpu));
+                           kernels::PackedRhs::Pack(c.problem, layout, source, context.packing(), options.cpu));
     QUERN_ASSIGN_OR_RETURN(c.product, kernels::MatMul::Create(c.problem, options, layout));
     c.constant_rhs = true;
   }

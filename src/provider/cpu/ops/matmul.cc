@@ -188,7 +188,7 @@ Status Finish(const Node& node, const CompileContext& context, const ukernel::Rh
   c.problem.expected_m = rows.is_constant() ? static_cast<size_t>(rows.value()) : 0;
   QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(c.problem, options));
   QUERN_ASSIGN_OR_RETURN(c.packed,
-                         kernels::PackedRhs::Pack(c.problem, layout, weights, *context.executor, options.cpu));
+                         kernels::PackedRhs::Pack(c.problem, layout, weights, context.packing(), options.cpu));
   QUERN_ASSIGN_OR_RETURN(c.product, kernels::MatMul::Create(c.problem, options, layout));
   c.constant_rhs = true;
   return OkStatus();

@@ -40,7 +40,7 @@ struct Product {
     source.k_stride = kF32;
     source.n_stride = k * kF32;
     QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-    QUERN_ASSIGN_OR_RETURN(p.packed, kernels::PackedRhs::Pack(problem, layout, source, *c.executor, options.cpu));
+    QUERN_ASSIGN_OR_RETURN(p.packed, kernels::PackedRhs::Pack(problem, layout, source, c.packing(), options.cpu));
     QUERN_ASSIGN_OR_RETURN(p.matmul, kernels::MatMul::Create(problem, options, layout));
     return p;
   }

@@ -1,0 +1,35 @@
+// PackedStore: where packed weights may outlive the process that packed them. PackedRhs asks it before it packs and
+// hands it what it has packed; the session's pack cache is one.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "base/content_hash.h"
+#include "parallel/executor.h"
+
+namespace quern::kernels {
+
+// Thread-safe. A store that fails is as good as an empty one: nothing here is an error.
+class PackedStore {
+ public:
+  virtual ~PackedStore() = default;
+
+  // Of the keys' hashes.
+  virtual uint64_t seed() const = 0;
+  // What was stored under the key, `bytes` of it, 64-byte aligned and alive as long as the pointer; null when there is
+  // nothing, or nothing of that size and whole.
+  virtual std::shared_ptr<const std::byte> Find(const ContentKey& key, size_t bytes) = 0;
+  virtual void Put(const ContentKey& key, std::span<const std::byte> bytes) = 0;
+};
+
+// What packing when a model is loaded uses.
+struct Packing {
+  Packing(Executor& e, PackedStore* s = nullptr) : executor(e), store(s) {}
+
+  Executor& executor;
+  PackedStore* store;  // may be null
+};
+
+}  // namespace quern::kernels

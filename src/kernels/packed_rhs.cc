@@ -25,7 +25,7 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
                                   size_t batches, ptrdiff_t source_batch_stride) {
   std::optional<ContentKey> key;
   if (packing.store != nullptr) {
-    key = PackedKeyOf(packing.store->seed(), choice.layout, RhsShapeOf(problem, choice.vector_bytes), source, batches,
+    key = PackedKeyOf(packing, choice.layout, RhsShapeOf(problem, choice.vector_bytes), source, batches,
                       source_batch_stride);
   }
   return PackDerived(
@@ -47,7 +47,14 @@ Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const Layou
                        LayoutName(choice.layout));
   }
   QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
-  QUERN_RETURN_IF_ERROR(r.PackInto(buffer.data(), source, packing.executor, cpu, source_batch_stride));
+  r.ClearVectors(buffer.data());
+  const auto together = static_cast<int64_t>(Packing::kDropBytes / (r.geometry_.unit_stride + 1) + 1);
+  for (int64_t begin = 0; begin < r.num_units(); begin += together) {
+    const int64_t end = std::min(begin + together, r.num_units());
+    QUERN_RETURN_IF_ERROR(
+        r.PackUnits(begin, end, buffer.data(), source, packing.executor, cpu, source_batch_stride, nullptr, 0));
+    if (end - begin == together) packing.DropSource();
+  }
   const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
   r.bytes_ = {owner, owner->data()};
   if (store != nullptr) store->Put(*key, {owner->data(), r.packed_bytes()});
@@ -63,17 +70,29 @@ PackedRhs PackedRhs::Describe(const GemmProblem& problem, const LayoutChoice& ch
   return r;
 }
 
-Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
-                           ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
-  const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
-  const int64_t units = static_cast<int64_t>(geometry_.units);
-  const int64_t grain = static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1);
-  // Nothing writes the gaps between the vectors after the units: they are part of the packed bytes.
+// Nothing writes the gaps between the vectors after the units: they are part of the packed bytes.
+void PackedRhs::ClearVectors(std::byte* to) const {
   for (size_t b = 0; b < batches_; ++b) {
     std::byte* base = to + b * geometry_.total_bytes;
     std::memset(base + geometry_.sums_offset, 0, geometry_.total_bytes - geometry_.sums_offset);
   }
+}
+
+Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                           ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
+  ClearVectors(to);
+  return PackUnits(0, num_units(), to, source, executor, cpu, source_batch_stride, cancel, max_slots);
+}
+
+Status PackedRhs::PackUnits(int64_t from, int64_t until, std::byte* to, const ukernel::RhsSource& source,
+                            Executor& executor, const CpuFacts& cpu, ptrdiff_t source_batch_stride,
+                            const CancelToken* cancel, int max_slots) const {
+  const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
+  const int64_t units = static_cast<int64_t>(geometry_.units);
+  const int64_t grain = static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1);
   auto pack = [&](int, int64_t begin, int64_t end) {
+    begin += from;
+    end += from;
     while (begin < end) {
       const int64_t batch = begin / units;
       const int64_t first = begin % units;
@@ -92,7 +111,7 @@ Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Exec
       begin += last - first;
     }
   };
-  return executor.ParallelFor(units * static_cast<int64_t>(batches_), grain, pack, cancel, max_slots);
+  return executor.ParallelFor(until - from, grain, pack, cancel, max_slots);
 }
 
 }  // namespace quern::kernels

@@ -50,6 +50,12 @@ class PackedRhs {
   const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
+  // Units [begin, end) of all batches' units. The vectors behind the units must be zero.
+  Status PackUnits(int64_t begin, int64_t end, std::byte* to, const ukernel::RhsSource& source, Executor& executor,
+                   const CpuFacts& cpu, ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const;
+  int64_t num_units() const { return static_cast<int64_t>(geometry_.units * batches_); }
+  void ClearVectors(std::byte* to) const;
+
   LayoutChoice choice_;
   ukernel::RhsShape shape_;
   ukernel::RhsGeometry geometry_;

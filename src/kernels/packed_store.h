@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/content_hash.h"
 #include "parallel/executor.h"
@@ -26,10 +28,18 @@ class PackedStore {
 
 // What packing when a model is loaded uses.
 struct Packing {
-  Packing(Executor& e, PackedStore* s = nullptr) : executor(e), store(s) {}
+  Packing(Executor& e, PackedStore* s = nullptr, std::function<void()> d = {})
+      : executor(e), store(s), drop_source(std::move(d)) {}
+  // What was read of the source may leave memory.
+  void DropSource() const {
+    if (drop_source) drop_source();
+  }
 
   Executor& executor;
   PackedStore* store;  // may be null
+  // Called whenever about kDropBytes were read of one source: of a mapped file, the pages that were read then go.
+  std::function<void()> drop_source;
+  static constexpr size_t kDropBytes = size_t{32} << 20;
 };
 
 }  // namespace quern::kernels

@@ -346,12 +346,12 @@ Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const Sele
   };
   std::optional<ContentKey> key;
   if (packing.store != nullptr) {
-    ContentHash hash = StartPackedKey(packing.store->seed(), layout.layout, RhsShapeOf(c.gemm_, layout.vector_bytes),
-                                      kWinogradComponents);
+    ContentHash hash =
+        StartPackedKey(packing, layout.layout, RhsShapeOf(c.gemm_, layout.vector_bytes), kWinogradComponents);
     hash.AddText("winograd");
     const StridedExtent extents[] = {
         {n, weights.o_stride}, {k, weights.i_stride}, {3, weights.h_stride}, {3, weights.w_stride}};
-    if (AddStrided(hash, weights.data, sizeof(float), extents)) key = hash.Finish();
+    if (AddStrided(hash, weights.data, sizeof(float), extents, packing)) key = hash.Finish();
   }
   QUERN_ASSIGN_OR_RETURN(c.weights_,
                          PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, kWinogradComponents,

@@ -2,13 +2,15 @@
 //   %c = Add(%a, %b)                    (%a, %b constants)  ->  const %c = f32[2] {3.0, 4.0}
 //   %s: i64[2] data [2,3] = Shape(%x)                       ->  const %s = i64[2] {2, 3}
 // Not folded: random operators, nodes with subgraphs, results much larger than what they come from (the model would
-// grow), DequantizeLinear (providers use the quantized weights), block formats, sequences and optionals (an empty one
-// does not tell what it holds), and nodes whose evaluation fails (a run says so).
+// grow), large weights that are transposed for products, DequantizeLinear (providers use the quantized weights), block
+// formats, sequences and optionals (an empty one does not tell what it holds), and nodes whose evaluation fails (a run
+// says so).
 #include <algorithm>
 
 #include "base/mapped_file.h"
 #include "ops/evaluate.h"
 #include "ops/op.h"
+#include "passes/formula.h"
 #include "passes/passes.h"
 
 namespace quern {
@@ -75,9 +77,22 @@ bool MayFold(const Node& n) {
   return op != nullptr && op->deterministic;
 }
 
+// Large weights that are transposed for products alone: kernels pack them either way round, and a transposed copy would
+// be kept beside the file's.
+bool IsTransposedForProducts(const Node& n) {
+  constexpr size_t kLarge = size_t{1} << 20;
+  if (!IsWhole(n, "Transpose") || !n.input(0)->is_constant() || !n.input(0)->constant()->is_tensor()) return false;
+  const Tensor& t = n.input(0)->constant()->tensor();
+  if (t.rank() != 2 || t.bytes() < kLarge || !IsFloatType(t.dtype())) return false;
+  const std::span<const Use> uses = n.output(0)->uses();
+  return !uses.empty() && std::ranges::all_of(uses, [](const Use& u) {
+    return u.node != nullptr && u.index == 1 && u.node->Is("MatMul");
+  });
+}
+
 // The results in the order of the outputs, or nothing when the node stays.
 std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits) {
-  if (!MayFold(n)) return std::nullopt;
+  if (!MayFold(n) || IsTransposedForProducts(n)) return std::nullopt;
   const std::optional<std::vector<Value>> inputs = ConstantInputs(n);
   if (!inputs) return std::nullopt;
   int64_t allowed = kFreeBytes;

@@ -124,6 +124,30 @@ TEST(FoldConstants, KeepsRandomLargeQuantizedAndUnknown) {
   EXPECT_EQ(After({"fold_constants"}, lines), lines);
 }
 
+// Products read weights either way round; what else reads them wants them in place.
+TEST(FoldConstants, KeepsLargeWeightsThatAreTransposedForProducts) {
+  const auto folded = [](int64_t columns, bool read_elsewhere) {
+    Graph graph;
+    graph.opset_imports[""] = 17;
+    GraphValue* x = graph.AddInput("x", ValueType::Tensor(DType::kF32, Dims{2, 512}));
+    GraphValue* w = graph.AddConstant("w", DrawNormal(Shape{columns, 512}, 1));
+    const auto op = [&](const char* type, std::vector<GraphValue*> inputs) {
+      GraphValue* y = graph.AddNode({.op_type = type, .inputs = std::move(inputs), .outputs = {type}})->output(0);
+      graph.AddOutput(y);
+      return y;
+    };
+    GraphValue* t = graph.AddNode({.op_type = "Transpose", .inputs = {w}, .outputs = {"t"}})->output(0);
+    op("MatMul", {x, t});
+    if (read_elsewhere) op("Relu", {t});
+    w->set_type(TypeOf(*w->constant()));
+    EXPECT_TRUE(InferShapes(graph).ok());
+    return RunPasses(graph, std::vector<const Pass*>{FindNeutralPass("fold_constants")}, {}).value()[0].changes;
+  };
+  EXPECT_EQ(folded(512, false), 0);
+  EXPECT_EQ(folded(511, false), 1) << "small";
+  EXPECT_GE(folded(512, true), 1);
+}
+
 TEST(InlineConstantIf, TakesTheBranch) {
   const std::string lines =
       "  input %x: f32[2]\n"

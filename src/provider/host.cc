@@ -81,6 +81,7 @@ int32_t ValueInfo(const quern_graph_view* g, int32_t i, quern_value_info* out) {
   info.is_input = e.value->is_input();
   info.is_output = e.value->is_graph_output();
   info.constant = e.has_constant ? &e.constant : nullptr;
+  if (e.has_constant) e.value->constant()->tensor().raw_data();  // a deferred one is filled when it is looked at
   return WriteInfo(info, out);
 }
 
@@ -180,7 +181,9 @@ quern_graph_view::quern_graph_view(const quern::Graph& g) : graph(&g) {
       }
     }
     if (v->is_constant() && v->constant()->is_tensor()) {
-      e.constant = quern::ViewOf(v->constant()->tensor());
+      const quern::Tensor& t = v->constant()->tensor();
+      quern::SetShape(e.constant, t.dtype(), t.shape(), t.strides());
+      e.constant.data = const_cast<void*>(t.address());
       e.has_constant = true;
     }
   };

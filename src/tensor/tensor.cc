@@ -1,6 +1,7 @@
 #include "tensor/tensor.h"
 
 #include <cstdlib>
+#include <mutex>
 
 #include "base/packed_bits.h"
 
@@ -94,6 +95,30 @@ Tensor Tensor::Wrap(DType dtype, const Shape& shape, void* data, std::shared_ptr
   t.owner_ = std::move(owner);
   return t;
 }
+
+// Memory, and what it is filled with.
+struct Tensor::DeferredCopy {
+  std::shared_ptr<const void> memory, source_owner;
+  const void* source;
+  std::once_flag once;
+};
+
+Result<Tensor> Tensor::Deferred(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
+  QUERN_ASSIGN_OR_RETURN(Tensor t, Allocate(dtype, shape));
+  const auto copy = std::make_shared<DeferredCopy>();
+  copy->memory = std::move(t.owner_);
+  copy->source_owner = std::move(owner);
+  copy->source = data;
+  t.deferred_ = copy.get();
+  t.owner_ = copy;
+  return t;
+}
+
+void Tensor::Fill() const {
+  std::call_once(deferred_->once, [&] { std::memcpy(data_, deferred_->source, bytes_); });
+}
+
+const void* Tensor::unaligned_data() const { return deferred_ != nullptr ? deferred_->source : data_; }
 
 Tensor Tensor::WrapStrided(DType dtype, const Shape& shape, const Shape& strides, void* data,
                            std::shared_ptr<const void> owner) {

@@ -92,6 +92,9 @@ class Tensor {
   // A strided one; strides in elements, whole-byte types only.
   static Tensor WrapStrided(DType dtype, const Shape& shape, const Shape& strides, void* data,
                             std::shared_ptr<const void> owner = nullptr);
+  // A contiguous tensor of elements that lie somewhere, not aligned for their type: it has memory of its own, which
+  // stays untouched until something asks for it and then is a copy. `owner` keeps `data` alive and is not null.
+  static Result<Tensor> Deferred(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
   // A contiguous tensor with a copy of `values`; the count must match.
   template <typename T>
   static Tensor FromValues(const Shape& shape, std::span<const T> values) {
@@ -116,12 +119,20 @@ class Tensor {
   // Bytes of the contiguous form.
   size_t bytes() const { return bytes_; }
 
-  void* raw_data() const { return data_; }
+  void* raw_data() const {
+    if (deferred_ != nullptr) Fill();
+    return data_;
+  }
+  // The elements where they are, which may be unaligned: for readers to whom that is all the same, as packers. Makes no
+  // copy of a deferred tensor.
+  const void* unaligned_data() const;
+  // What tells the memory from any other, and nothing else.
+  const void* address() const { return data_; }
   // First element; T must be the tensor's type (checked). Constness is the caller's duty: views share memory.
   template <typename T>
   T* data() const {
     QUERN_CHECK(dtype_ == DTypeOf<T>::value, "wrong element type");
-    return static_cast<T*>(data_);
+    return static_cast<T*>(raw_data());
   }
   // All elements of a contiguous tensor.
   template <typename T>
@@ -139,11 +150,15 @@ class Tensor {
   Result<Tensor> Clone() const;
 
  private:
+  struct DeferredCopy;
+  void Fill() const;
+
   DType dtype_ = DType::kUndefined;
   bool contiguous_ = true;
   Shape shape_, strides_;
   size_t bytes_ = 0;
   void* data_ = nullptr;
+  DeferredCopy* deferred_ = nullptr;  // that the owner is; null for other tensors
   std::shared_ptr<const void> owner_;
 };
 

@@ -283,5 +283,28 @@ TEST(Value, CopiesShareTheirContent) {
   EXPECT_EQ(&copy.sequence(), &sequence.sequence());
 }
 
+TEST(Tensor, DeferredOnesAreCopiedWhenTheyAreAskedFor) {
+  struct Source {
+    char pad;
+    char bytes[12];
+  };
+  const auto source = std::make_shared<Source>();
+  const auto put = [&](int i, float value) { std::memcpy(source->bytes + 4 * i, &value, sizeof value); };
+  for (int i = 0; i < 3; ++i) put(i, static_cast<float>(i));
+  const Tensor t = Tensor::Deferred(DType::kF32, Shape{3}, source->bytes, source).value();
+  const Tensor other = t.Reshaped(Shape{3, 1});
+  EXPECT_EQ(source.use_count(), 2);
+  EXPECT_EQ(t.unaligned_data(), source->bytes);
+  EXPECT_NE(t.address(), source->bytes);
+  put(1, 5);  // nothing was copied so far
+  EXPECT_THAT(t.values<float>(), testing::ElementsAre(0, 5, 2));
+  put(1, 7);  // once only, and for all tensors of the memory
+  EXPECT_EQ(other.data<float>()[1], 5);
+  EXPECT_EQ(t.raw_data(), t.address());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(t.address()) % 4, 0u);
+  const Tensor plain = Tensor::Allocate(DType::kF32, Shape{2}).value();
+  EXPECT_EQ(plain.unaligned_data(), plain.raw_data());
+}
+
 }  // namespace
 }  // namespace quern

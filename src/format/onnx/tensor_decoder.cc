@@ -236,6 +236,10 @@ Result<Tensor> TensorDecoder::FromRaw(DType dtype, const Shape& shape, std::stri
     return Tensor::Wrap(dtype, shape, const_cast<char*>(raw.data()), std::move(owner));
   }
   QUERN_RETURN_IF_ERROR(Charge(raw.size()));
+  constexpr size_t kLeastDeferred = 64 << 10;  // smaller copies share pages with others anyway
+  if (is_clean && owner && raw.size() >= kLeastDeferred) {
+    return Tensor::Deferred(dtype, shape, raw.data(), std::move(owner));
+  }
   QUERN_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(dtype, shape));
   if (!raw.empty()) std::memcpy(tensor.raw_data(), raw.data(), raw.size());
   if (!is_clean) {

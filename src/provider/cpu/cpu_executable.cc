@@ -13,7 +13,7 @@ using Memories = std::unordered_set<const void*>;
 Memories MemoriesOfConstants(const Graph& graph) {
   Memories memories;
   for (const GraphValue* v : graph.constants()) {
-    if (v->constant()->is_tensor()) memories.insert(v->constant()->tensor().raw_data());
+    if (v->constant()->is_tensor()) memories.insert(v->constant()->tensor().address());
   }
   return memories;
 }
@@ -30,7 +30,7 @@ Status CpuExecutable::ChargeBytes(size_t bytes) {
 // Those that lie in none of the memories.
 Status CpuExecutable::ChargeConstants(const Memories& known) {
   for (const GraphValue* v : graph_->constants()) {
-    if (!v->constant()->is_tensor() || known.contains(v->constant()->tensor().raw_data())) continue;
+    if (!v->constant()->is_tensor() || known.contains(v->constant()->tensor().address())) continue;
     const Status charged = ChargeBytes(v->constant()->tensor().bytes());
     if (!charged.ok()) return charged.WithContext("constant '" + v->name() + "' of the CPU provider");
   }
@@ -66,9 +66,8 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   for (const GraphValue* v : graph.constants()) {
     if (v->constant()->is_tensor()) add(v);
   }
-  const CompileContext compile{&config, &executor};
+  const CompileContext compile{&config, &executor, exe->graph_.get()};
   // Packed weights stand beside the file's; of these, only as much stays in memory meanwhile.
-  constexpr size_t kMostPackedFromFile = size_t{16} << 20;
   size_t packed_since = 0;
   for (Node* n = graph.first_node(); n; n = n->next()) {
     CompiledNode c;
@@ -97,7 +96,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       const Status charged = exe->ChargeBytes(c.packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       packed_since += c.packed_bytes;
-      if (packed_since > kMostPackedFromFile) {
+      if (packed_since > kernels::Packing::kDropBytes) {
         graph.DropFilePages();
         packed_since = 0;
       }

@@ -83,7 +83,7 @@ class CpuExecutable {
 
 // Where a value's first element lies.
 struct Location {
-  enum class Base : uint8_t { kNone, kWorkspace, kInput, kOutput, kConstant, kContent };
+  enum class Base : uint8_t { kNone, kWorkspace, kInput, kOutput, kConstant, kUnalignedConstant, kContent };
   Base base = Base::kNone;
   int index = 0;       // input, output or value id
   int buffer = -1;     // kWorkspace: planned buffer

@@ -132,13 +132,21 @@ class CpuKernel {
   }
   // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
   virtual uint64_t plan_time_inputs() const { return 0; }
+  // Bit i: input i may be unaligned for its type (a constant of a file): it is only copied from. At large tables, so
+  // that they stay in the file.
+  virtual uint64_t unaligned_inputs() const { return 0; }
+  // Bit i: input i, a constant, was packed when the node was compiled: neither plans nor runs look at it.
+  virtual uint64_t packed_inputs() const { return 0; }
 };
 
 struct CompileContext {
   const CpuConfig* config = nullptr;
   Executor* executor = nullptr;  // for packing; never null
+  const Graph* graph = nullptr;  // whose mapped files are read
 
-  kernels::Packing packing() const { return {*executor, config->packed_store.get()}; }
+  kernels::Packing packing() const {
+    return {*executor, config->packed_store.get(), [g = graph] { g->DropFilePages(); }};
+  }
 };
 
 // CpuOp::planned_inputs of operators whose first input is data and whose others are sizes, axes, indices.

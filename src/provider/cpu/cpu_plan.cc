@@ -364,6 +364,13 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
         in[k].constant = &bound.contents[v];
       }
       if (at.base == Location::Base::kContent) QUERN_RETURN_IF_ERROR(content(v));
+      if (k < 64 && (node.kernel->packed_inputs() >> k & 1) != 0) {
+        at = {};
+        in[k].constant = nullptr;
+      }
+      if (at.base == Location::Base::kConstant && k < 64 && (node.kernel->unaligned_inputs() >> k & 1) != 0) {
+        at.base = Location::Base::kUnalignedConstant;
+      }
       if (v >= 0 && !takes_strides && decisions_[v].dense_buffer >= 0) {
         const Location dense{Location::Base::kWorkspace, 0, decisions_[v].dense_buffer, 0};
         if (!copied[v]) {
@@ -442,6 +449,10 @@ Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) co
         return static_cast<char*>(args.outputs[at.index].data) + at.offset;
       case Location::Base::kConstant:
         return static_cast<char*>(executable_.values()[at.index].value->constant()->tensor().raw_data()) + at.offset;
+      case Location::Base::kUnalignedConstant:
+        return const_cast<char*>(static_cast<const char*>(
+                   executable_.values()[at.index].value->constant()->tensor().unaligned_data())) +
+               at.offset;
       case Location::Base::kContent:
         return static_cast<char*>(bound.contents[at.index].raw_data()) + at.offset;
     }

@@ -86,6 +86,7 @@ class ConvKernel final : public CpuKernel {
   KernelDescription Describe() const override { return DescribeFor(0); }
   uint64_t strided_inputs() const override { return 1; }
   uint64_t strided_outputs() const override { return 1; }
+  uint64_t packed_inputs() const override { return packs_in_run_ ? 0 : 2; }
   bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
     return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
   }
@@ -293,7 +294,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
 
   const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));
   kernels::ConvWeights source;
-  source.data = kernel->packs_in_run_ ? nullptr : weights.raw_data();
+  source.data = kernel->packs_in_run_ ? nullptr : weights.unaligned_data();
   source.w_stride = element;
   source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
   source.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * source.h_stride;

@@ -30,6 +30,7 @@ class GatherKernel final : public CpuKernel {
     });
   }
   KernelDescription Describe() const override { return Described("gather", "a copy for each index"); }
+  uint64_t unaligned_inputs() const override { return 1; }
 
  private:
   int64_t axis_;
@@ -65,6 +66,7 @@ class GatherElementsKernel final : public CpuKernel {
     });
   }
   KernelDescription Describe() const override { return Described("gather", "one element for each index"); }
+  uint64_t unaligned_inputs() const override { return 1; }
 
  private:
   int64_t axis_;
@@ -97,6 +99,7 @@ class GatherNdKernel final : public CpuKernel {
     });
   }
   KernelDescription Describe() const override { return Described("gather", "a copy for each tuple of indices"); }
+  uint64_t unaligned_inputs() const override { return 1; }
 
  private:
   int batch_;

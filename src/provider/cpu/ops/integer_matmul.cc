@@ -211,6 +211,7 @@ class IntegerProductKernel final : public CpuKernel {
   uint64_t strided_inputs() const override {
     return uint64_t{1} << compiled_.inputs.a | (compiled_.constant_rhs ? 0 : uint64_t{1} << compiled_.inputs.b);
   }
+  uint64_t packed_inputs() const override { return compiled_.constant_rhs ? uint64_t{1} << compiled_.inputs.b : 0; }
 
  private:
   Compiled compiled_;
@@ -237,7 +238,7 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
     c.problem.n = static_cast<size_t>(w.dim(c.trans_b ? 0 : 1));
     ukernel::RhsSource source;
     source.format = c.problem.rhs;
-    source.data = w.raw_data();
+    source.data = w.unaligned_data();
     source.k_stride = c.trans_b ? 1 : w.dim(1);
     source.n_stride = c.trans_b ? w.dim(1) : 1;
     const kernels::SelectOptions options = SelectOptionsFor(c.config);

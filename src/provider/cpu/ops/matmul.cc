@@ -146,6 +146,7 @@ class ProductKernel final : public CpuKernel {
     return d;
   }
   uint64_t strided_inputs() const override { return 3; }
+  uint64_t packed_inputs() const override { return compiled_.constant_rhs ? 2 : 0; }
 
  private:
   Compiled compiled_;
@@ -202,7 +203,7 @@ Status PackWeights(const Node& node, const CompileContext& context, bool transpo
   c.problem.n = static_cast<size_t>(vector ? 1 : transposed ? w.dim(0) : w.dim(1));
   ukernel::RhsSource source;
   source.format = ukernel::FormatOf(w.dtype());
-  source.data = w.raw_data();
+  source.data = w.unaligned_data();
   c.problem.rhs = source.format;
   if (IsBlockType(w.dtype())) {
     // Blocks stay as they are; rows of the left side are quantized to int8 at run time (numerics.md, qp8_f32_qb4w).
@@ -303,7 +304,7 @@ Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileC
   c.problem.scale = Format::kF32;
   ukernel::RhsSource source;
   source.format = Format::kU4;
-  source.data = b.raw_data();
+  source.data = b.unaligned_data();
   source.n_stride = blocks * block / 2;
   source.block_stride = block / 2;
   source.scales = scales.raw_data();

@@ -23,8 +23,7 @@ struct Product {
   kernels::PackedRhs packed;
   kernels::MatMul matmul;
 
-  static Result<Product> Create(const float* weights, int64_t n, int64_t k, size_t expected_m,
-                                const CompileContext& c) {
+  static Result<Product> Create(const void* weights, int64_t n, int64_t k, size_t expected_m, const CompileContext& c) {
     Product p;
     p.n = static_cast<size_t>(n);
     p.k = static_cast<size_t>(k);
@@ -270,6 +269,7 @@ class RecurrentKernel final : public CpuKernel {
     }
     return d;
   }
+  uint64_t packed_inputs() const override { return 1 << 1 | 1 << 2 | 1 << 3; }  // W, R and B
 
  private:
   CpuConfig config_;
@@ -298,14 +298,14 @@ Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, con
   for (int64_t d = 0; d < w.dim(0); ++d) {
     Direction direction;
     direction.reverse = d == 1 || node.GetString("direction", "forward") == "reverse";
-    const float* weights = w.data<float>() + d * width * layer.input;
-    const float* recurrence = r.data<float>() + d * width * n;
+    const char* weights = static_cast<const char*>(w.unaligned_data()) + d * width * layer.input * kF32;
+    const char* recurrence = static_cast<const char*>(r.unaligned_data()) + d * width * n * kF32;
     QUERN_ASSIGN_OR_RETURN(direction.from_input, Product::Create(weights, width, layer.input, expected(rows), context));
     const int64_t together = layer.lstm ? 4 * n : 2 * n;
     QUERN_ASSIGN_OR_RETURN(direction.from_state, Product::Create(recurrence, together, n, expected(x[1]), context));
     if (!layer.lstm) {
       QUERN_ASSIGN_OR_RETURN(direction.hidden_state,
-                             Product::Create(recurrence + 2 * n * n, n, n, expected(x[1]), context));
+                             Product::Create(recurrence + 2 * n * n * kF32, n, n, expected(x[1]), context));
     }
     direction.bias.assign(static_cast<size_t>(width), 0.0f);
     if (b.defined()) {

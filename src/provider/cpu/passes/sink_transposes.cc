@@ -54,7 +54,8 @@ Result<Tensor> PermutedConstant(const GraphValue* v, const Permutation& inverse)
     to.push_back(from[static_cast<int>(i)]);
     strides.push_back(dense[static_cast<int>(i)]);
   }
-  return Tensor::WrapStrided(t.dtype(), to, strides, t.raw_data(), t.owner()).Clone();
+  // Copies care for no alignment.
+  return Tensor::WrapStrided(t.dtype(), to, strides, const_cast<void*>(t.unaligned_data()), t.owner()).Clone();
 }
 
 GraphValue* IntConstant(Graph& graph, std::string_view name, const std::vector<int64_t>& values) {

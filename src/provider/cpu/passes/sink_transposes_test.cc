@@ -67,5 +67,28 @@ TEST(SinkTransposes, MovesScalesThatAreAnAttribute) {
   }
 }
 
+// Transposed weights are packed as they are.
+TEST(ConvertProducts, TakesWeightsThatATransposeTurns) {
+  Graph graph;
+  graph.opset_imports[""] = 17;
+  GraphValue* x = graph.AddInput("x", ValueType::Tensor(DType::kF32, Dims{2, 3, 5}));
+  GraphValue* w = graph.AddConstant("w", Tensor::Allocate(DType::kF32, Shape{4, 5}).value());
+  w->set_type(ValueType::Tensor(DType::kF32, Dims{4, 5}));
+  Node* product =
+      graph.AddNode({.op_type = "MatMul", .inputs = {x, TransposeValue(graph, w, {1, 0}, nullptr)}, .outputs = {"y"}});
+  product->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{2, 3, 4}));
+  graph.AddOutput(product->output(0));
+
+  const CpuPassContext context{{.cpu = HostCpu()}, nullptr};
+  const Result<int> changes = FindPass("cpu_convert_products").run(graph, &context);
+  ASSERT_TRUE(changes.ok()) << changes.status().message();
+  EXPECT_EQ(*changes, 1);
+  ASSERT_EQ(graph.num_nodes(), 1);
+  const Node* made = graph.first_node();
+  EXPECT_EQ(made->op_type(), "MatMul");
+  EXPECT_EQ(made->input(1), w);
+  EXPECT_EQ(made->GetInt("transB", 0), 1);
+}
+
 }  // namespace
 }  // namespace quern::cpu

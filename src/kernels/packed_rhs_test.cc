@@ -1,0 +1,163 @@
+// Packed weights and a store: what is found again, what its keys depend on, and packing in pieces.
+#include "kernels/packed_rhs.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/aligned_buffer.h"
+#include "base/cpu.h"
+#include "kernels/packed_key.h"
+
+namespace quern::kernels {
+namespace {
+
+class MapStore final : public PackedStore {
+ public:
+  uint64_t seed() const override { return 7; }
+  std::shared_ptr<const std::byte> Find(const ContentKey& key, size_t bytes) override {
+    const auto it = entries_.find(key.Hex());
+    if (it == entries_.end() || it->second->size() != bytes) return nullptr;
+    ++found;
+    return {it->second, it->second->data()};
+  }
+  void Put(const ContentKey& key, std::span<const std::byte> bytes) override {
+    entries_[key.Hex()] = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  }
+  size_t size() const { return entries_.size(); }
+
+  int found = 0;
+
+ private:
+  std::map<std::string, std::shared_ptr<std::vector<std::byte>>> entries_;
+};
+
+struct Case {
+  GemmProblem problem;
+  ukernel::RhsSource source;
+  size_t batches = 1;
+  ptrdiff_t batch_stride = 0;
+};
+
+PackedRhs Pack(const Case& c, const Packing& packing) {
+  const SelectOptions options{.cpu = HostCpu().facts()};
+  const LayoutChoice layout = SelectLayout(c.problem, options).value();
+  Result<PackedRhs> packed =
+      PackedRhs::Pack(c.problem, layout, c.source, packing, options.cpu, c.batches, c.batch_stride);
+  EXPECT_TRUE(packed.ok()) << packed.status().message();
+  return *std::move(packed);
+}
+
+bool SameBytes(const PackedRhs& a, const PackedRhs& b) {
+  return a.packed_bytes() == b.packed_bytes() && std::memcmp(a.data(), b.data(), a.packed_bytes()) == 0;
+}
+
+std::vector<float> Draw(size_t n) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& v : values) v = normal(random);
+  return values;
+}
+
+// Row-major [k, n] weights.
+Case Rows(const std::vector<float>& w, size_t k, size_t n) {
+  Case c;
+  c.problem.k = k;
+  c.problem.n = n;
+  c.source.data = w.data();
+  c.source.k_stride = static_cast<ptrdiff_t>(n * 4);
+  c.source.n_stride = 4;
+  return c;
+}
+
+TEST(PackedRhs, IsFoundAgain) {
+  std::vector<float> w = Draw(200 * 130);
+  InlineExecutor executor;
+  MapStore store;
+  const PackedRhs plain = Pack(Rows(w, 200, 130), executor), first = Pack(Rows(w, 200, 130), {executor, &store});
+  EXPECT_EQ(store.found, 0);
+  const std::vector<float> copy = w;  // the content counts, not where it lies
+  const PackedRhs second = Pack(Rows(copy, 200, 130), {executor, &store});
+  EXPECT_EQ(store.found, 1);
+  EXPECT_TRUE(SameBytes(plain, first));
+  EXPECT_TRUE(SameBytes(plain, second));
+  w[12345] += 1;
+  EXPECT_FALSE(SameBytes(plain, Pack(Rows(w, 200, 130), {executor, &store})));
+  EXPECT_EQ(store.found, 1);
+  EXPECT_EQ(store.size(), 2u);
+}
+
+TEST(PackedRhs, KeysKnowHowTheContentLies) {
+  const std::vector<float> w = Draw(256 * 256);
+  InlineExecutor executor;
+  MapStore store;
+  const auto pack = [&](const Case& c) {
+    const PackedRhs plain = Pack(c, executor);
+    const int found = store.found;
+    EXPECT_TRUE(SameBytes(plain, Pack(c, {executor, &store})));
+    EXPECT_EQ(store.found, found) << "an entry of another form was taken";
+  };
+  Case c = Rows(w, 256, 256);
+  pack(c);
+  std::swap(c.source.k_stride, c.source.n_stride);
+  pack(c);
+  pack(Rows(w, 128, 512));
+  c = Rows(w, 64, 256);
+  c.problem.segments = 4;
+  c.source.segment_stride = 64 * 256 * 4;
+  pack(c);
+  c.problem.segments = 1;
+  c.batches = 4;
+  c.batch_stride = 64 * 256 * 4;
+  pack(c);
+  EXPECT_EQ(store.size(), 5u);
+}
+
+TEST(PackedRhs, SmallOnesAndThoseWithGapsAreNotStored) {
+  const std::vector<float> w = Draw(256 * 300);
+  InlineExecutor executor;
+  MapStore store;
+  Pack(Rows(w, 64, 64), {executor, &store});
+  Case gaps = Rows(w, 256, 256);
+  gaps.source.k_stride = 300 * 4;
+  Pack(gaps, {executor, &store});
+  EXPECT_EQ(store.size(), 0u);
+}
+
+TEST(PackedRhs, LargeOnesArePackedInPieces) {
+  constexpr size_t kRows = 4096, kColumns = 4096;  // two pieces, and vectors behind the units
+  const std::vector<float> w = Draw(kRows * kColumns);
+  InlineExecutor executor;
+  int drops = 0;
+  const Packing packing(executor, nullptr, [&] { ++drops; });
+  const Case c = Rows(w, kRows, kColumns);
+  const PackedRhs whole = Pack(c, packing);
+  EXPECT_GE(drops, 1);
+  AlignedBuffer at_once = AlignedBuffer::Allocate(whole.packed_bytes()).value();
+  ASSERT_TRUE(whole.PackInto(at_once.data(), c.source, executor, HostCpu().facts(), 0).ok());
+  EXPECT_EQ(std::memcmp(at_once.data(), whole.data(), whole.packed_bytes()), 0);
+}
+
+TEST(AddStrided, TakesWhatFillsOnePieceOfMemory) {
+  const std::vector<float> w = Draw(24);
+  InlineExecutor executor;
+  const Packing packing(executor);
+  const auto dense = [&](std::vector<StridedExtent> extents) {
+    ContentHash hash;
+    return AddStrided(hash, w.data(), 4, extents, packing);
+  };
+  EXPECT_TRUE(dense({{2, 48}, {3, 16}, {4, 4}}));
+  EXPECT_TRUE(dense({{4, 4}, {2, 48}, {1, 1000}, {3, 16}}));
+  EXPECT_TRUE(dense({{0, 7}, {3, 5}}));
+  EXPECT_FALSE(dense({{2, 48}, {3, 16}, {3, 4}})) << "gaps";
+  EXPECT_FALSE(dense({{2, 0}, {4, 4}})) << "repeated elements";
+  EXPECT_FALSE(dense({{4, -4}})) << "backwards";
+}
+
+}  // namespace
+}  // namespace quern::kernels

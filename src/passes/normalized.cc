@@ -15,12 +15,9 @@ std::optional<int> FirstReduced(const Node* n) {
   const int rank = n->input(0)->type().rank();
   std::vector<int64_t> axes = n->GetInts("axes");
   if (const GraphValue* given = n->input(1); n->opset() >= 18 && given != nullptr) {
-    if (!given->is_constant() || !given->constant()->is_tensor() ||
-        given->constant()->tensor().dtype() != DType::kI64) {
-      return std::nullopt;
-    }
-    const std::span<int64_t> values = given->constant()->tensor().values<int64_t>();
-    axes.assign(values.begin(), values.end());
+    const auto numbers = IntsOf(given);
+    if (!numbers) return std::nullopt;
+    axes = *numbers;
   }
   for (int64_t& a : axes) a += a < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());

@@ -243,7 +243,8 @@ TEST(FusingPasses, LeaveNodesThatLackOperands) {
   std::istringstream operators(
       "Add Mul Div Sub Pow MatMul Gemm Softmax Transpose Reshape Erf Sqrt ReduceMean BatchNormalization "
       "Attention Reciprocal Tanh Neg Flatten Squeeze Clip Max Min PRelu Relu Log Exp Sigmoid HardSigmoid "
-      "Softplus InstanceNormalization Slice Concat Split Unsqueeze Expand Gather Cos");
+      "Softplus InstanceNormalization Slice Concat Split Unsqueeze Expand Gather Cos Pad Conv ConvInteger MaxPool "
+      "AveragePool");
   for (std::string op; operators >> op;) {
     add(op + "(%v)");
     add(op + "()");

@@ -6,8 +6,9 @@
 // (paired_angles.h); those of one batch are expanded to all. The halves are Slices or a Split. Likewise with elements
 // that are neighbours instead of halves:
 //   %h = Reshape(Concat(-%x[..., 1 :: 2], %x[..., :: 2]) of a new last axis)  ->  RotaryEmbedding {interleaved = 1}
-// Nothing else reads the products and %h. Where x is Transpose(%r) {perm = [0, 2, 1, 3]}, the rows of all heads are
-// turned before the transpose, which attend_within_rows may then take away.
+// Nothing else reads the products and %h. Heads of which only the first elements are turned, and joined to the rest
+// again, become one node as well {rotary_embedding_dim}. Where x is Transpose(%r) {perm = [0, 2, 1, 3]}, the rows of
+// all heads are turned before the transpose, which attend_within_rows may then take away.
 #include "graph/rewriter.h"
 #include "ops/common/permutation.h"
 #include "passes/formula.h"
@@ -19,11 +20,14 @@ namespace quern {
 namespace {
 
 constexpr int kRotarySince = 23;
+constexpr int64_t kMostExtent = int64_t{1} << 31;  // products of two fit
 const std::vector<int64_t> kHeadsFirst = {0, 2, 1, 3};
 
 struct Rotation {
   GraphValue *x, *cosines, *sines;
   Pairing pairing;
+  Node* last;           // what makes the result
+  int64_t rotated = 0;  // the first elements of each head, where not all are turned
 };
 
 bool IsLastAxis(int64_t axis, int rank) { return axis == -1 || axis == rank - 1; }
@@ -88,13 +92,14 @@ std::optional<Pairing> TurnOf(const GraphValue* v, const GraphValue* x) {
   return turns ? std::optional(Pairing::kNeighbours) : std::nullopt;
 }
 
+bool IsExtent(const Dim& d) { return d.is_constant() && d.value() > 0 && d.value() <= kMostExtent; }
+
+// [batch, heads, length, size] of a known size.
 bool HasKnownSize(const GraphValue* x) {
-  if (!x->type().is_tensor() || !x->type().has_rank() || x->type().rank() != 4) return false;
-  const Dim& size = x->type().shape->back();
-  return size.is_constant() && size.value() >= 2 && size.value() % 2 == 0;
+  return x->type().is_tensor() && x->type().has_rank() && x->type().rank() == 4 && IsExtent(x->type().shape->back());
 }
 
-std::optional<Rotation> ReadRotation(const Node& sum) {
+std::optional<Rotation> ReadRotation(Node& sum) {
   for (int i = 0; i < 2; ++i) {
     const Node* straight = HasOneReader(sum.input(i)) ? ProducerOf(sum.input(i), "Mul") : nullptr;
     const Node* turned = HasOneReader(sum.input(1 - i)) ? ProducerOf(sum.input(1 - i), "Mul") : nullptr;
@@ -103,7 +108,7 @@ std::optional<Rotation> ReadRotation(const Node& sum) {
       GraphValue *x = straight->input(j / 2), *h = turned->input(j % 2);
       if (!HasKnownSize(x) || !h->type().has_rank()) continue;
       const std::optional<Pairing> pairing = TurnOf(h, x);
-      if (pairing) return Rotation{x, straight->input(1 - j / 2), turned->input(1 - j % 2), *pairing};
+      if (pairing) return Rotation{x, straight->input(1 - j / 2), turned->input(1 - j % 2), *pairing, &sum};
     }
   }
   return std::nullopt;
@@ -121,14 +126,47 @@ bool AreAnglesOf(const GraphValue* angles, const GraphValue* x) {
   return shape.size() < 4 || shape[0].is_constant(1) || shape[0] == to[0];
 }
 
+// The value whose first elements of each row the one holds, and the other the rest; null when it is something else.
+GraphValue* WholeOf(const GraphValue* first, const GraphValue* rest) {
+  Node *a = first->producer(), *b = rest->producer();
+  GraphValue* x = a != nullptr ? a->input(0) : nullptr;
+  if (x == nullptr || b == nullptr || !HasKnownSize(x) || !rest->type().has_rank() || rest->type().rank() != 4) {
+    return nullptr;
+  }
+  const int64_t size = x->type().shape->back().value(), taken = first->type().shape->back().value();
+  if (!rest->type().shape->back().is_constant(size - taken)) return nullptr;
+  const bool slices =
+      IsWhole(*a, "Slice") && IsWhole(*b, "Slice") && IsSliceOf(*a, x, 0, 1, size) && IsSliceOf(*b, x, taken, 1, size);
+  const bool split = a == b && IsWhole(*a, "Split") && a->num_outputs() == 2 && a->output(0) == first &&
+                     IsLastAxis(a->GetInt("axis", 0), 4);
+  return slices || split ? x : nullptr;
+}
+
+// Where the rest of each head is joined to what is turned, the rotation is one of whole heads.
+void TakeRest(Rotation& r) {
+  const GraphValue* y = r.last->output(0);
+  if (!HasOneReader(y)) return;
+  Node* join = y->uses()[0].node;
+  if (!IsWhole(*join, "Concat") || join->num_inputs() != 2 || join->input(0) != y || join->input(1) == nullptr ||
+      !IsLastAxis(join->GetInt("axis", 0), 4)) {
+    return;
+  }
+  GraphValue* whole = WholeOf(r.x, join->input(1));
+  if (whole == nullptr) return;
+  r.rotated = r.x->type().shape->back().value();
+  r.x = whole;
+  r.last = join;
+}
+
 class Fuser {
  public:
-  Fuser(Graph& graph, Node* last, const Rotation& rotation) : graph_(graph), last_(last), rotation_(rotation) {}
+  Fuser(Graph& graph, const Rotation& rotation) : graph_(graph), last_(rotation.last), rotation_(rotation) {}
 
   void Fuse() {
     std::vector<GraphValue*> inputs = {rotation_.x, Cache(rotation_.cosines), Cache(rotation_.sines)};
     std::map<std::string, Attribute, std::less<>> attributes = {
         {"interleaved", int64_t{rotation_.pairing == Pairing::kNeighbours}}};
+    if (rotation_.rotated > 0) attributes["rotary_embedding_dim"] = rotation_.rotated;
     const Dims& shape = *rotation_.x->type().shape;
     GraphValue* apart = HeadsApart();
     if (apart == nullptr) {
@@ -157,7 +195,7 @@ class Fuser {
   GraphValue* HeadsApart() const {
     const Node* transpose = ProducerOf(rotation_.x, "Transpose");
     const Dim& heads = (*rotation_.x->type().shape)[1];
-    if (transpose == nullptr || !heads.is_constant() || heads.value() < 1) return nullptr;
+    if (transpose == nullptr || !IsExtent(heads)) return nullptr;
     const GraphValue* from = transpose->input(0);
     if (!from->type().has_rank() || from->type().rank() != 4) return nullptr;
     const Result<std::vector<int64_t>> perm = ReadPermutation(*transpose, 4);
@@ -224,19 +262,27 @@ class Fuser {
   Rotation rotation_;
 };
 
-Result<bool> FuseSum(Graph& graph, Node* n) {
-  if (!IsWhole(*n, "Add")) return false;
-  const std::optional<Rotation> r = ReadRotation(*n);
-  if (!r || !AreAnglesOf(r->cosines, r->x) || !AreAnglesOf(r->sines, r->x)) return false;
+// The rotation whose sum the node is.
+std::optional<Rotation> ReadWhole(Node* sum) {
+  std::optional<Rotation> r = sum != nullptr ? ReadRotation(*sum) : std::nullopt;
+  if (!r || !AreAnglesOf(r->cosines, r->x) || !AreAnglesOf(r->sines, r->x)) return std::nullopt;
   const DType dtype = r->x->type().dtype;
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return false;
-  if (!IsAlikeInPairs(r->cosines, r->pairing) || !IsAlikeInPairs(r->sines, r->pairing)) return false;
-  Fuser(graph, n, *r).Fuse();
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
+  if (!IsAlikeInPairs(r->cosines, r->pairing) || !IsAlikeInPairs(r->sines, r->pairing)) return std::nullopt;
+  TakeRest(*r);
+  return r;
+}
+
+Result<bool> FuseRotation(Graph& graph, Node* n) {
+  const std::optional<Rotation> r =
+      IsWhole(*n, "Concat") ? ReadWhole(ProducerOf(n->input(0), "Add")) : ReadWhole(IsWhole(*n, "Add") ? n : nullptr);
+  if (!r || r->last != n) return false;
+  Fuser(graph, *r).Fuse();
   return true;
 }
 
 Result<int> Run(Graph& graph, const void* context) {
-  return NewestOpset(context) < kRotarySince ? Result<int>(0) : RewriteNodes(graph, FuseSum);
+  return NewestOpset(context) < kRotarySince ? Result<int>(0) : RewriteNodes(graph, FuseRotation);
 }
 
 }  // namespace

@@ -152,6 +152,32 @@ TEST(FuseRotary, Interleaved) {
   EXPECT_EQ(Count("  %e0 = Concat(%f, %f) {axis = -1}\n" + angles + turned + kSum), 0);
 }
 
+// Only the first elements of each head are turned.
+TEST(FuseRotary, OfPartOfEachHead) {
+  const std::string start =
+      "  input %x: f32[2,3,n,11]\n  input %f: f32[2,n,4]\n  const %zero = i64[1] {0}\n  const %four = i64[1] {4}\n"
+      "  const %eight = i64[1] {8}\n  const %end = i64[1] {11}\n  const %last = i64[1] {-1}\n  const %one = i64[1] "
+      "{1}\n"
+      "  const %sizes = i64[2] {8, 3}\n  const %nine = i64[1] {9}\n";
+  const std::string turned =
+      "  %e0 = Concat(%f, %f) {axis = 2}\n  %e = Unsqueeze(%e0, %one)\n  %c = Cos(%e)\n  %s = Sin(%e)\n"
+      "  %l = Slice(%t, %zero, %four, %last)\n  %r = Slice(%t, %four, %eight, %last)\n  %g = Neg(%r)\n"
+      "  %h = Concat(%g, %l) {axis = 3}\n  %p = Mul(%t, %c)\n  %q = Mul(%h, %s)\n  %z = Add(%p, %q)\n"
+      "  %y = Concat(%z, %w) {axis = -1}\n  return %y\n";
+  const std::vector<Value> inputs = {DrawNormal(Shape{2, 3, 5, 11}, 1), DrawNormal(Shape{2, 5, 4}, 2)};
+  for (const char* parts : {
+           "  %t = Slice(%x, %zero, %eight, %last)\n  %w = Slice(%x, %eight, %end, %last)\n",
+           "  %t, %w = Split(%x, %sizes) {axis = 3}\n",
+       }) {
+    SCOPED_TRACE(parts);
+    EXPECT_EQ(CountAfterAll(start + parts + turned, inputs, "RotaryEmbedding"), 1);
+    EXPECT_EQ(CountAfterAll(start + parts + turned, inputs, "Concat"), 1) << "of the angles";
+  }
+  // Other elements behind.
+  const std::string other = "  %t = Slice(%x, %zero, %eight, %last)\n  %w = Slice(%x, %nine, %end, %last)\n";
+  EXPECT_EQ(CountAfterAll(start + other + turned, inputs, "Concat"), 2);
+}
+
 // Rows of all heads go in and out, as a layer of a transformer has them.
 TEST(FuseRotary, LeavesNoTranspose) {
   std::string lines =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/checked_math.h"
 #include "passes/formula.h"
 #include "tensor/tensor.h"
 
@@ -106,6 +107,9 @@ ChannelAffine ChannelAffineOf(GraphValue* v) {
 }
 
 GraphValue* AddFilled(Graph& graph, const std::string& name, const Shape& shape, float number) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;  // types may promise any extent
+  const std::optional<int64_t> elements = CheckedProduct(shape.span());
+  if (!elements || *elements > kMostElements) return nullptr;
   Result<Tensor> filled = Tensor::Allocate(DType::kF32, shape);
   if (!filled.ok()) return nullptr;
   for (float& v : filled->values<float>()) v = number;

@@ -27,7 +27,7 @@ struct ChannelAffine {
 // is to be taken off.
 ChannelAffine ChannelAffineOf(GraphValue* v);
 
-// A constant of float32 of that shape, all of one number; null where there is no memory for it.
+// A constant of float32 of that shape, all of one number; null where that asks for too much memory.
 GraphValue* AddFilled(Graph& graph, const std::string& name, const Shape& shape, float number);
 // The parameter of each channel as a vector, or one of `missing` where there is none (then AddFilled).
 GraphValue* ChannelVector(Graph& graph, GraphValue* parameter, int64_t channels, float missing,

@@ -52,7 +52,7 @@ class Prover {
   static int RankOf(const GraphValue* v) { return v->type().has_rank() ? v->type().rank() : -1; }
 
   bool IsAlike(const Tensor& t) const {
-    if (!t.is_contiguous() || DTypeBytes(t.dtype()) == 0) return false;
+    if (!t.is_contiguous() || DTypeBytes(t.dtype()) == 0 || t.rank() == 0 || t.shape().back() != row_) return false;
     const auto bytes = static_cast<size_t>(DTypeBytes(t.dtype()));
     const auto* data = static_cast<const std::byte*>(t.raw_data());
     const auto half = static_cast<size_t>(row_) / 2, rows = static_cast<size_t>(t.num_elements() / row_);

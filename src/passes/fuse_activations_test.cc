@@ -144,6 +144,19 @@ TEST(FuseActivations, LeaveOtherFormulas) {
   }
 }
 
+// The weights of channels of an excitation end in the activation of the convolution that makes them.
+TEST(FuseActivations, OfAnExcitation) {
+  const std::string lines =
+      "  input %x: f32[1,4,5,5]\n  const %w = f32[4,4,1,1] splat 0.25\n  const %three = f32[] {3.0}\n"
+      "  const %zero = f32[] {0.0}\n  const %six = f32[] {6.0}\n  %g = GlobalAveragePool(%x)\n  %c = Conv(%g, %w)\n"
+      "  %a = Add(%c, %three)\n  %b = Clip(%a, %zero, %six)\n  %d = Div(%b, %six)\n  %y = Mul(%x, %d)\n"
+      "  return %y\n";
+  const std::vector<Value> x = {DrawNormal(Shape{1, 4, 5, 5}, 1)};
+  EXPECT_EQ(CountAfterAll(lines, x, "HardSigmoid"), 1);
+  EXPECT_EQ(CountAfterAll(lines, x, "Mul"), 1);
+  for (const char* part : {"Add", "Clip", "Div"}) EXPECT_EQ(CountAfterAll(lines, x, part), 0);
+}
+
 // A number of more dimensions than the value gives its shape to the result.
 TEST(FuseActivations, KeepTheRank) {
   const std::string lines = std::string(kNumbers) + "  %e = Exp(%x)\n  %a = Add(%e, %wide)\n  %y = Log(%a)\n";

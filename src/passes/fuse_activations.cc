@@ -6,6 +6,7 @@
 //   %y = %x * Clip(%x + 3, 0, 6) / 6               ->  %y = HardSwish(%x)
 //   %y = %x * HardSigmoid(%x) {1 / 6, 0.5}         ->  %y = HardSwish(%x)
 //   %y = Max(%x, a * %x), 0 < a < 1; PRelu(%x, a)  ->  %y = LeakyRelu(%x) {alpha = a}
+//   %y = Where(%x < 0, a * %x, %x)                 ->  %y = LeakyRelu(%x) {alpha = a}
 //   %y = Min(Max(%x, a), b)                        ->  %y = Clip(%x, a, b), or Relu(%x)
 // in any order of the products and bounds. Nothing else reads the values in between. A Softplus is finite where its Exp
 // is not.
@@ -189,6 +190,23 @@ std::optional<Activation> ReadHardSwish(const Node& n) {
   });
 }
 
+// What a Where takes for positive and negative elements of the positive choice; null for other conditions.
+struct Choice {
+  GraphValue *positive = nullptr, *negative = nullptr;
+};
+Choice ReadSign(const Node& where) {
+  if (where.num_inputs() != 3 || where.input(1) == nullptr || where.input(2) == nullptr) return {};
+  for (const auto& [op_type, is_positive] :
+       {std::pair{"Greater", true}, {"GreaterOrEqual", true}, {"Less", false}, {"LessOrEqual", false}}) {
+    const Node* compares = HasOneReader(where.input(0)) ? ProducerOf(where.input(0), op_type) : nullptr;
+    GraphValue* x = where.input(is_positive ? 1 : 2);
+    if (compares == nullptr || compares->input(0) != x || !x->type().has_rank()) continue;
+    if (ScalarOf(compares->input(1), x->type().rank()) != 0.0) continue;
+    return {x, where.input(is_positive ? 2 : 1)};
+  }
+  return {};
+}
+
 std::optional<Activation> ReadLeakyRelu(const Node& n) {
   const auto leaky = [](GraphValue* x, double alpha) {
     return Activation{"LeakyRelu", 6, x, {{"alpha", static_cast<float>(alpha)}}};
@@ -196,6 +214,11 @@ std::optional<Activation> ReadLeakyRelu(const Node& n) {
   if (IsWhole(n, "PRelu")) {
     const auto slope = ScalarOf(n.input(1), n.output(0)->type().rank());
     return slope ? std::optional(leaky(n.input(0), *slope)) : std::nullopt;
+  }
+  if (IsWhole(n, "Where")) {
+    const Choice c = ReadSign(n);
+    const std::optional<double> slope = c.positive != nullptr ? MultipleOf(c.negative, c.positive) : std::nullopt;
+    return slope ? std::optional(leaky(c.positive, *slope)) : std::nullopt;
   }
   if (!IsWhole(n, "Max") || n.num_inputs() != 2 || n.input(1) == nullptr) return std::nullopt;
   for (int i = 0; i < 2; ++i) {

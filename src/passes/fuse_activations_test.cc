@@ -111,6 +111,8 @@ TEST(FuseActivations, HardOnesInAnyForm) {
            {"LeakyRelu", "  %m = Mul(%x, %fifth)\n  %y = Max(%x, %m)\n"},
            {"LeakyRelu", "  %m = Mul(%fifth, %x)\n  %y = Max(%m, %x)\n"},
            {"LeakyRelu", "  %y = PRelu(%x, %three)\n"},
+           {"LeakyRelu", "  %m = Mul(%x, %k)\n  %l = Less(%x, %zero)\n  %y = Where(%l, %m, %x)\n"},
+           {"LeakyRelu", "  %m = Mul(%k, %x)\n  %l = GreaterOrEqual(%x, %zero)\n  %y = Where(%l, %x, %m)\n"},
            {"Relu", "  %y = Max(%x, %zero)\n"},
            {"Clip", "  %r = Relu(%x)\n  %y = Min(%r, %six)\n"},
        }) {
@@ -137,6 +139,8 @@ TEST(FuseActivations, LeaveOtherFormulas) {
             "  %n = Neg(%x)\n  %h = HardSigmoid(%n) {alpha = 0.16666667, beta = 0.5}\n  %y = Mul(%x, %h)\n"},
            {"LeakyRelu", "  %m = Mul(%x, %k)\n  %y = Max(%x, %m)\n"},
            {"LeakyRelu", "  %y = PRelu(%x, %row)\n"},
+           {"LeakyRelu", "  %m = Mul(%x, %k)\n  %l = Less(%x, %one)\n  %y = Where(%l, %m, %x)\n"},
+           {"LeakyRelu", "  %m = Mul(%x, %k)\n  %l = Less(%x, %zero)\n  %y = Where(%l, %x, %m)\n"},
            {"Clip", "  %y = Min(%x, %row)\n"},
        }) {
     SCOPED_TRACE(c.lines);

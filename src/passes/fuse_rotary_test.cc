@@ -86,6 +86,46 @@ TEST(FuseRotary, WithAnglesOfAnyOrigin) {
   }
 }
 
+// The halves turned one by one, by angles that are no more than they are.
+TEST(FuseRotary, OfHalvesApart) {
+  const std::string parts =
+      "  %c = Cos(%e)\n  %s = Sin(%e)\n  %l, %r = Split(%x) {axis = -1}\n  %a = Mul(%l, %c)\n  %b = Mul(%r, %s)\n"
+      "  %p = Sub(%a, %b)\n  %d = Mul(%c, %r)\n  %g = Mul(%s, %l)\n";
+  const std::string sum = "  %q = Add(%g, %d)\n  %y = Concat(%p, %q) {axis = -1}\n";
+  for (const char* angles :
+       {"  %e = Unsqueeze(%f, %one)\n", "  %e = Unsqueeze(%f1, %zero)\n", "  %e = Add(%f1, %k)\n"}) {
+    SCOPED_TRACE(angles);
+    EXPECT_EQ(Count(angles + parts + sum), 1);
+    EXPECT_EQ(Count(angles + parts + sum, "Mul"), 0);
+  }
+  const std::string start = "  %e = Unsqueeze(%f, %one)\n" + parts;
+  EXPECT_EQ(Count(start + "  %q = Sub(%d, %g)\n  %y = Concat(%p, %q) {axis = -1}\n"), 0);
+  EXPECT_EQ(Count(start + "  %q = Add(%d, %g)\n  %y = Concat(%q, %p) {axis = -1}\n"), 0);
+}
+
+// [batch, length, heads, size]
+TEST(FuseRotary, OfLengthBeforeHeads) {
+  const std::string start =
+      "  input %x: f32[b,n,3,8]\n  input %f: f32[b,n,4]\n  input %f1: f32[n,4]\n  const %zero = i64[1] {0}\n"
+      "  const %four = i64[1] {4}\n  const %end = i64[1] {99}\n  const %last = i64[1] {-1}\n  const %one = i64[1] {1}\n"
+      "  const %two = i64[1] {2}\n";
+  const std::string turned = std::string("  %c = Cos(%e)\n  %s = Sin(%e)\n") + kTurned + kSum + "  return %y\n";
+  const std::vector<Value> inputs = {DrawNormal(Shape{2, 5, 3, 8}, 1), DrawNormal(Shape{2, 5, 4}, 2),
+                                     DrawNormal(Shape{5, 4}, 3)};
+  for (const char* angles : {"  %e0 = Concat(%f, %f) {axis = 2}\n  %e = Unsqueeze(%e0, %two)\n",
+                             "  %e0 = Unsqueeze(%f, %two)\n  %e = Concat(%e0, %e0) {axis = 3}\n",
+                             "  %e0 = Unsqueeze(%f1, %one)\n  %e = Concat(%e0, %e0) {axis = 2}\n"}) {
+    SCOPED_TRACE(angles);
+    EXPECT_EQ(CountAfterAll(start + angles + turned, inputs, "RotaryEmbedding"), 1);
+    EXPECT_EQ(CountAfterAll(start + angles + turned, inputs, "Neg"), 0);
+  }
+  // Other angles for each head.
+  const std::string of_heads = "  input %f2: f32[n,3,4]\n  %e = Concat(%f2, %f2) {axis = 2}\n";
+  std::vector<Value> more = inputs;
+  more.push_back(DrawNormal(Shape{5, 3, 4}, 4));
+  EXPECT_EQ(CountAfterAll(start + of_heads + turned, more, "Neg"), 1);
+}
+
 constexpr char kAngles[] =
     "  %e0 = Concat(%f, %f) {axis = 2}\n  %e = Unsqueeze(%e0, %one)\n  %c = Cos(%e)\n  %s = Sin(%e)\n";
 

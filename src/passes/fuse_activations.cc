@@ -93,16 +93,19 @@ struct Bounded {
   }
 };
 
-// Narrows to what a Clip says; false when its bounds come with the run.
+// Narrows to what a Clip says; false when its bounds come with the run, or are none.
 bool NarrowByClip(const Node& clip, Bounded& b) {
+  std::optional<double> low = -kInfinity, high = kInfinity;
   if (clip.opset() < 11) {
     constexpr float kNone = std::numeric_limits<float>::infinity();
-    b.Narrow(static_cast<double>(clip.GetFloat("min", -kNone)), static_cast<double>(clip.GetFloat("max", kNone)));
-    return true;
+    low = static_cast<double>(clip.GetFloat("min", -kNone));
+    high = static_cast<double>(clip.GetFloat("max", kNone));
+  } else {
+    if (clip.input(1) != nullptr) low = ScalarOf(clip.input(1), 0);
+    if (clip.input(2) != nullptr) high = ScalarOf(clip.input(2), 0);
   }
-  const auto low = ScalarOf(clip.input(1), 0), high = ScalarOf(clip.input(2), 0);
-  if ((clip.input(1) != nullptr && !low) || (clip.input(2) != nullptr && !high)) return false;
-  b.Narrow(low.value_or(-kInfinity), high.value_or(kInfinity));
+  if (!low || !high || std::isnan(*low) || std::isnan(*high)) return false;
+  b.Narrow(*low, *high);
   return true;
 }
 
@@ -125,7 +128,7 @@ bool TakeBound(Bounded& b) {
   if ((!is_max && !IsWhole(*n, "Min")) || n->num_inputs() != 2) return false;
   for (int i = 0; i < 2; ++i) {
     const std::optional<double> number = ScalarOf(n->input(i), rank);
-    if (!number || n->input(1 - i) == nullptr) continue;
+    if (!number || std::isnan(*number) || n->input(1 - i) == nullptr) continue;
     b.Narrow(is_max ? *number : -kInfinity, is_max ? kInfinity : *number);
     b.value = n->input(1 - i);
     return true;
@@ -255,6 +258,7 @@ Result<bool> Fuse(Graph& graph, Node* n, int newest) {
   for (const auto& read : {ReadSwish, ReadMish, ReadSoftplus, ReadHardSwish, ReadHardSigmoid, ReadLeakyRelu}) {
     std::optional<Activation> a = read(*n);
     if (!a || !fits(a->x)) continue;
+    if (y->type().dtype == DType::kF64 && !a->attributes.empty()) continue;  // attributes are float32
     const int since = y->type().dtype == DType::kBF16 ? std::max(a->since, kBFloat16Since) : a->since;
     if (newest < since) continue;
     ReplaceNode(graph, n,

@@ -167,6 +167,16 @@ TEST(FuseActivations, KeepTheRank) {
   EXPECT_EQ(CountAfterAll(lines + "  return %y\n", Wide(), "Softplus"), 0);
 }
 
+// Attributes are float32: numbers of float64 would lose digits. A bound that is no number makes all elements none.
+TEST(FuseActivations, KeepTheDigits) {
+  for (const char* lines :
+       {"  input %x: f64[4]\n  const %k = f64[] {1.702}\n  %m: f64[4] = Mul(%x, %k)\n"
+        "  %s: f64[4] = Sigmoid(%m)\n  %y: f64[4] = Mul(%x, %s)\n  return %y\n",
+        "  input %x: f32[4]\n  const %k = f32[] {nan}\n  %y: f32[4] = Max(%x, %k)\n  return %y\n"}) {
+    EXPECT_EQ(After({"fuse_activations"}, lines), lines);
+  }
+}
+
 // Where a file that is written allows no newer operators, formulas stay.
 TEST(FuseActivations, FollowTheOperatorSet) {
   const std::unique_ptr<Graph> graph =

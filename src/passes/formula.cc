@@ -83,6 +83,12 @@ std::optional<double> ScalarOf(const GraphValue* v, int rank) {
   }
 }
 
+std::optional<std::vector<int64_t>> IntsOf(const GraphValue* v) {
+  if (v == nullptr || !v->is_constant() || !v->constant()->is_tensor()) return std::nullopt;
+  Result<std::vector<int64_t>> numbers = ToInt64s(v->constant()->tensor());
+  return numbers.ok() ? std::optional(std::move(numbers).value()) : std::nullopt;
+}
+
 bool IsAbout(double x, double expected) { return std::fabs(x - expected) <= 1e-4 * std::fabs(expected); }
 
 bool Factored::Is(double n, std::vector<GraphValue*> of) const {

@@ -19,6 +19,8 @@ Node* ProducerOf(const GraphValue* v, std::string_view op_type);
 
 // A constant float of one element whose rank is at most `rank`: combined with a value of that rank it changes no shape.
 std::optional<double> ScalarOf(const GraphValue* v, int rank);
+// The elements of a constant of integers; nothing for other values.
+std::optional<std::vector<int64_t>> IntsOf(const GraphValue* v);
 // The same number up to what exporters cut off: "1.4142" for the root of 2.
 bool IsAbout(double x, double expected);
 

@@ -35,7 +35,7 @@ Result<EpilogueOp> ActivationOp(const Node& node, const std::string& name) {
     op.kind = EpilogueKind::kHardSwish;
   } else if (name == "Silu") {
     op.kind = EpilogueKind::kSilu;
-    op.a = 1;
+    op.a = param(0, 1);
   } else if (name == "Elu") {
     op.kind = EpilogueKind::kElu;
   } else if (name == "Gelu") {

@@ -77,6 +77,18 @@ TEST(ChannelsLast, BatchNormalizationOfAnyRank) {
   }
 }
 
+TEST(ChannelsLast, ConvolutionTakesSwish) {
+  for (const char* swish : {"Swish#24(%c)", "Swish#24(%c) {alpha = 1.702}"}) {
+    SCOPED_TRACE(swish);
+    const std::map<std::string, int> counts =
+        OperatorsOf("  input %x: f32[2,6,5,4]\n  const %w = f32[6,6,1,1] splat 0.25\n  %c = Conv(%x, %w)\n  %y = " +
+                        std::string(swish) + "\n  return %y\n",
+                    {DrawNormal(Shape{2, 6, 5, 4}, 1)});
+    EXPECT_EQ(counts.at("Conv"), 1);
+    EXPECT_FALSE(counts.contains("Swish"));
+  }
+}
+
 // A chain of shuffles between convolutions: each is one transpose of its groups.
 TEST(ChannelsLast, ShufflesOfChannels) {
   std::string lines =

@@ -1,7 +1,7 @@
 // What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual,
 // activation:
 //   Relu(Add(quern.cpu.Conv(x, w), r))  ->  quern.cpu.Conv(x, w, -, r) {activation = "Relu"}
-//   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}
+//   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}, and so for Swish(c)
 // when nothing else reads the values in between.
 #include <limits>
 
@@ -29,6 +29,7 @@ std::optional<Activation> ActivationOf(const Node& node) {
   if (op == "Relu" || op == "Sigmoid" || op == "Tanh" || op == "HardSwish" || op == "Softplus")
     return Activation{op, {}};
   if (op == "LeakyRelu") return Activation{op, {node.GetFloat("alpha", 0.01f)}};
+  if (op == "Swish") return Activation{"Silu", {node.GetFloat("alpha", 1.0f)}};
   if (op == "Elu") return Activation{op, {node.GetFloat("alpha", 1.0f)}};
   if (op == "HardSigmoid") return Activation{op, {node.GetFloat("alpha", 0.2f), node.GetFloat("beta", 0.5f)}};
   if (op == "Gelu") return Activation{node.GetString("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu", {}};

@@ -225,6 +225,8 @@ class Tests(Runner):
         self.written("models", folder, models)
         coverage = [PYTHON, ROOT / "tests/model_coverage.py", self.command(folder), self.shared, "--check"]
         self.check("coverage of the CPU provider", coverage)
+        fused = [PYTHON, ROOT / "tests/fused_models.py", self.command(folder), self.shared]
+        self.check("fused operators of real models", fused)
         if self.args.full:
             self.written("node tests", folder, [self.shared / "conformance"])
         names, out = FULL_BENCH_MODELS if self.args.full else BENCH_MODELS, BUILD / "bench-models"

@@ -33,6 +33,7 @@ SKELETONS = {
 MODELS = {
     "bert_toy_optimized": {"Attention": 5, "LayerNormalization": 12, "Gelu": 6},
     "gpt2_one_attn": {"Attention": 12, "LayerNormalization": 25, "Gelu": 12},
+    "yolox_nano": {"SpaceToDepth": 1, "Slice": 0},
 }
 FORMULA = {"Softmax", "Erf"}
 # Compiled networks whose transposes are at the borders: one in, one out.

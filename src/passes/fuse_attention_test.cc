@@ -407,6 +407,7 @@ TEST(FuseAttention, TakesBatchesOfHeads) {
   std::vector<Value> inputs = Draws({Shape{6, 4, 5}, Shape{6, 5, 7}, Shape{6, 7, 5}});
   inputs.emplace_back(DrawSeen(Shape{2, 1, 1, 7}));
   EXPECT_EQ(CountAfterAll(text, inputs, "Attention"), 1);
+  EXPECT_EQ(CountAfterAll(text, inputs, "Attention", {"split_batches"}), 1);
   EXPECT_EQ(CountAfterAll(text, inputs, "Softmax"), 0);
 }
 

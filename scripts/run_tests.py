@@ -186,6 +186,11 @@ class Tests(Runner):
                     ["--cpu", cpu, "--threads", threads],
                 )
         self.written("generated graphs", folder, [material / "graphs", material / "shipped"])
+        exported = BUILD / "exported"
+        script = ROOT / "tests/conformance/generate_exported.py"
+        if self.check("generate exported forms", [PYTHON, script, exported, "--seeds", 10 if self.args.full else 2]):
+            self.verify("exported forms", self.command(folder), [exported], exported / "tolerance.json")
+            self.check_fused(self.command(folder), exported)
         functions = BUILD / "functions"
         if self.check("generate functions", [PYTHON, ROOT / "tests/conformance/generate_functions.py", functions]):
             self.verify(
@@ -284,6 +289,14 @@ class Tests(Runner):
         command = [quern, "inspect", model, "--stage", stage, "--json", "--threads", "1"]
         listed = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=True)
         return json.loads(listed.stdout)[stage]
+
+    def check_fused(self, quern, folder):
+        """The neutral passes make of each model the operators that fused.json names."""
+        for name, wanted in json.loads((folder / "fused.json").read_text()).items():
+            listed = self.inspect(quern, folder / name / "model.onnx", "neutral")["operators"]
+            found = {o["op"]: o["count"] for o in listed}
+            other = [f"{found.get(op, 0)} {op}" for op, count in wanted.items() if found.get(op, 0) != count]
+            self.finding(f"{name}: fused as {wanted}", not other, other)
 
     def check_claims(self, name, quern, model):
         """No product of the model runs on the reference provider."""

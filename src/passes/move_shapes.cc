@@ -38,18 +38,25 @@ bool HasOperandsShape(const Node& product, const Dims& dims) {
   return std::equal(dims.begin(), dims.end() - 1, a.shape->begin()) && dims.back() == b.shape->back();
 }
 
+// Reads the shape of what the node's operand has it from, as far as it goes; false where it reads it already.
+bool MoveUp(Graph& graph, Node* shape) {
+  GraphValue* v = shape->input(0);
+  while (v->producer() != nullptr && KeepsShape(*v->producer())) {
+    GraphValue* operand = OperandOfShape(*v->producer(), *shape->input(0)->type().shape);
+    if (operand == nullptr) break;
+    v = operand;
+  }
+  if (v == shape->input(0)) return false;
+  graph.SetInput(shape, 0, v);
+  return true;
+}
+
 Result<bool> Move(Graph& graph, Node* n) {
   if (!IsWhole(*n, "Shape") || n->input(0)->uses().size() < 2 || !n->input(0)->type().has_rank()) return false;
+  const bool moved = MoveUp(graph, n);
   const Dims dims = *n->input(0)->type().shape;
-  const Node* from = n->input(0)->producer();
-  if (from == nullptr || from->output(0) != n->input(0) || dims.size() < 2) return false;
-  if (KeepsShape(*from)) {
-    GraphValue* operand = OperandOfShape(*from, dims);
-    if (operand == nullptr) return false;
-    graph.SetInput(n, 0, operand);
-    return true;
-  }
-  if (!IsWhole(*from, "MatMul") || !HasOperandsShape(*from, dims) || !n->attributes().empty()) return false;
+  const Node* from = ProducerOf(n->input(0), "MatMul");
+  if (from == nullptr || dims.size() < 2 || !HasOperandsShape(*from, dims) || !n->attributes().empty()) return moved;
   Inserter inserter(graph, n);
   const auto part = [&](int i, const char* end, int64_t extents) {
     const ValueType type = ValueType::Tensor(DType::kI64, Dims{Dim(extents)});

@@ -7,7 +7,8 @@
 //   %j = Reshape(%w: [b,h,n,m]): [b*h,n,m]   %s = Softmax(%j)   %y = MatMul(%s, %v: [b*h,m,d])
 // ->
 //   %s = Softmax(%w)   %vs = Reshape(%v): [b,h,m,d]   %p = MatMul(%s, %vs)   %y = Reshape(%p): [b*h,n,d]
-// with or without the Softmax. The number of heads is known; what was joined by a Reshape is taken as it was.
+// with the Softmax, or without it where one follows. The number of heads is known; what was joined by a Reshape is
+// taken as it was.
 #include <algorithm>
 
 #include "graph/rewriter.h"
@@ -117,12 +118,18 @@ bool SplitBehind(Graph& graph, Node* n) {
   return true;
 }
 
+// What follows other products may join them, and keeps its dimensions.
+bool GivesScores(const Node& product) {
+  const GraphValue* y = product.output(0);
+  return HasOneReader(y) && (y->uses()[0].node->Is("Softmax") || y->uses()[0].node->Is("Reshape"));
+}
+
 bool SplitBefore(Graph& graph, Node* n) {
   const Node* softmax = HasOneReader(n->input(0)) ? ProducerOf(n->input(0), "Softmax") : nullptr;
   if (softmax != nullptr && (softmax->GetInt("axis", softmax->opset() < 13 ? 1 : -1) + 3) % 3 != 2) return false;
   GraphValue* v = softmax != nullptr ? softmax->input(0) : n->input(0);
   const Node* join = HasOneReader(v) ? ProducerOf(v, "Reshape") : nullptr;
-  if (join == nullptr || !HasBatch(*n)) return false;
+  if (join == nullptr || !HasBatch(*n) || (softmax == nullptr && !GivesScores(*n))) return false;
   const Dims *apart = ShapeOf(join->input(0), 4), *joined = ShapeOf(v, 3);
   if (apart == nullptr || joined == nullptr || !Joins(*apart, *joined)) return false;
   Splitter splitter(graph, n, (*apart)[0], (*apart)[1]);

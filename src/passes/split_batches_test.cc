@@ -109,11 +109,14 @@ TEST(SplitBatches, LeavesOthers) {
   const std::string start = "  input %w: f32[2,3,4,6]\n  input %v: f32[6,6,5]\n  input %u: f32[4,18,5]\n";
   const std::vector<Value> inputs = Draws({Shape{2, 3, 4, 6}, Shape{6, 6, 5}, Shape{4, 18, 5}});
   for (const char* lines : {
-           // other dimensions joined; a softmax over rows; a value in between that is read
+           // other dimensions joined; a softmax over rows; a value in between that is read; no scores
            "  const %s = i64[3] {4, 2, 18}\n  %j = Reshape(%w, %s)\n  %y = MatMul(%j, %u)\n  return %y\n",
            "  const %s = i64[3] {6, 4, 6}\n  %j = Reshape(%w, %s)\n  %p = Softmax(%j) {axis = 1}\n"
            "  %y = MatMul(%p, %v)\n  return %y\n",
-           "  const %s = i64[3] {6, 4, 6}\n  %j = Reshape(%w, %s)\n  %y = MatMul(%j, %v)\n  return %y, %j\n",
+           "  const %s = i64[3] {6, 4, 6}\n  %j = Reshape(%w, %s)\n  %x = MatMul(%j, %v)\n  %y = Softmax(%x)\n"
+           "  return %y, %j\n",
+           "  const %s = i64[3] {6, 4, 6}\n  %j = Reshape(%w, %s)\n  %x = MatMul(%j, %v)\n  %y = Relu(%x)\n"
+           "  return %y\n",
        }) {
     SCOPED_TRACE(lines);
     const std::unique_ptr<Graph> graph = Parse(WithHeader(start + lines));

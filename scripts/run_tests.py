@@ -191,6 +191,7 @@ class Tests(Runner):
         if self.check("generate exported forms", [PYTHON, script, exported, "--seeds", 10 if self.args.full else 2]):
             self.verify("exported forms", self.command(folder), [exported], exported / "tolerance.json")
             self.check_fused(self.command(folder), exported)
+            self.written("exported forms", folder, [exported])
         functions = BUILD / "functions"
         if self.check("generate functions", [PYTHON, ROOT / "tests/conformance/generate_functions.py", functions]):
             self.verify(

@@ -79,21 +79,21 @@ Result<bool> Convert(Graph& graph, Node* n) {
     const std::vector<int64_t> perm = Order(equation->inputs[static_cast<size_t>(i)], letters);
     if (std::is_sorted(perm.begin(), perm.end())) return v;
     const ValueType type = ValueType::Tensor(dtype, Permuted(*v->type().shape, perm));
-    return inserter.Add("Transpose", 13, {v}, type, {{"perm", perm}});
+    return inserter.Add("Transpose", 1, {v}, type, {{"perm", perm}});
   };
   GraphValue* lhs = operand(p->is_swapped ? 1 : 0, p->batch + p->m + p->k);
   GraphValue* rhs = operand(p->is_swapped ? 0 : 1, p->batch + p->k + p->n);
   const std::string letters = p->batch + p->m + p->n;
   if (letters == equation->output) {
-    ReplaceNode(graph, n, {.name = n->name(), .op_type = "MatMul", .opset = 13, .inputs = {lhs, rhs}});
+    ReplaceNode(graph, n, {.name = n->name(), .op_type = "MatMul", .opset = n->opset(), .inputs = {lhs, rhs}});
     return true;
   }
   const Dims product = Permuted(*n->output(0)->type().shape, Order(equation->output, letters));
-  GraphValue* made = inserter.Add("MatMul", 13, {lhs, rhs}, ValueType::Tensor(dtype, product));
+  GraphValue* made = inserter.Add("MatMul", 1, {lhs, rhs}, ValueType::Tensor(dtype, product));
   ReplaceNode(graph, n,
               {.name = n->name(),
                .op_type = "Transpose",
-               .opset = 13,
+               .opset = n->opset(),
                .inputs = {made},
                .attributes = {{"perm", Order(letters, equation->output)}}});
   return true;

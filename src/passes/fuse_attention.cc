@@ -131,7 +131,7 @@ class Fuser {
     ReplaceNode(graph_, last_,
                 {.name = last_->name(),
                  .op_type = "Attention",
-                 .opset = kAttentionSince,
+                 .opset = std::max(last_->opset(), kAttentionSince),
                  .inputs = std::move(inputs),
                  .attributes = std::move(attributes)});
     return true;

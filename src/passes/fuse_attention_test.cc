@@ -81,7 +81,7 @@ TEST(FuseAttention, ChoiceBecomesAMaskOfBooleans) {
                                               "  %y: f32[2,3,n,5] = MatMul(%w, %v)\n"
                                               "  return %y\n"),
             start +
-                "  %y_part: bool[2,1,n,m] = Not#1(%c)\n"
+                "  %y_part: bool[2,1,n,m] = Not(%c)\n"
                 "  %y: f32[2,3,n,5] = Attention#23(%q, %k, %v, %y_part) {scale = 1.0}\n"
                 "  return %y\n");
 }
@@ -155,9 +155,9 @@ TEST(MoveShapes, ReadsThemOffTheOperands) {
             "  const %r = f32[] {2.0}\n"
             "  %p: f32[b,n,m] = MatMul(%q, %k)\n"
             "  %d: f32[b,n,m] = Div(%p, %r)\n"
-            "  %s_part: i64[2] = Shape#15(%q) {end = -1}\n"
-            "  %s_part_0: i64[1] = Shape#15(%k) {start = -1}\n"
-            "  %s: i64[3] data [b,n,m] = Concat#13(%s_part, %s_part_0) {axis = 0}\n"
+            "  %s_part: i64[2] = Shape(%q) {end = -1}\n"
+            "  %s_part_0: i64[1] = Shape(%k) {start = -1}\n"
+            "  %s: i64[3] data [b,n,m] = Concat(%s_part, %s_part_0) {axis = 0}\n"
             "  %y: f32[b,n,m] = Exp(%d)\n"
             "  return %y, %s\n");
   // A result that broadcasts; one that nothing else reads; a part of the shape.
@@ -323,9 +323,9 @@ TEST(ConvertEinsum, BecomesAProduct) {
                   "  return %y\n"),
             "  input %a: f32[b,n,3,5]\n"
             "  input %c: f32[b,m,3,5]\n"
-            "  %y_part: f32[b,3,n,5] = Transpose#13(%a) {perm = [0, 2, 1, 3]}\n"
-            "  %y_part_0: f32[b,3,5,m] = Transpose#13(%c) {perm = [0, 2, 3, 1]}\n"
-            "  %y: f32[b,3,n,m] = MatMul#13(%y_part, %y_part_0)\n"
+            "  %y_part: f32[b,3,n,5] = Transpose(%a) {perm = [0, 2, 1, 3]}\n"
+            "  %y_part_0: f32[b,3,5,m] = Transpose(%c) {perm = [0, 2, 3, 1]}\n"
+            "  %y: f32[b,3,n,m] = MatMul(%y_part, %y_part_0)\n"
             "  return %y\n");
   struct Case {
     const char* equation;

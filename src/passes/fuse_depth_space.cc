@@ -5,6 +5,7 @@
 //   %y = DepthToSpace(%x) {blocksize = b, mode = "DCR"}
 // and so [n, c, b, b, h, w] with perm = [0, 1, 4, 2, 5, 3] in mode CRD, and SpaceToDepth of [n, c, h, b, w, b] with
 // perm = [0, 3, 5, 1, 2, 4]. Nothing else reads the values in between.
+#include <algorithm>
 #include <array>
 
 #include "graph/rewriter.h"
@@ -65,7 +66,7 @@ Result<bool> Fuse(Graph& graph, Node* n) {
     ReplaceNode(graph, n,
                 {.name = n->name(),
                  .op_type = form.op_type,
-                 .opset = kModeSince,
+                 .opset = std::max(n->opset(), kModeSince),
                  .inputs = {from},
                  .attributes = std::move(attributes)});
     return true;

@@ -16,7 +16,7 @@ TEST(FuseDepthSpace, BecomesOneNode) {
                   "  %y: f32[n,3,2*h,2*w] = Reshape(%t, %r)\n"
                   "  return %y\n"),
             "  input %x: f32[n,12,h,w]\n"
-            "  %y: f32[n,3,2*h,2*w] = DepthToSpace#11(%x) {blocksize = 2, mode = \"DCR\"}\n"
+            "  %y: f32[n,3,2*h,2*w] = DepthToSpace(%x) {blocksize = 2, mode = \"DCR\"}\n"
             "  return %y\n");
 }
 

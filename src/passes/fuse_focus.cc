@@ -124,7 +124,7 @@ Result<bool> Fuse(Graph& graph, Node* n) {
   QUERN_ASSIGN_OR_RETURN(Tensor ordered, Reorder(weights, *f));
   Inserter inserter(graph, n);
   std::vector<GraphValue*> inputs = n->inputs();
-  inputs[0] = inserter.Add("SpaceToDepth", 13, {f->x}, n->input(0)->type(), {{"blocksize", f->block}});
+  inputs[0] = inserter.Add("SpaceToDepth", 1, {f->x}, n->input(0)->type(), {{"blocksize", f->block}});
   inputs[1] = inserter.Constant(std::move(ordered), "_weights");
   ReplaceNode(graph, n,
               {.name = n->name(),

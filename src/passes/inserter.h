@@ -1,6 +1,8 @@
 // Adds the nodes and constants that stand for another node, before it.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,10 +19,11 @@ class Inserter {
   // What is added goes before the node and is named after its first result.
   Inserter(Graph& graph, Node* before) : graph_(graph), before_(before) {}
 
+  // `opset` is the oldest that has the operator in this form: written to a file, all nodes follow one.
   GraphValue* Add(const char* op_type, int opset, std::vector<GraphValue*> inputs, ValueType type,
                   Attributes attributes = {}) {
     Node* n = graph_.AddNode({.op_type = op_type,
-                              .opset = opset,
+                              .opset = std::max(opset, before_->opset()),
                               .inputs = std::move(inputs),
                               .outputs = {NewName("_part")},
                               .attributes = std::move(attributes)},

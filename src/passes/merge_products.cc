@@ -16,6 +16,7 @@
 namespace quern {
 namespace {
 
+constexpr int kSizesSince = 13;  // as an input of Split
 // Of the new weights. One product of small matrices saves 5 to 10 % of a layer of few rows; of larger ones the time is
 // the same, and loading would hold them twice.
 constexpr int64_t kMostBytes = int64_t{1} << 20;
@@ -122,6 +123,7 @@ Status Merge(Graph& graph, const std::vector<Product>& products, int64_t columns
   Node* first = products[0].node;
   GraphValue* x = first->input(0);
   Inserter inserter(graph, first);
+  const int opset = std::max(first->opset(), kSizesSince);
   QUERN_ASSIGN_OR_RETURN(Tensor joined, JoinWeights(products, columns));
   std::vector<GraphValue*> operands = {x, inserter.Constant(std::move(joined), "_weights")};
   bool biased = false;
@@ -137,10 +139,10 @@ Status Merge(Graph& graph, const std::vector<Product>& products, int64_t columns
   GraphValue* made = nullptr;
   if (first->Is("Gemm")) {
     if (bias != nullptr) operands.push_back(bias);
-    made = inserter.Add("Gemm", 13, operands, type, {{"transB", int64_t{products[0].is_transposed}}});
+    made = inserter.Add("Gemm", opset, operands, type, {{"transB", int64_t{products[0].is_transposed}}});
   } else {
-    made = inserter.Add("MatMul", 13, operands, type);
-    if (bias != nullptr) made = inserter.Add("Add", 14, {made, bias}, type);
+    made = inserter.Add("MatMul", opset, operands, type);
+    if (bias != nullptr) made = inserter.Add("Add", opset, {made, bias}, type);
   }
   std::vector<int64_t> sizes;
   std::vector<std::string> names;
@@ -150,7 +152,7 @@ Status Merge(Graph& graph, const std::vector<Product>& products, int64_t columns
   }
   const Node* split = graph.AddNode({.name = first->name(),
                                      .op_type = "Split",
-                                     .opset = 13,
+                                     .opset = opset,
                                      .inputs = {made, inserter.Ints(sizes)},
                                      .outputs = std::move(names),
                                      .attributes = {{"axis", int64_t{-1}}}},
@@ -166,6 +168,7 @@ Status Merge(Graph& graph, const std::vector<Product>& products, int64_t columns
 }
 
 Result<int> Run(Graph& graph, const void* context) {
+  if (NewestOpset(context) < kSizesSince) return 0;
   std::unordered_map<const GraphValue*, size_t> places;
   std::vector<std::vector<Product>> groups;
   for (Node* n = graph.first_node(); n != nullptr; n = n->next()) {

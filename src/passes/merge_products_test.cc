@@ -24,9 +24,9 @@ TEST(MergeProducts, BecomeOneWithASplit) {
             "  const %a_weights = f32[2,3] {1.0, 2.0, 5.0, 3.0, 4.0, 6.0}\n"
             "  const %a_bias = f32[3] {7.0, 8.0, 0.0}\n"
             "  const %a_ints = i64[2] {2, 1}\n"
-            "  %a_part: f32[n,3] = MatMul#13(%x, %a_weights)\n"
-            "  %a_part_0: f32[n,3] = Add#14(%a_part, %a_bias)\n"
-            "  %q_columns: f32[n,2], %k_columns: f32[n,1] = Split#13(%a_part_0, %a_ints) {axis = -1}\n"
+            "  %a_part: f32[n,3] = MatMul(%x, %a_weights)\n"
+            "  %a_part_0: f32[n,3] = Add(%a_part, %a_bias)\n"
+            "  %q_columns: f32[n,2], %k_columns: f32[n,1] = Split(%a_part_0, %a_ints) {axis = -1}\n"
             "  %y: f32[2*n,1] = Reshape(%q_columns, %s)\n"
             "  %z: f32[1,n] = Transpose(%k_columns) {perm = [1, 0]}\n"
             "  return %y, %z\n");

@@ -66,7 +66,7 @@ Result<bool> Move(Graph& graph, Node* n) {
   ReplaceNode(graph, n,
               {.name = n->name(),
                .op_type = "Concat",
-               .opset = 13,
+               .opset = n->opset(),
                .inputs = {rows, columns},
                .attributes = {{"axis", int64_t{0}}}});
   return true;

@@ -20,7 +20,9 @@
 namespace quern {
 namespace {
 
-constexpr int kShapeSince = 15;  // with attributes
+constexpr int kListSince = 5;      // as an input of Reshape
+constexpr int kShapeSince = 15;    // with attributes
+constexpr int kSoftmaxSince = 13;  // over one dimension
 
 const Dims* ShapeOf(const GraphValue* v, size_t rank) {
   if (v == nullptr || !v->type().is_tensor() || !v->type().has_rank()) return nullptr;
@@ -59,7 +61,7 @@ class Splitter {
   }
   GraphValue* Add(const char* op_type, std::vector<GraphValue*> inputs, Dims dims, Attributes attributes = {}) {
     const DType dtype = inputs[0]->type().dtype;
-    return inserter_.Add(op_type, 13, std::move(inputs), ValueType::Tensor(dtype, std::move(dims)),
+    return inserter_.Add(op_type, kSoftmaxSince, std::move(inputs), ValueType::Tensor(dtype, std::move(dims)),
                          std::move(attributes));
   }
   // The list of a Reshape of `v` that joins its first two dimensions.
@@ -114,7 +116,7 @@ bool SplitBehind(Graph& graph, Node* n) {
   if (joined == nullptr || !Joins(*apart, *joined)) return false;
   Splitter splitter(graph, n, (*apart)[0], (*apart)[1]);
   GraphValue *a = splitter.Split(product->input(0), 0), *b = splitter.Split(product->input(1), 0);
-  ReplaceNode(graph, n, {.name = product->name(), .op_type = "MatMul", .opset = 13, .inputs = {a, b}});
+  ReplaceNode(graph, n, {.name = product->name(), .op_type = "MatMul", .opset = n->opset(), .inputs = {a, b}});
   return true;
 }
 
@@ -139,7 +141,9 @@ bool SplitBefore(Graph& graph, Node* n) {
   GraphValue* made =
       splitter.Add("MatMul", {lhs, rhs}, {(*apart)[0], (*apart)[1], (*apart)[2], n->input(1)->type().shape->back()});
   GraphValue* list = splitter.Joined(made);
-  ReplaceNode(graph, n, {.name = n->name(), .op_type = "Reshape", .opset = 13, .inputs = {made, list}});
+  ReplaceNode(
+      graph, n,
+      {.name = n->name(), .op_type = "Reshape", .opset = std::max(n->opset(), kListSince), .inputs = {made, list}});
   return true;
 }
 

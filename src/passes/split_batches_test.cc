@@ -18,10 +18,10 @@ TEST(SplitBatches, BehindAProduct) {
             start +
                 "  const %y_ints = i64[4] {2, 3, 4, 5}\n"
                 "  const %y_ints_0 = i64[4] {2, 3, -1, 5}\n"
-                "  %y_part: f32[2,3,4,5] = Reshape#13(%q, %y_ints)\n"
-                "  %y_part_1: f32[2,3,m,5] = Reshape#13(%k, %y_ints_0)\n"
-                "  %y_part_2: f32[2,3,5,m] = Transpose#13(%y_part_1) {perm = [0, 1, 3, 2]}\n"
-                "  %y: f32[2,3,4,m] = MatMul#13(%y_part, %y_part_2)\n"
+                "  %y_part: f32[2,3,4,5] = Reshape(%q, %y_ints)\n"
+                "  %y_part_1: f32[2,3,m,5] = Reshape(%k, %y_ints_0)\n"
+                "  %y_part_2: f32[2,3,5,m] = Transpose(%y_part_1) {perm = [0, 1, 3, 2]}\n"
+                "  %y: f32[2,3,4,m] = MatMul(%y_part, %y_part_2)\n"
                 "  return %y\n");
 }
 
@@ -38,10 +38,10 @@ TEST(SplitBatches, BeforeAProduct) {
             "  input %v: f32[6,4,5]\n"
             "  const %y_ints = i64[4] {2, 3, 4, 5}\n"
             "  const %y_ints_2 = i64[3] {6, -1, 5}\n"
-            "  %y_part: f32[2,3,n,4] = Softmax#13(%w) {axis = -1}\n"
-            "  %y_part_0: f32[2,3,4,5] = Reshape#13(%v, %y_ints)\n"
-            "  %y_part_1: f32[2,3,n,5] = MatMul#13(%y_part, %y_part_0)\n"
-            "  %y: f32[6,n,5] = Reshape#13(%y_part_1, %y_ints_2)\n"
+            "  %y_part: f32[2,3,n,4] = Softmax(%w) {axis = -1}\n"
+            "  %y_part_0: f32[2,3,4,5] = Reshape(%v, %y_ints)\n"
+            "  %y_part_1: f32[2,3,n,5] = MatMul(%y_part, %y_part_0)\n"
+            "  %y: f32[6,n,5] = Reshape(%y_part_1, %y_ints_2)\n"
             "  return %y\n");
 }
 

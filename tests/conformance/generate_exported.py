@@ -4,7 +4,8 @@ onnxruntime's results, as folders of the ONNX backend-test layout.
 
     generate_exported.py OUT [--seeds N]
 
-Each seed draws other numbers and sizes. OUT/fused.json says which operators the neutral passes make of each.
+Each seed draws other numbers and sizes, in one of two operator sets, with Attention and without (masks have a row for
+each query, as onnxruntime's Attention asks for). OUT/fused.json says which operators the neutral passes make of each.
 `quern verify OUT --rtol 0 --tolerance OUT/tolerance.json` compares.
 """
 
@@ -18,6 +19,7 @@ import onnx
 import onnx.parser
 from graph_builder import write_folder
 
+OPSETS = [17, 23]
 TOLERANCE = 2e-5
 LOOSE = {"half": 2e-3}
 FORMS = {}  # name -> (signature, body, function that draws the feeds, operators)
@@ -52,14 +54,14 @@ VALUES = " w = Softmax<axis=-1>(a) y = MatMul(w, v)"
 
 @form(
     "where_bool",
-    f"({QKV}, bool[b,1,1,m] c) => {OUT} <float low = {{-3.4028235e38}}>",
+    f"({QKV}, bool[b,1,n,m] c) => {OUT} <float low = {{-3.4028235e38}}>",
     SCORES + "a = Where(c, p, low)" + VALUES,
     Attention=1,
     Softmax=0,
 )
 def where_bool(rng):
     feed = heads(rng)
-    seen = rng.random((len(feed["q"]), 1, 1, feed["k"].shape[2])) < 0.6
+    seen = rng.random((len(feed["q"]), 1, feed["q"].shape[2], feed["k"].shape[2])) < 0.6
     seen[..., 0] = True
     return feed | {"c": seen}
 
@@ -201,7 +203,8 @@ def pixel_shuffle(rng):
 def build(name, seed):
     """The model of a form and its feeds: of two sizes where these are open."""
     signature, body, function, _ = FORMS[name]
-    text = f'<ir_version: 8, opset_import: ["": 17]> {name} {signature} {{ {body} }}'
+    opset = OPSETS[seed % len(OPSETS)]
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> {name} {signature} {{ {body} }}'
     rng = np.random.default_rng(zlib.crc32(f"{name}/{seed}".encode()))
     return onnx.parser.parse_model(text), [function(rng), function(rng)]
 

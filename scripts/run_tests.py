@@ -186,6 +186,12 @@ class Tests(Runner):
                     ["--cpu", cpu, "--threads", threads],
                 )
         self.written("generated graphs", folder, [material / "graphs", material / "shipped"])
+        exported = BUILD / "exported"
+        script = ROOT / "tests/conformance/generate_exported.py"
+        if self.check("generate exported forms", [PYTHON, script, exported, "--seeds", 10 if self.args.full else 2]):
+            self.verify("exported forms", self.command(folder), [exported], exported / "tolerance.json")
+            self.check_fused(self.command(folder), exported)
+            self.written("exported forms", folder, [exported])
         functions = BUILD / "functions"
         if self.check("generate functions", [PYTHON, ROOT / "tests/conformance/generate_functions.py", functions]):
             self.verify(
@@ -225,6 +231,8 @@ class Tests(Runner):
         self.written("models", folder, models)
         coverage = [PYTHON, ROOT / "tests/model_coverage.py", self.command(folder), self.shared, "--check"]
         self.check("coverage of the CPU provider", coverage)
+        fused = [PYTHON, ROOT / "tests/fused_models.py", self.command(folder), self.shared]
+        self.check("fused operators of real models", fused)
         if self.args.full:
             self.written("node tests", folder, [self.shared / "conformance"])
         names, out = FULL_BENCH_MODELS if self.args.full else BENCH_MODELS, BUILD / "bench-models"
@@ -282,6 +290,14 @@ class Tests(Runner):
         command = [quern, "inspect", model, "--stage", stage, "--json", "--threads", "1"]
         listed = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=True)
         return json.loads(listed.stdout)[stage]
+
+    def check_fused(self, quern, folder):
+        """The neutral passes make of each model the operators that fused.json names."""
+        for name, wanted in json.loads((folder / "fused.json").read_text()).items():
+            listed = self.inspect(quern, folder / name / "model.onnx", "neutral")["operators"]
+            found = {o["op"]: o["count"] for o in listed}
+            other = [f"{found.get(op, 0)} {op}" for op, count in wanted.items() if found.get(op, 0) != count]
+            self.finding(f"{name}: fused as {wanted}", not other, other)
 
     def check_claims(self, name, quern, model):
         """No product of the model runs on the reference provider."""

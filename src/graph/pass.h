@@ -30,8 +30,10 @@ struct PassReport {
 };
 
 struct PassOptions {
-  std::set<std::string> skip;     // names of passes to leave out
-  int max_rounds = 4;             // the list is repeated until nothing changes, at most so often
+  std::set<std::string> skip;  // names of passes to leave out
+  // The list is repeated until nothing changes, at most so often: what one round learns of shapes opens some layers of
+  // a model to the next, twelve in three.
+  int max_rounds = 8;
   const Logger* log = nullptr;    // is warned when something still changed in the last round; may be null
   const void* context = nullptr;  // handed to every pass
   Limits limits;                  // what verification holds the graph to

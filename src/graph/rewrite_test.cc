@@ -173,6 +173,7 @@ TEST(PassRunner, WarnsWhenRoundsRunOut) {
   int rounds = 3;
   PassOptions options;
   options.context = &rounds;
+  options.max_rounds = 4;
   options.log = &log;
   ASSERT_TRUE(RunPasses(*g, passes, options).ok());
   EXPECT_EQ(warnings, "");

@@ -50,26 +50,28 @@ class Rewriter {
     std::map<std::string, Attribute, std::less<>> attributes = node_->attributes();
     attributes["q_num_heads"] = (*node_->input(0)->type().shape)[1].value();
     attributes["kv_num_heads"] = (*node_->input(1)->type().shape)[1].value();
+    const int opset = node_->opset();
     const Dims& result = *y->type().shape;
     const Dims heads = {result[0], result[2], result[1], result[3]};
     std::vector<GraphValue*> inputs;
     for (int i = 0; i < 3; ++i) inputs.push_back(Rows(node_->input(i)));
     if (node_->input(3)) inputs.push_back(node_->input(3));
-    GraphValue* rows = Add(node_, "Attention", node_->opset(), std::move(inputs), Joined(heads), std::move(attributes));
+    GraphValue* rows = Add(node_, "Attention", std::move(inputs), Joined(heads), std::move(attributes));
     GraphValue* shape = Constant({0, 0, heads[2].value(), heads[3].value()});
-    ReplaceNode(graph_, joined_, {.name = joined_->name(), .op_type = "Reshape", .opset = 13, .inputs = {rows, shape}});
+    ReplaceNode(graph_, joined_,
+                {.name = joined_->name(), .op_type = "Reshape", .opset = opset, .inputs = {rows, shape}});
     return true;
   }
 
  private:
   static Dims Joined(const Dims& apart) { return {apart[0], apart[1], apart[2] * apart[3]}; }
 
-  GraphValue* Add(const Node* named, const char* op_type, int opset, std::vector<GraphValue*> inputs, Dims shape,
+  GraphValue* Add(const Node* named, const char* op_type, std::vector<GraphValue*> inputs, Dims shape,
                   std::map<std::string, Attribute, std::less<>> attributes) {
     const DType dtype = inputs[0]->type().dtype;
     Node* n = graph_.AddNode({.name = named != nullptr ? named->name() : std::string(),
                               .op_type = op_type,
-                              .opset = opset,
+                              .opset = node_->opset(),
                               .inputs = std::move(inputs),
                               .outputs = {graph_.UniqueName(node_->output(0)->name() + "_rows")},
                               .attributes = std::move(attributes)},
@@ -92,11 +94,11 @@ class Rewriter {
     } else {
       Dims shape = *heads->type().shape;
       std::swap(shape[1], shape[2]);
-      apart = Add(nullptr, "Transpose", 13, {heads}, std::move(shape), {{"perm", kHeadsApart}});
+      apart = Add(nullptr, "Transpose", {heads}, std::move(shape), {{"perm", kHeadsApart}});
     }
     const Dims& shape = *heads->type().shape;
     const int64_t width = shape[1].value() * shape[3].value();
-    return Add(nullptr, "Reshape", 13, {apart, Constant({0, 0, width})}, {shape[0], shape[2], Dim(width)}, {});
+    return Add(nullptr, "Reshape", {apart, Constant({0, 0, width})}, {shape[0], shape[2], Dim(width)}, {});
   }
 
   Graph& graph_;

@@ -47,9 +47,10 @@ bool HasOneReader(const GraphValue* v) { return v != nullptr && v->uses().size()
 
 bool IsWhole(const Node& n, std::string_view op_type) {
   if (!n.Is(op_type) || n.output(0) == nullptr) return false;
-  static constexpr std::string_view kBinary[] = {"Add", "Div", "Gemm", "MatMul", "Mul", "Pow", "Sub"};
+  static constexpr std::string_view kBinary[] = {"Add", "Div", "Expand", "Gemm", "MatMul", "Mul", "Pow", "Sub", "Tile"};
   const bool is_binary = std::find(std::begin(kBinary), std::end(kBinary), op_type) != std::end(kBinary);
-  const int operands = is_binary ? 2 : op_type == "Attention" ? 3 : op_type == "BatchNormalization" ? 5 : 1;
+  const bool is_ternary = op_type == "Attention" || op_type == "Where";
+  const int operands = is_binary ? 2 : is_ternary ? 3 : op_type == "BatchNormalization" ? 5 : 1;
   for (int i = 0; i < operands; ++i) {
     if (n.input(i) == nullptr) return false;
   }

@@ -244,7 +244,7 @@ TEST(FusingPasses, LeaveNodesThatLackOperands) {
       "Add Mul Div Sub Pow MatMul Gemm Softmax Transpose Reshape Erf Sqrt ReduceMean BatchNormalization "
       "Attention Reciprocal Tanh Neg Flatten Squeeze Clip Max Min PRelu Relu Log Exp Sigmoid HardSigmoid "
       "Softplus InstanceNormalization Slice Concat Split Unsqueeze Expand Gather Cos Pad Conv ConvInteger MaxPool "
-      "AveragePool ReduceL2 ReduceSum Abs Where Less");
+      "AveragePool ReduceL2 ReduceSum Abs Where Less Tile Einsum IsNaN Shape Cast Not");
   for (std::string op; operators >> op;) {
     add(op + "(%v)");
     add(op + "()");

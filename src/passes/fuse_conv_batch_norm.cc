@@ -5,6 +5,7 @@
 // Also after ConvTranspose and Gemm. The weights and all parameters must be constants, the inner result used nowhere
 // else.
 #include <cmath>
+#include <cstring>
 
 #include "base/mapped_file.h"
 #include "graph/matcher.h"
@@ -36,6 +37,42 @@ Result<Tensor> FromDoubles(DType dtype, const Shape& shape, const std::vector<do
   return t;
 }
 
+// The output channel of each weight, as a function of its place in the row-major weights.
+struct WeightLayout {
+  int64_t channels;    // of the output
+  int64_t group_size;  // output channels per group
+  int64_t inner;       // weights per step of the channel's dimension
+  int64_t per_group;   // weights per group (0: the channel's dimension counts all channels)
+  int64_t ChannelOf(int64_t i) const {
+    return per_group == 0 ? i / inner % channels : i / per_group * group_size + i / inner % group_size;
+  }
+};
+
+// The weights times the factor of their channel, rounded once. Files may hold them unaligned.
+template <typename T>
+void Scale(const void* from, const WeightLayout& layout, const std::vector<double>& factors, std::span<T> to) {
+  const auto* bytes = static_cast<const char*>(from);
+  const auto inner = static_cast<size_t>(layout.inner);
+  for (size_t at = 0; at < to.size(); at += inner) {
+    const double factor = factors[static_cast<size_t>(layout.ChannelOf(static_cast<int64_t>(at)))];
+    for (size_t i = at; i < at + inner; ++i) {
+      T w;
+      std::memcpy(&w, bytes + i * sizeof w, sizeof w);
+      to[i] = static_cast<T>(static_cast<double>(w) * factor);
+    }
+  }
+}
+Result<Tensor> Scaled(const Tensor& weights, const WeightLayout& layout, const std::vector<double>& factors) {
+  QUERN_ASSIGN_OR_RETURN(const Tensor w, weights.Contiguous());
+  QUERN_ASSIGN_OR_RETURN(Tensor made, Tensor::Allocate(w.dtype(), w.shape()));
+  if (w.dtype() == DType::kF64) {
+    Scale(w.unaligned_data(), layout, factors, made.values<double>());
+  } else {
+    Scale(w.unaligned_data(), layout, factors, made.values<float>());
+  }
+  return made;
+}
+
 // y = x * factor + offset, per channel
 struct Affine {
   std::vector<double> factor, offset;
@@ -65,17 +102,6 @@ std::optional<Affine> InferenceForm(const Node& n) {
   }
   return a;
 }
-
-// The output channel of each weight, as a function of its place in the row-major weights.
-struct WeightLayout {
-  int64_t channels;    // of the output
-  int64_t group_size;  // output channels per group
-  int64_t inner;       // weights per step of the channel's dimension
-  int64_t per_group;   // weights per group (0: the channel's dimension counts all channels)
-  int64_t ChannelOf(int64_t i) const {
-    return per_group == 0 ? i / inner % channels : i / per_group * group_size + i / inner % group_size;
-  }
-};
 
 std::optional<WeightLayout> LayoutOf(const Node& n, const Shape& w) {
   if (n.Is("Conv") && w.rank() >= 3) return WeightLayout{w[0], w[0], w.num_elements(1, w.rank()), 0};
@@ -123,18 +149,17 @@ Result<bool> Fuse(Graph& graph, Node* norm) {
   const std::optional<Affine> affine = InferenceForm(*norm);
   if (!affine) return false;
   const GraphValue* w = linear->input(1);
-  std::optional<std::vector<double>> weights = Doubles(w);
-  if (!weights) return false;
+  if (!w->constant()->is_tensor()) return false;
   const Tensor& old = w->constant()->tensor();
   const std::optional<WeightLayout> layout = LayoutOf(*linear, old.shape());
-  if (!layout || layout->channels != static_cast<int64_t>(affine->factor.size()) || weights->empty()) return false;
+  if (!layout || layout->channels != static_cast<int64_t>(affine->factor.size()) || old.num_elements() == 0 ||
+      (old.dtype() != DType::kF32 && old.dtype() != DType::kF64)) {
+    return false;
+  }
   std::optional<std::vector<double>> bias = BiasOf(*linear, layout->channels);
   if (!bias) return false;
-  for (size_t i = 0; i < weights->size(); ++i) {
-    (*weights)[i] *= affine->factor[static_cast<size_t>(layout->ChannelOf(static_cast<int64_t>(i)))];
-  }
   for (size_t c = 0; c < bias->size(); ++c) (*bias)[c] = (*bias)[c] * affine->factor[c] + affine->offset[c];
-  QUERN_ASSIGN_OR_RETURN(Tensor new_weights, FromDoubles(old.dtype(), old.shape(), *weights));
+  QUERN_ASSIGN_OR_RETURN(Tensor new_weights, Scaled(old, *layout, affine->factor));
   QUERN_ASSIGN_OR_RETURN(Tensor new_bias, FromDoubles(old.dtype(), Shape{layout->channels}, *bias));
   NodeSpec spec{
       .name = linear->name(),

@@ -37,7 +37,7 @@ MODELS = {
 }
 FORMULA = {"Softmax", "Erf"}
 # Compiled networks whose transposes are at the borders: one in, one out.
-NETWORKS = ["resnet50", "light_resnet50", "light_inception_v2"]
+NETWORKS = ["resnet50", "light_resnet50", "light_inception_v1", "light_inception_v2"]
 MOST_TRANSPOSES = 2
 EPILOGUE = {"Add", "BatchNormalization", "Relu", "Sum"}
 

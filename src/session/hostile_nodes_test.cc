@@ -89,6 +89,19 @@ TEST(HostileNodes, AxesOfATransposeFromTheEnd) {
   ExpectSame("  input %x: f32[2,3,4,5]\n  %y = Transpose(%x) {perm = [0, -3, 2, -1]}\n", {x});
 }
 
+// Many pixels in a piece, pixels of many pieces, and sums that are wider than the channels.
+TEST(HostileNodes, LrnOfChannelsLast) {
+  for (const int64_t channels : {1, 3, 64, 250, 256, 700}) {
+    for (const int size : {1, 2, 5, 8, 128, 129, 300}) {
+      const std::string n = std::to_string(channels), lrn = "  %l = LRN(%t) {alpha = 0.7, bias = 1.5, size = ";
+      ExpectSame("  input %x: f32[2,3,7," + n + "]\n  %t = Transpose(%x) {perm = [0, 3, 1, 2]}\n" + lrn +
+                     std::to_string(size) + (size % 2 ? ", beta = 0.6" : "") +
+                     "}\n  %y = Transpose(%l) {perm = [0, 2, 3, 1]}\n",
+                 {DrawFloats(Shape{2, 3, 7, channels}, 3)});
+    }
+  }
+}
+
 TEST(HostileNodes, StridesOfATransposedConvolutionFarBeyondItsKernel) {
   ExpectSame(
       "  input %x: f32[1,1,1,1,1]\n  const %w = f32[1,1,1,1,1] {2}\n"

@@ -1,4 +1,6 @@
-// LRN, channels first: each element over a power of the squares of its neighbours in the channel dimension.
+// LRN: each element over a power of the squares of its neighbours in the channel dimension. ONNX's with channels first,
+// and quern.cpu's with channels last.
+#include <algorithm>
 #include <cmath>
 
 #include "provider/cpu/common/moments.h"
@@ -8,7 +10,7 @@ namespace {
 
 constexpr int64_t kPiece = 256;  // neighbouring elements whose sums are kept
 
-// y = x / s^beta for n (at most kPiece) elements; s is lost.
+// y = x / s^beta for n (at most kPiece) elements; s is lost. x and y may be the same.
 void DivideByPower(const ukernel::VectorKernel& row, int64_t n, const float* x, float* s, float beta, float* y) {
   using ukernel::BinaryKind;
   using ukernel::UnaryKind;
@@ -94,13 +96,101 @@ class LrnKernel final : public CpuKernel {
   float alpha_, beta_, bias_;
 };
 
+// Pixels are rows of channels. Their squares stand with zeros between them, so that one sum of shifted pieces serves as
+// many pixels as a piece holds; longer rows are worked on in parts.
+class LrnLastKernel final : public CpuKernel {
+ public:
+  LrnLastKernel(const Node& node, const CpuConfig& config)
+      : row_(VectorRowFor(config)),
+        size_(node.GetInt("size", 1)),
+        alpha_(node.GetFloat("alpha", 1e-4f)),
+        beta_(node.GetFloat("beta", 0.75f)),
+        bias_(node.GetFloat("bias", 1.0f)) {}
+
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const Shape& shape = context.inputs[0].shape;
+    const int64_t channels = shape.back(), pixels = shape.num_elements(0, shape.rank() - 1);
+    if (channels == 0 || pixels == 0) return NothingToDo();
+    const int64_t parts = (channels + kPiece - size_) / (kPiece - size_ + 1);
+    const int64_t part = (channels + parts - 1) / parts, width = part + size_ - 1;
+    const int64_t together = kPiece / width, rows = pixels * parts;
+    return MakeStep([=, this](const StepContext& c) {
+      const auto* x = static_cast<const float*>(c.inputs[0]);
+      auto* y = static_cast<float*>(c.outputs[0]);
+      const int64_t blocks = (rows + together - 1) / together;
+      return ForItems(c, blocks, kPiece * (size_ + 4), kCheapGrain, [&](int64_t block) {
+        Normalize(x, y, channels, parts, part, block * together, std::min(rows, (block + 1) * together));
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described(*row_, "LRN, shifted sums of pixels"); }
+
+ private:
+  // Rows [begin, end): row r is part r % parts of the channels of pixel r / parts.
+  void Normalize(const float* x, float* y, int64_t channels, int64_t parts, int64_t part, int64_t begin,
+                 int64_t end) const {
+    const int64_t width = part + size_ - 1, before = (size_ - 1) / 2, after = size_ - 1 - before;
+    const int64_t n = (end - begin) * width;
+    // The square of a row's channel i stands at before + i, so the neighbours of channel i are summed at i.
+    float squares[2 * kPiece] = {}, sums[kPiece], own[kPiece] = {};
+    const auto channels_of = [&](int64_t row) { return std::min(part, channels - row % parts * part); };
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t first = r % parts * part, at = (r - begin) * width;
+      const int64_t from = std::max<int64_t>(0, first - before), to = std::min(channels, first + part + after);
+      const float* pixel = x + r / parts * channels;
+      row_->binary({.kind = ukernel::BinaryKind::kMul,
+                    .n = static_cast<size_t>(to - from),
+                    .x = pixel + from,
+                    .z = pixel + from,
+                    .y = squares + at + before + from - first});
+      std::copy_n(pixel + first, channels_of(r), own + at);
+    }
+    std::copy_n(squares, n, sums);
+    for (int64_t k = 1; k < size_; ++k) {
+      row_->binary(
+          {.kind = ukernel::BinaryKind::kAdd, .n = static_cast<size_t>(n), .x = sums, .z = squares + k, .y = sums});
+    }
+    const float scale = alpha_ / static_cast<float>(size_);
+    for (int64_t i = 0; i < n; ++i) sums[i] = sums[i] * scale + bias_;
+    DivideByPower(*row_, n, own, sums, beta_, own);
+    for (int64_t r = begin; r < end; ++r) {
+      std::copy_n(own + (r - begin) * width, channels_of(r), y + r / parts * channels + r % parts * part);
+    }
+  }
+
+  const ukernel::VectorKernel* row_;
+  int64_t size_;
+  float alpha_, beta_, bias_;
+};
+
 std::string Reject(const Node& node, const CpuConfig&) { return RejectMixedFloats(node); }
+
+// Sums that fit a piece, and whose powers are real numbers.
+std::string RejectLast(const Node& node, const CpuConfig&) {
+  const ValueType& x = node.input(0)->type();
+  if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
+  const int64_t size = node.GetInt("size", 1);
+  if (size < 1 || size > kPiece / 2) return "size " + std::to_string(size);
+  if (!(node.GetFloat("alpha", 1e-4f) >= 0) || !(node.GetFloat("bias", 1.0f) >= 0)) return "powers of negative sums";
+  return {};
+}
+
+Status InferLast(InferContext& c) {
+  c.SetOutputType(0, c.input_type(0));
+  return OkStatus();
+}
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
   return std::unique_ptr<CpuKernel>(new LrnKernel(node, *context.config));
 }
+Result<std::unique_ptr<CpuKernel>> CompileLast(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new LrnLastKernel(node, *context.config));
+}
 
-constexpr CpuOp kOps[] = {{"", "LRN", Reject, Compile}};
+constexpr CpuOp kOps[] = {
+    {"", "LRN", Reject, Compile},
+    {kCpuDomain, "LRN", RejectLast, CompileLast, 0, InferLast},
+};
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 // Transposes move from the inputs of an operator to its outputs, where others may cancel them:
 //   Add(Transpose(x, p), Transpose(y, p))  ->  Transpose(Add(x, y), p)
 // for elementwise operators (constants are permuted), quantization with one scale, Concat, Split, Pad, Slice, Softmax,
-// reductions and Resize (axes are renamed), and shuffles of channels (sink_shuffle.h). An operand that has no such
-// transpose gets the inverse one; the move is made only when it takes away more transposes than it adds.
+// reductions and Resize (axes are renamed), LRN (this provider's takes channels last), and shuffles of channels
+// (sink_shuffle.h). An operand that has no such transpose gets the inverse one; the move is made only when it takes
+// away more transposes than it adds.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -79,6 +80,7 @@ struct Rewrite {
   std::map<int, GraphValue*> new_inputs;
   std::map<std::string, Attribute, std::less<>> attributes;
   Permutation output_permutation;  // put after every output
+  bool is_internal = false;        // the operator of this provider with that name
 };
 
 int64_t Normalized(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
@@ -188,7 +190,7 @@ std::optional<Rewrite> RewriteSlice(const Node& node, const Permutation& p, int 
   return r;
 }
 
-std::optional<Rewrite> RewriteFor(Graph& graph, const Node& node, const Permutation& p) {
+std::optional<Rewrite> RewriteFor(Graph& graph, const Node& node, const Permutation& p, const CpuConfig& config) {
   const int rank = static_cast<int>(p.size());
   if (IsQuantizationByOneScale(node)) return Rewrite{{0}, {}, {}, node.attributes(), p};
   if (IsElementwise(node)) {
@@ -242,6 +244,9 @@ std::optional<Rewrite> RewriteFor(Graph& graph, const Node& node, const Permutat
     }
     return r;
   }
+  if (node.Is("LRN") && p == ToChannelsFirst(rank) && FindCpuOp(kCpuDomain, "LRN")->reject(node, config).empty()) {
+    return Rewrite{{0}, {}, {}, node.attributes(), p, true};
+  }
   if (node.Is("Slice")) return RewriteSlice(node, p, rank);
   if (node.Is("Resize") || node.Is("Upsample")) return RewriteResize(graph, node, p, rank);
   if (node.Is("ReduceMean") || node.Is("ReduceSum") || node.Is("ReduceMax") || node.Is("ReduceMin")) {
@@ -275,14 +280,14 @@ std::optional<Permutation> WorthMoving(const Node& node) {
   return std::nullopt;
 }
 
-Result<bool> Sink(Graph& graph, Node* node) {
+Result<bool> Sink(Graph& graph, Node* node, const CpuConfig& config) {
   const std::optional<Permutation> p = WorthMoving(*node);
   if (!p) return false;
   for (const GraphValue* v : node->outputs()) {
     if (!v || !v->type().shape) return false;
     if (IsElementwise(*node) && v->type().rank() != static_cast<int>(p->size())) return false;
   }
-  std::optional<Rewrite> r = RewriteFor(graph, *node, *p);
+  std::optional<Rewrite> r = RewriteFor(graph, *node, *p, config);
   if (!r) return false;
   const Permutation inverse = Inverse(*p);
   std::vector<GraphValue*> inputs = node->inputs();
@@ -310,9 +315,9 @@ Result<bool> Sink(Graph& graph, Node* node) {
   }
   for (auto& [i, value] : r->new_inputs) inputs[i] = value;
   NodeSpec spec{.name = node->name(),
-                .domain = node->domain(),
+                .domain = r->is_internal ? kCpuDomain : node->domain(),
                 .op_type = node->op_type(),
-                .opset = node->opset(),
+                .opset = r->is_internal ? 1 : node->opset(),
                 .inputs = std::move(inputs),
                 .outputs = {},
                 .attributes = r->attributes,
@@ -332,14 +337,15 @@ Result<bool> Sink(Graph& graph, Node* node) {
   return true;
 }
 
-Result<int> Run(Graph& graph, const void*) {
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const CpuConfig& config = static_cast<const CpuPassContext*>(pass_context)->config;
   int changes = 0;
   for (Node* node : graph.nodes()) {
     if (SinkShuffle(graph, node)) {
       ++changes;
       continue;
     }
-    QUERN_ASSIGN_OR_RETURN(const bool sunk, Sink(graph, node));
+    QUERN_ASSIGN_OR_RETURN(const bool sunk, Sink(graph, node, config));
     changes += sunk;
   }
   return changes;

@@ -17,6 +17,8 @@ const Pass& FindPass(std::string_view name) {
   return *CpuPasses()[0];
 }
 
+const CpuPassContext kContext{{.cpu = HostCpu()}, nullptr};
+
 // A run-time operand comes before a constant that cannot be permuted: nothing may have changed by then.
 TEST(SinkTransposes, LeavesTheGraphAloneWhereAnOperandDoesNotFit) {
   const std::array values = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, 9.0f, 10.0f, 11.0f, 12.0f};
@@ -37,7 +39,7 @@ TEST(SinkTransposes, LeavesTheGraphAloneWhereAnOperandDoesNotFit) {
     sum->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{2, 3}));
     graph.AddOutput(sum->output(0));
 
-    const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, nullptr);
+    const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, &kContext);
     ASSERT_TRUE(changes.ok()) << changes.status().message();
     EXPECT_EQ(*changes, strided ? 0 : 1);
     EXPECT_EQ(graph.num_nodes(), 3) << "two transposes and the sum";
@@ -58,12 +60,39 @@ TEST(SinkTransposes, MovesScalesThatAreAnAttribute) {
   GraphValue* back = TransposeValue(graph, upsample->output(0), {0, 2, 3, 1}, nullptr);
   graph.AddOutput(back);
 
-  const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, nullptr);
+  const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, &kContext);
   ASSERT_TRUE(changes.ok()) << changes.status().message();
   for (const Node* node : graph.nodes()) {
     if (!node->Is("Upsample")) continue;
     EXPECT_EQ(node->input(0), x);
     EXPECT_EQ(*node->FindAttribute<std::vector<float>>("scales"), (std::vector<float>{1, 2, 3, 1}));
+  }
+}
+
+// ONNX's LRN has channels first; the one with channels last is this provider's.
+TEST(SinkTransposes, LrnTakesChannelsLast) {
+  for (const bool images : {false, true}) {
+    Graph graph;
+    graph.opset_imports[""] = 13;
+    GraphValue* x = graph.AddInput("x", ValueType::Tensor(DType::kF32, Dims{1, 4, 5, 3}));
+    const Permutation p = images ? Permutation{0, 3, 1, 2} : Permutation{0, 3, 2, 1};
+    Node* lrn = graph.AddNode({.op_type = "LRN",
+                               .inputs = {TransposeValue(graph, x, p, nullptr)},
+                               .outputs = {"y"},
+                               .attributes = {{"size", int64_t{5}}}});
+    lrn->output(0)->set_type(ValueType::Tensor(DType::kF32, images ? Dims{1, 3, 4, 5} : Dims{1, 3, 5, 4}));
+    graph.AddOutput(lrn->output(0));
+
+    const Result<int> changes = FindPass("cpu_sink_transposes").run(graph, &kContext);
+    ASSERT_TRUE(changes.ok()) << changes.status().message();
+    EXPECT_EQ(*changes, images);
+    const Node* last = graph.outputs()[0]->producer();
+    EXPECT_EQ(TransposePermutation(last), images ? std::optional(p) : std::nullopt);
+    if (!images) continue;
+    const Node* made = last->input(0)->producer();
+    EXPECT_TRUE(made->Is("LRN", kCpuDomain)) << made->domain() << "::" << made->op_type();
+    EXPECT_EQ(made->input(0), x);
+    EXPECT_EQ(made->GetInt("size", 1), 5);
   }
 }
 
@@ -79,8 +108,7 @@ TEST(ConvertProducts, TakesWeightsThatATransposeTurns) {
   product->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{2, 3, 4}));
   graph.AddOutput(product->output(0));
 
-  const CpuPassContext context{{.cpu = HostCpu()}, nullptr};
-  const Result<int> changes = FindPass("cpu_convert_products").run(graph, &context);
+  const Result<int> changes = FindPass("cpu_convert_products").run(graph, &kContext);
   ASSERT_TRUE(changes.ok()) << changes.status().message();
   EXPECT_EQ(*changes, 1);
   ASSERT_EQ(graph.num_nodes(), 1);

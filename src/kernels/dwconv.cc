@@ -1,4 +1,4 @@
-// Depthwise convolution: rows of the output over threads, borders and interior with their own lists of taps.
+// Depthwise convolution: rows of the output over threads.
 #include "kernels/dwconv.h"
 
 #include <algorithm>
@@ -32,18 +32,6 @@ double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, size_t c
   const double units = static_cast<double>(ukernel::CeilDiv(channels, size_t{r.lanes}));
   return units * (static_cast<double>(taps) * static_cast<double>(r.cycles_per_tap) * scale +
                   static_cast<double>(r.cycles_per_pixel));
-}
-
-// Output positions whose taps all lie inside: [begin, end).
-struct Interior {
-  size_t begin, end;
-};
-Interior InteriorOf(size_t in, size_t out, size_t pad, size_t kernel, size_t dilation, size_t stride) {
-  const size_t reach = dilation * (kernel - 1);
-  const size_t begin = std::min(out, ukernel::CeilDiv(pad, stride));
-  // Last x with x*stride - pad + reach <= in - 1.
-  const size_t end = in + pad <= reach ? 0 : std::min(out, (in + pad - reach - 1) / stride + 1);
-  return {begin, std::max(begin, end)};
 }
 
 }  // namespace
@@ -94,8 +82,6 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   d.row_ = SelectDwRow(problem, options);
   if (!d.row_) return Unsupported("no depthwise micro-kernel for this CPU");
   d.epilogue_ = ukernel::SelectVectorRow(d.cpu_)->epilogue;
-  const size_t taps = problem.kernel_h * problem.kernel_w;
-  if (taps > UINT16_MAX) return Unsupported("a depthwise kernel of " + std::to_string(taps) + " taps");
   d.source_ = weights;
   d.source_.data = nullptr;
   d.packs_in_run_ = weights.data == nullptr;
@@ -135,21 +121,18 @@ size_t DwConv::OutWidth(size_t in_w) const {
 
 namespace {
 
-// Workspace: weights that a run packs, the input with repeated channels (multiplier > 1), then per slot the lists of
-// taps and a row of results.
+// Workspace: weights that a run packs, the input with repeated channels (multiplier > 1), then per slot a row of
+// results.
 struct Areas {
   size_t expanded_bytes = 0;
-  size_t offsets = 0, indices = 0, row = 0;  // within a slot
   size_t slot_stride = 0;
 };
 
 Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
   Areas s;
-  const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w;
+  const size_t channels = p.channels * p.multiplier;
   if (p.multiplier > 1) s.expanded_bytes = RoundUp(a.in_h * a.in_w * channels * 4, kAlign);
-  s.indices = RoundUp(taps * sizeof(ptrdiff_t), kAlign);
-  s.row = RoundUp(s.indices + taps * sizeof(uint16_t), kAlign);
-  s.slot_stride = RoundUp(s.row + out_w * channels * 4, 4096) + kAlign;
+  s.slot_stride = RoundUp(out_w * channels * 4, 4096) + kAlign;
   return s;
 }
 
@@ -169,59 +152,57 @@ class Rows {
         channels_(problem.channels * problem.multiplier),
         dst_format_(EpilogueFormat(Format::kF32, ops, args.op_count)) {}
 
-  // input: [in_h] rows of pixels that hold all output channels' operands.
-  void Run(const char* input, ptrdiff_t pixel_stride, ptrdiff_t row_stride, char* dst, size_t oy, char* slot,
-           const Areas& areas) const {
-    ptrdiff_t* offsets = reinterpret_cast<ptrdiff_t*>(slot);
-    uint16_t* indices = reinterpret_cast<uint16_t*>(slot + areas.indices);
+  // Output rows [begin, end). input: [in_h] rows of pixels that hold all output channels' operands; scratch: a row of
+  // results.
+  void Run(const char* input, ptrdiff_t pixel_stride, ptrdiff_t row_stride, char* dst, size_t begin, size_t end,
+           char* scratch) const {
     const bool rest = fused_ < a_.op_count;
     const bool in_place = FormatBytes(dst_format_) == 4;
-    char* line = dst + static_cast<ptrdiff_t>(oy * out_w_) * a_.dst_pixel_stride;
+    const ptrdiff_t dst_row_stride = static_cast<ptrdiff_t>(out_w_) * a_.dst_pixel_stride;
     ukernel::DwConvArgs k;
+    k.pixels = out_w_;
     k.channels = channels_;
-    k.src_pixel_stride = static_cast<ptrdiff_t>(p_.stride_w) * pixel_stride;
-    k.tap_offsets = offsets;
-    k.tap_indices = indices;
+    k.src = input;
+    k.src_pixel_stride = pixel_stride;
+    k.src_row_stride = row_stride;
+    k.in_h = a_.in_h;
+    k.in_w = a_.in_w;
+    k.left = -static_cast<ptrdiff_t>(p_.pad_left);
+    k.kernel_h = p_.kernel_h;
+    k.kernel_w = p_.kernel_w;
+    k.stride_h = p_.stride_h;
+    k.stride_w = p_.stride_w;
+    k.dilation_h = p_.dilation_h;
+    k.dilation_w = p_.dilation_w;
     k.weights = weights_;
-    k.weight_taps = p_.kernel_h * p_.kernel_w;
-    k.dst_pixel_stride = rest && !in_place ? static_cast<ptrdiff_t>(channels_ * 4) : a_.dst_pixel_stride;
     k.ops = ops_;
     k.op_count = fused_;
-    char* out = rest && !in_place ? slot + areas.row : line;
-    const Interior x = InteriorOf(a_.in_w, out_w_, p_.pad_left, p_.kernel_w, p_.dilation_w, p_.stride_w);
-    const ptrdiff_t top = static_cast<ptrdiff_t>(oy * p_.stride_h) - static_cast<ptrdiff_t>(p_.pad_top);
-    for (size_t ox = 0; ox < out_w_;) {
-      const bool inside = ox >= x.begin && ox < x.end;
-      k.pixels = inside ? x.end - ox : 1;
-      const ptrdiff_t left = static_cast<ptrdiff_t>(ox * p_.stride_w) - static_cast<ptrdiff_t>(p_.pad_left);
-      k.tap_count = 0;
-      for (size_t i = 0; i < p_.kernel_h; ++i) {
-        const ptrdiff_t iy = top + static_cast<ptrdiff_t>(i * p_.dilation_h);
-        if (iy < 0 || iy >= static_cast<ptrdiff_t>(a_.in_h)) continue;
-        for (size_t j = 0; j < p_.kernel_w; ++j) {
-          const ptrdiff_t ix = left + static_cast<ptrdiff_t>(j * p_.dilation_w);
-          if (ix < 0 || ix >= static_cast<ptrdiff_t>(a_.in_w)) continue;
-          offsets[k.tap_count] = iy * row_stride + ix * pixel_stride;
-          indices[k.tap_count++] = static_cast<uint16_t>(i * p_.kernel_w + j);
-        }
-      }
-      k.src = input;
-      k.dst = out + static_cast<ptrdiff_t>(ox) * k.dst_pixel_stride;
-      k.m0 = oy * out_w_ + ox;
+    const auto run = [&](size_t y, size_t rows, char* to, ptrdiff_t pixel) {
+      k.rows = rows;
+      k.top = static_cast<ptrdiff_t>(y * p_.stride_h) - static_cast<ptrdiff_t>(p_.pad_top);
+      k.m0 = y * out_w_;
+      k.dst = to;
+      k.dst_pixel_stride = pixel;
+      k.dst_row_stride = static_cast<ptrdiff_t>(out_w_) * pixel;
       row_.run(k);
-      ox += k.pixels;
+    };
+    if (!rest)
+      return run(begin, end - begin, dst + static_cast<ptrdiff_t>(begin) * dst_row_stride, a_.dst_pixel_stride);
+    for (size_t y = begin; y < end; ++y) {
+      char* line = dst + static_cast<ptrdiff_t>(y) * dst_row_stride;
+      char* out = in_place ? line : scratch;
+      run(y, 1, out, in_place ? a_.dst_pixel_stride : static_cast<ptrdiff_t>(channels_ * 4));
+      const ukernel::EpilogueBlock block{.m = out_w_,
+                                         .n = channels_,
+                                         .m0 = y * out_w_,
+                                         .n0 = 0,
+                                         .src = out,
+                                         .src_row_stride = static_cast<size_t>(k.dst_pixel_stride),
+                                         .src_format = Format::kF32,
+                                         .dst = line,
+                                         .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)};
+      epilogue_(ops_ + fused_, a_.op_count - fused_, block);
     }
-    if (!rest) return;
-    const ukernel::EpilogueBlock block{.m = out_w_,
-                                       .n = channels_,
-                                       .m0 = oy * out_w_,
-                                       .n0 = 0,
-                                       .src = out,
-                                       .src_row_stride = static_cast<size_t>(k.dst_pixel_stride),
-                                       .src_format = Format::kF32,
-                                       .dst = line,
-                                       .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)};
-    epilogue_(ops_ + fused_, a_.op_count - fused_, block);
   }
 
  private:
@@ -316,9 +297,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, fused);
     QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
       char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
-      for (int64_t y = begin; y < end; ++y) {
-        rows.Run(input, pixel_stride, row_stride, dst, static_cast<size_t>(y), scratch, areas);
-      }
+      rows.Run(input, pixel_stride, row_stride, dst, static_cast<size_t>(begin), static_cast<size_t>(end), scratch);
     }));
   }
   return OkStatus();

@@ -1,4 +1,4 @@
-// The contract of depthwise convolution micro-kernels: one output row, channels vectorized. Kernel-safe.
+// The contract of depthwise convolution micro-kernels: output rows, channels vectorized. Kernel-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace quern::ukernel {
 
-// One call: `channels` output channels of `pixels` neighbouring output pixels,
-//   dst[p][c] = ops(sum over taps t of weights[c / lanes][t][c % lanes] * row_pointers of t, at pixel p, [c]).
-// Only taps inside the image are in the list; taps of one list serve all pixels of the call.
+// One call: `channels` output channels of `rows` whole output rows of `pixels` pixels,
+//   dst[y][x][c] = ops(sum over i < kernel_h, j < kernel_w of weights[c / lanes][i * kernel_w + j][c % lanes]
+//                      * src[top + y * stride_h + i * dilation_h][left + x * stride_w + j * dilation_w][c]),
+// where input outside of [0, in_h) x [0, in_w) counts as zero and is not read. Sums run over rows, then columns.
 struct DwConvArgs {
-  size_t pixels = 0;
-  size_t channels = 0;                     // any number
-  const void* src = nullptr;               // channel 0 of tap 0 (offset 0) of the first pixel; float32
-  ptrdiff_t src_pixel_stride = 0;          // bytes from one output pixel's input to the next
-  const ptrdiff_t* tap_offsets = nullptr;  // bytes from src
-  const uint16_t* tap_indices = nullptr;   // the tap's position among weights
-  size_t tap_count = 0;                    // 0 is allowed: zero
-  const float* weights = nullptr;          // [channels / lanes][weight_taps][lanes], 64-byte aligned, tails zero
-  size_t weight_taps = 0;
-  void* dst = nullptr;              // float32
-  ptrdiff_t dst_pixel_stride = 0;   // bytes
-  const EpilogueOp* ops = nullptr;  // only ops that the row fuses
+  size_t rows = 1, pixels = 0;
+  size_t channels = 0;                                 // any number
+  const void* src = nullptr;                           // channel 0 of input row 0, column 0; float32
+  ptrdiff_t src_pixel_stride = 0, src_row_stride = 0;  // bytes
+  size_t in_h = 0, in_w = 0;
+  ptrdiff_t top = 0, left = 0;  // the input row and column of the first output's first tap; negative in padding
+  size_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  const float* weights = nullptr;  // [channels / lanes][kernel_h * kernel_w][lanes], 64-byte aligned, tails zero
+  void* dst = nullptr;             // float32
+  ptrdiff_t dst_pixel_stride = 0, dst_row_stride = 0;  // bytes
+  const EpilogueOp* ops = nullptr;                     // only ops that the row fuses
   size_t op_count = 0;
-  size_t m0 = 0, n0 = 0;  // position of the first pixel and channel for the ops' operands
+  size_t m0 = 0, n0 = 0;  // place of the first result for the ops' operands; pixel x of row y is m0 + y * pixels + x
 };
 
 using DwConvRun = void (*)(const DwConvArgs&);

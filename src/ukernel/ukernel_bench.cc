@@ -172,20 +172,14 @@ void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
   const std::vector<float> x = RandomFloats(3 * kWidth * kChannels);
   GuardedBuffer weights(units * kTaps * row.lanes * 4), dst(kPixels * kChannels * 4);
   std::memcpy(weights.data(), x.data(), std::min(weights.bytes(), x.size() * 4));
-  ptrdiff_t offsets[kTaps];
-  uint16_t indices[kTaps];
-  for (size_t t = 0; t < kTaps; ++t) {
-    offsets[t] = static_cast<ptrdiff_t>((t / 3 * kWidth + t % 3) * kChannels * 4);
-    indices[t] = static_cast<uint16_t>(t);
-  }
   DwConvArgs a;
   a.pixels = kPixels;
   a.channels = kChannels;
   a.src = x.data();
   a.src_pixel_stride = a.dst_pixel_stride = kChannels * 4;
-  a.tap_offsets = offsets;
-  a.tap_indices = indices;
-  a.tap_count = a.weight_taps = kTaps;
+  a.src_row_stride = kWidth * kChannels * 4;
+  a.in_h = a.kernel_h = a.kernel_w = 3;
+  a.in_w = kWidth;
   a.weights = reinterpret_cast<const float*>(weights.data());
   a.dst = dst.data();
   Measure(state, "ops", 2.0 * kPixels * kChannels * kTaps, [&] { row.run(a); });

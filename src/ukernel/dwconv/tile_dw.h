@@ -7,7 +7,22 @@
 namespace quern::ukernel {
 namespace {
 
-// P neighbouring pixels of one unit of channels; V has what TileEpilogue needs and Fma.
+// Where a tile lies: neighbouring pixels of one output row, one unit of channels.
+struct DwTile {
+  const char* src;       // input column `column` of kernel row `first`, at the tile's first channel
+  ptrdiff_t column;      // input column of the first pixel's first tap; negative where padding is before it
+  size_t first, last;    // rows of the kernel that lie inside the image: [first, last)
+  const float* weights;  // of the unit
+  void* dst;             // the first pixel, at the tile's first channel
+  size_t m0, n0;         // its place for the operands of the epilogue
+  size_t channels;       // at most a unit
+};
+
+// What is read in the place of a pixel that lies in the padding.
+alignas(64) static constexpr float kDwZeros[16] = {};
+
+// P neighbouring pixels of one unit of channels; V has what TileEpilogue needs and Fma. Whatever the form, sums run
+// over kernel rows, then columns.
 template <class V, int P>
 struct TileDw : TileEpilogue<V, P, 1> {
   using Base = TileEpilogue<V, P, 1>;
@@ -16,59 +31,166 @@ struct TileDw : TileEpilogue<V, P, 1> {
   using typename Base::Reg;
   using typename Base::Tail;
 
-  template <bool kWhole>
-  static void Run(const DwConvArgs& a, size_t pixel, size_t channel, const Tail& tail) {
+  QUERN_INLINE static void Finish(const DwConvArgs& a, const DwTile& tile, Acc& acc, const Tail& tail) {
+    GemmArgs e;
+    e.m0 = tile.m0;
+    e.n0 = tile.n0;
+    Base::Apply(e, a.ops, a.ops + a.op_count, acc, tail);
+    Base::Write(tile.dst, static_cast<size_t>(a.dst_pixel_stride), acc, tail);
+  }
+
+  // Any kernel: tap by tap, each with its own loads.
+  static void RunTaps(const DwConvArgs& a, const DwTile& tile) {
+    const Tail tail = Base::MakeTail(tile.channels);
+    const ptrdiff_t stride = static_cast<ptrdiff_t>(a.stride_w), width = static_cast<ptrdiff_t>(a.in_w);
     Acc acc;
     Base::Each([&](int r, int v) { acc[r][v] = V::Zero(); });
-    const char* src =
-        static_cast<const char*>(a.src) + static_cast<ptrdiff_t>(pixel) * a.src_pixel_stride + channel * 4;
-    const float* weights = a.weights + channel * a.weight_taps;
-    for (size_t t = 0; t < a.tap_count; ++t) {
-      const char* p = src + a.tap_offsets[t];
-      const float* w = weights + static_cast<size_t>(a.tap_indices[t]) * V::kUnit;
-      Reg b[kVectors];
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) b[v] = V::Load(w + v * V::kLanes);
-      QUERN_UNROLL for (int r = 0; r < P; ++r) {
-        const float* x = reinterpret_cast<const float*>(p + r * a.src_pixel_stride);
-        QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          const Reg in = kWhole ? V::Load(x + v * V::kLanes) : Base::LoadN(x, v, tail);
-          acc[r][v] = V::Fma(in, b[v], acc[r][v]);
+    const float* w = tile.weights + tile.first * a.kernel_w * V::kUnit;
+    const char* line = tile.src;
+    for (size_t i = tile.first; i < tile.last; ++i, line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride) {
+      for (size_t j = 0; j < a.kernel_w; ++j, w += V::kUnit) {
+        const ptrdiff_t shift = static_cast<ptrdiff_t>(j * a.dilation_w), column = tile.column + shift;
+        const char* p = line + shift * a.src_pixel_stride;
+        const bool inside = column >= 0 && column + (P - 1) * stride < width;
+        QUERN_UNROLL for (int r = 0; r < P; ++r) {
+          if (!inside && (column + r * stride < 0 || column + r * stride >= width)) continue;
+          const float* x = reinterpret_cast<const float*>(p + r * stride * a.src_pixel_stride);
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            acc[r][v] = V::Fma(Base::LoadN(x, v, tail), V::Load(w + v * V::kLanes), acc[r][v]);
+          }
         }
       }
     }
-    GemmArgs e;
-    e.m0 = a.m0 + pixel;
-    e.n0 = a.n0 + channel;
-    Base::Apply(e, a.ops, a.ops + a.op_count, acc, tail);
-    float* out =
-        reinterpret_cast<float*>(static_cast<char*>(a.dst) + static_cast<ptrdiff_t>(pixel) * a.dst_pixel_stride) +
-        channel;
-    Base::Write(out, static_cast<size_t>(a.dst_pixel_stride), acc, tail);
+    Finish(a, tile, acc, tail);
+  }
+
+  // kKernel columns without dilation, outputs kStride columns apart: each input column is loaded once and goes into all
+  // sums that it is part of. Padding is at most kKernel - 1 columns at either side, so only the outer columns of a tile
+  // can lie in it. Without cheap masks, only whole units.
+  template <int kKernel, int kStride>
+  static void RunColumns(const DwConvArgs& a, const DwTile& tile) {
+    constexpr int kColumns = (P - 1) * kStride + kKernel;
+    Acc acc;
+    Base::Each([&](int r, int v) { acc[r][v] = V::Zero(); });
+    const ptrdiff_t width = static_cast<ptrdiff_t>(a.in_w);
+    [[maybe_unused]] const char* const zeros = reinterpret_cast<const char*>(kDwZeros);
+    [[maybe_unused]] const auto mask = Base::MakeTail(tile.channels).mask;
+    const float* w = tile.weights + tile.first * kKernel * V::kUnit;
+    const char* line = tile.src;
+    for (size_t i = tile.first; i < tile.last; ++i) {
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        Reg b[kKernel];
+        QUERN_UNROLL for (int j = 0; j < kKernel; ++j) b[j] = V::Load(w + j * V::kUnit + v * V::kLanes);
+        QUERN_UNROLL for (int c = 0; c < kColumns; ++c) {
+          const char* at = line + c * a.src_pixel_stride;
+          const bool in =
+              (c >= kKernel - 1 || tile.column + c >= 0) && (c <= (P - 1) * kStride || tile.column + c < width);
+          Reg x;
+          if constexpr (V::kCheapMasks) {
+            if (!in) continue;
+            x = V::LoadMask(reinterpret_cast<const float*>(at), mask);
+          } else {  // with a branch, compilers keep sums in memory where registers are few
+            x = V::Load(reinterpret_cast<const float*>(in ? at : zeros) + v * V::kLanes);
+          }
+          QUERN_UNROLL for (int r = 0; r < P; ++r) {
+            const int j = c - r * kStride;
+            if (j >= 0 && j < kKernel) acc[r][v] = V::Fma(x, b[j], acc[r][v]);
+          }
+        }
+      }
+      w += kKernel * V::kUnit;
+      line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
+    }
+    Finish(a, tile, acc, Base::MakeTail(tile.channels));
   }
 };
 
-// The last, fewer than P pixels.
-template <class V, int P>
-void RunPixels(const DwConvArgs& a, size_t pixel, size_t count, size_t channel, size_t n) {
+using DwTileRun = void (*)(const DwConvArgs&, const DwTile&);
+
+// The bodies of one form for 1 to P pixels.
+struct DwTaps {
+  template <class V, int P>
+  static void Run(const DwConvArgs& a, const DwTile& tile) {
+    TileDw<V, P>::RunTaps(a, tile);
+  }
+};
+template <int kKernel, int kStride>
+struct DwColumns {
+  template <class V, int P>
+  static void Run(const DwConvArgs& a, const DwTile& tile) {
+    // Few columns are shared, or (without masks: on CPUs with few registers) more values are kept than registers.
+    if constexpr (P < kKernel - 1 || (kKernel == 5 && kStride == 2 && !V::kCheapMasks)) {
+      TileDw<V, P>::RunTaps(a, tile);
+    } else {
+      TileDw<V, P>::template RunColumns<kKernel, kStride>(a, tile);
+    }
+  }
+};
+
+template <class Form, class V, int P>
+DwTileRun BodyFor(size_t pixels) {
   if constexpr (P > 1) {
-    if (count < static_cast<size_t>(P)) return RunPixels<V, P - 1>(a, pixel, count, channel, n);
+    if (pixels < static_cast<size_t>(P)) return BodyFor<Form, V, P - 1>(pixels);
   }
-  const typename TileDw<V, P>::Tail tail = TileDw<V, P>::MakeTail(n);
-  if (n == static_cast<size_t>(V::kUnit)) {
-    TileDw<V, P>::template Run<true>(a, pixel, channel, tail);
-  } else {
-    TileDw<V, P>::template Run<false>(a, pixel, channel, tail);
-  }
+  return Form::template Run<V, P>;
+}
+
+// The body for `pixels` (at most P) neighbouring pixels and this many channels of a unit.
+template <class V, int P>
+DwTileRun BodyFor(const DwConvArgs& a, size_t pixels, size_t channels) {
+  const ptrdiff_t reach = static_cast<ptrdiff_t>(a.kernel_w) - 1;
+  const bool columns = a.dilation_w == 1 && a.left >= -reach &&
+                       a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
+                       (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
+  if (columns && a.kernel_w == 3 && a.stride_w == 1) return BodyFor<DwColumns<3, 1>, V, P>(pixels);
+  if (columns && a.kernel_w == 3 && a.stride_w == 2) return BodyFor<DwColumns<3, 2>, V, P>(pixels);
+  if (columns && a.kernel_w == 5 && a.stride_w == 1) return BodyFor<DwColumns<5, 1>, V, P>(pixels);
+  if (columns && a.kernel_w == 5 && a.stride_w == 2) return BodyFor<DwColumns<5, 2>, V, P>(pixels);
+  return BodyFor<DwTaps, V, P>(pixels);
+}
+
+// Rows of one unit whose input stays in the first-level cache until the next row needs it.
+inline size_t DwRowsTogether(const DwConvArgs& a, size_t unit_bytes) {
+  constexpr size_t kCacheBytes = 24576;
+  const size_t reach = (a.kernel_h - 1) * a.dilation_h + 1, lines = kCacheBytes / (a.in_w * unit_bytes + 1);
+  return lines <= reach ? 1 : (lines - reach) / a.stride_h + 1;
 }
 
 template <class V, int P>
 void RunDw(const DwConvArgs& a) {
-  for (size_t channel = 0; channel < a.channels; channel += V::kUnit) {
-    const size_t left = a.channels - channel;
-    const size_t n = left < static_cast<size_t>(V::kUnit) ? left : static_cast<size_t>(V::kUnit);
-    for (size_t pixel = 0; pixel < a.pixels; pixel += P) {
-      const size_t count = a.pixels - pixel < static_cast<size_t>(P) ? a.pixels - pixel : static_cast<size_t>(P);
-      RunPixels<V, P>(a, pixel, count, channel, n);
+  if (a.rows == 0 || a.pixels == 0) return;
+  // Tiles of even size: n of `most` pixels, the others one less.
+  const size_t tiles = (a.pixels + P - 1) / P, most = (a.pixels + tiles - 1) / tiles;
+  const size_t larger = a.pixels - tiles * (most - 1);
+  const ptrdiff_t dilation = static_cast<ptrdiff_t>(a.dilation_h), height = static_cast<ptrdiff_t>(a.in_h);
+  const size_t together = DwRowsTogether(a, V::kUnit * sizeof(float));
+  for (size_t y0 = 0; y0 < a.rows; y0 += together) {
+    const size_t y1 = y0 + together < a.rows ? y0 + together : a.rows;
+    for (size_t channel = 0; channel < a.channels; channel += V::kUnit) {
+      DwTile tile;
+      const size_t left = a.channels - channel;
+      tile.channels = left < static_cast<size_t>(V::kUnit) ? left : static_cast<size_t>(V::kUnit);
+      tile.weights = a.weights + channel * a.kernel_h * a.kernel_w;
+      tile.n0 = a.n0 + channel;
+      const DwTileRun run = BodyFor<V, P>(a, most, tile.channels);
+      const DwTileRun run_fewer = larger == tiles ? run : BodyFor<V, P>(a, most - 1, tile.channels);
+      for (size_t y = y0; y < y1; ++y) {
+        const ptrdiff_t top = a.top + static_cast<ptrdiff_t>(y * a.stride_h);
+        tile.first = top >= 0 ? 0 : static_cast<size_t>((dilation - 1 - top) / dilation);
+        tile.last = top >= height ? 0 : static_cast<size_t>((height - 1 - top) / dilation + 1);
+        if (tile.last > a.kernel_h) tile.last = a.kernel_h;
+        if (tile.first > tile.last) tile.first = tile.last;
+        const char* line = static_cast<const char*>(a.src) +
+                           (top + static_cast<ptrdiff_t>(tile.first) * dilation) * a.src_row_stride + channel * 4;
+        char* dst = static_cast<char*>(a.dst) + static_cast<ptrdiff_t>(y) * a.dst_row_stride + channel * 4;
+        for (size_t i = 0, x = 0; i < tiles; x += i < larger ? most : most - 1, ++i) {
+          tile.column = a.left + static_cast<ptrdiff_t>(x * a.stride_w);
+          tile.src = line + tile.column * a.src_pixel_stride;
+          tile.dst = dst + static_cast<ptrdiff_t>(x) * a.dst_pixel_stride;
+          tile.m0 = a.m0 + y * a.pixels + x;
+          (i < larger ? run : run_fewer)(a, tile);
+        }
+      }
     }
   }
 }

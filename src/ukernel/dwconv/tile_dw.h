@@ -149,47 +149,76 @@ DwTileRun BodyFor(const DwConvArgs& a, size_t pixels, size_t channels) {
   return BodyFor<DwTaps, V, P>(pixels);
 }
 
-// Rows of one unit whose input stays in the first-level cache until the next row needs it.
+// One output row: where it begins, and the rows of the kernel that lie inside the image.
+struct DwLine {
+  const char* src;  // input column 0 of kernel row `first`
+  char* dst;
+  size_t first, last;
+  size_t m0;
+};
+
+inline DwLine DwLineAt(const DwConvArgs& a, size_t y) {
+  const ptrdiff_t dilation = static_cast<ptrdiff_t>(a.dilation_h), height = static_cast<ptrdiff_t>(a.in_h);
+  const ptrdiff_t top = a.top + static_cast<ptrdiff_t>(y * a.stride_h);
+  DwLine line;
+  line.first = top >= 0 ? 0 : static_cast<size_t>((dilation - 1 - top) / dilation);
+  line.last = top >= height ? 0 : static_cast<size_t>((height - 1 - top) / dilation + 1);
+  if (line.last > a.kernel_h) line.last = a.kernel_h;
+  if (line.first > line.last) line.first = line.last;
+  line.src = static_cast<const char*>(a.src) + (top + static_cast<ptrdiff_t>(line.first) * dilation) * a.src_row_stride;
+  line.dst = static_cast<char*>(a.dst) + static_cast<ptrdiff_t>(y) * a.dst_row_stride;
+  line.m0 = a.m0 + y * a.pixels;
+  return line;
+}
+
+constexpr size_t kDwMostRows = 16;
+
+// Rows of one unit whose input stays in the first-level cache until the next row needs it; at most kDwMostRows.
 inline size_t DwRowsTogether(const DwConvArgs& a, size_t unit_bytes) {
   constexpr size_t kCacheBytes = 24576;
   const size_t reach = (a.kernel_h - 1) * a.dilation_h + 1, lines = kCacheBytes / (a.in_w * unit_bytes + 1);
-  return lines <= reach ? 1 : (lines - reach) / a.stride_h + 1;
+  const size_t rows = lines <= reach ? 1 : (lines - reach) / a.stride_h + 1;
+  return rows < kDwMostRows ? rows : kDwMostRows;
 }
 
 template <class V, int P>
 void RunDw(const DwConvArgs& a) {
+  constexpr size_t kUnit = V::kUnit;
   if (a.rows == 0 || a.pixels == 0) return;
-  // Tiles of even size: n of `most` pixels, the others one less.
+  // Tiles of even size: the first `larger` have `most` pixels, the others one less.
   const size_t tiles = (a.pixels + P - 1) / P, most = (a.pixels + tiles - 1) / tiles;
-  const size_t larger = a.pixels - tiles * (most - 1);
-  const ptrdiff_t dilation = static_cast<ptrdiff_t>(a.dilation_h), height = static_cast<ptrdiff_t>(a.in_h);
-  const size_t together = DwRowsTogether(a, V::kUnit * sizeof(float));
-  for (size_t y0 = 0; y0 < a.rows; y0 += together) {
-    const size_t y1 = y0 + together < a.rows ? y0 + together : a.rows;
-    for (size_t channel = 0; channel < a.channels; channel += V::kUnit) {
-      DwTile tile;
-      const size_t left = a.channels - channel;
-      tile.channels = left < static_cast<size_t>(V::kUnit) ? left : static_cast<size_t>(V::kUnit);
-      tile.weights = a.weights + channel * a.kernel_h * a.kernel_w;
-      tile.n0 = a.n0 + channel;
-      const DwTileRun run = BodyFor<V, P>(a, most, tile.channels);
-      const DwTileRun run_fewer = larger == tiles ? run : BodyFor<V, P>(a, most - 1, tile.channels);
-      for (size_t y = y0; y < y1; ++y) {
-        const ptrdiff_t top = a.top + static_cast<ptrdiff_t>(y * a.stride_h);
-        tile.first = top >= 0 ? 0 : static_cast<size_t>((dilation - 1 - top) / dilation);
-        tile.last = top >= height ? 0 : static_cast<size_t>((height - 1 - top) / dilation + 1);
-        if (tile.last > a.kernel_h) tile.last = a.kernel_h;
-        if (tile.first > tile.last) tile.first = tile.last;
-        const char* line = static_cast<const char*>(a.src) +
-                           (top + static_cast<ptrdiff_t>(tile.first) * dilation) * a.src_row_stride + channel * 4;
-        char* dst = static_cast<char*>(a.dst) + static_cast<ptrdiff_t>(y) * a.dst_row_stride + channel * 4;
-        for (size_t i = 0, x = 0; i < tiles; x += i < larger ? most : most - 1, ++i) {
-          tile.column = a.left + static_cast<ptrdiff_t>(x * a.stride_w);
-          tile.src = line + tile.column * a.src_pixel_stride;
-          tile.dst = dst + static_cast<ptrdiff_t>(x) * a.dst_pixel_stride;
-          tile.m0 = a.m0 + y * a.pixels + x;
-          (i < larger ? run : run_fewer)(a, tile);
-        }
+  const size_t larger = a.pixels - tiles * (most - 1), tail = a.channels % kUnit;
+  const DwTileRun whole[] = {BodyFor<V, P>(a, most, kUnit), BodyFor<V, P>(a, most - (most > 1), kUnit)};
+  const DwTileRun partly[] = {BodyFor<V, P>(a, most, tail), BodyFor<V, P>(a, most - (most > 1), tail)};
+  const auto run = [&](const DwLine& line, size_t channel, size_t i) {
+    const size_t x = i * most - (i > larger ? i - larger : 0), left = a.channels - channel;
+    DwTile tile;
+    tile.channels = left < kUnit ? left : kUnit;
+    tile.weights = a.weights + channel * a.kernel_h * a.kernel_w;
+    tile.first = line.first;
+    tile.last = line.last;
+    tile.column = a.left + static_cast<ptrdiff_t>(x * a.stride_w);
+    tile.src = line.src + tile.column * a.src_pixel_stride + channel * 4;
+    tile.dst = line.dst + static_cast<ptrdiff_t>(x) * a.dst_pixel_stride + channel * 4;
+    tile.m0 = line.m0 + x;
+    tile.n0 = a.n0 + channel;
+    (left < kUnit ? partly : whole)[i >= larger](a, tile);
+  };
+  const size_t together = DwRowsTogether(a, kUnit * sizeof(float));
+  for (size_t y = 0; y < a.rows; y += together) {
+    if (together == 1) {  // long rows: through memory in its order
+      const DwLine line = DwLineAt(a, y);
+      for (size_t i = 0; i < tiles; ++i) {
+        for (size_t channel = 0; channel < a.channels; channel += kUnit) run(line, channel, i);
+      }
+      continue;
+    }
+    const size_t rows = a.rows - y < together ? a.rows - y : together;
+    DwLine lines[kDwMostRows];
+    for (size_t r = 0; r < rows; ++r) lines[r] = DwLineAt(a, y + r);
+    for (size_t channel = 0; channel < a.channels; channel += kUnit) {
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t i = 0; i < tiles; ++i) run(lines[r], channel, i);
       }
     }
   }

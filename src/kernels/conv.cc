@@ -148,7 +148,7 @@ size_t Conv::OutWidth(size_t in_w) const {
   return OutExtent(in_w, p.pad_left, p.pad_right, p.kernel_w, p.dilation_w, p.stride_w);
 }
 
-ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
+ConvPlan Conv::Plan(const ConvArgs& args, int concurrency, size_t row_pixels) const {
   ConvPlan p;
   const size_t element = FormatBytes(problem_.lhs);
   p.out_d = OutDepth(args.in_d);
@@ -163,10 +163,11 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency) const {
   p.pad_input =
       folded_ && (HasPads(problem_) || args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
 
-  const GemmKernel& row = *RowFor(m);
+  if (row_pixels == 0) row_pixels = m;
+  const GemmKernel& row = *RowFor(row_pixels);
   const GemmKernel* fallback = nullptr;
   if (ComputesOnTerms(row)) {
-    fallback = SelectSplitFallback(fallbacks_, gemm_, cpu_, weights_.layout(), m);
+    fallback = SelectSplitFallback(fallbacks_, gemm_, cpu_, weights_.layout(), row_pixels);
   }
   bool reduces = false;
   for (size_t i = 0; i < args.op_count; ++i) reduces |= IsReduction(args.ops[i].kind);

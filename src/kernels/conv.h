@@ -100,8 +100,9 @@ class Conv {
   size_t OutHeight(size_t in_h) const;
   size_t OutWidth(size_t in_w) const;
 
-  // For Plan, pointers may be null; op kinds and all strides count.
-  ConvPlan Plan(const ConvArgs& args, int concurrency) const;
+  // For Plan, pointers may be null; op kinds and all strides count. The row is chosen for `row_pixels` output pixels:
+  // parts of an image that are computed in separate runs come out as they do together. 0: for those of args.
+  ConvPlan Plan(const ConvArgs& args, int concurrency, size_t row_pixels = 0) const;
   Status Run(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources) const;
   Status Run(const ConvArgs& args, const RunResources& resources) const;
 

@@ -217,7 +217,24 @@ class Rows {
   const Format dst_format_;
 };
 
+// How many ops the row takes. A row reduces over all channels: those of one pixel are computed unit by unit, so
+// reductions stay with the driver.
+size_t FusedOps(const ukernel::DwConvKernel& row, const EpilogueOp* ops, size_t count) {
+  size_t fused = FusedPrefix(row.fused, ops, count);
+  for (size_t i = 0; i < fused; ++i) {
+    if (IsReduction(ops[i].kind)) fused = i;
+  }
+  return fused;
+}
+
 }  // namespace
+
+void DwConv::RunRows(const ConvArgs& args, size_t begin, size_t end) const {
+  const Rows rows(problem_, *row_, epilogue_, weights_.as<float>(), args, OutWidth(args.in_w), args.ops,
+                  FusedOps(*row_, args.ops, args.op_count));
+  rows.Run(static_cast<const char*>(args.input), args.in_pixel_stride, args.in_row_stride, static_cast<char*>(args.dst),
+           begin, end, nullptr);
+}
 
 size_t DwConv::WorkspaceBytes(const ConvArgs& args, int concurrency) const {
   const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w));
@@ -288,13 +305,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
       if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
       if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
     }
-    // A row reduces over all channels: those of one pixel are computed unit by unit, so reductions stay with the
-    // driver.
-    size_t fused = FusedPrefix(row_->fused, ops, args.op_count);
-    for (size_t i = 0; i < fused; ++i) {
-      if (IsReduction(ops[i].kind)) fused = i;
-    }
-    const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, fused);
+    const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, FusedOps(*row_, ops, args.op_count));
     QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
       char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
       rows.Run(input, pixel_stride, row_stride, dst, static_cast<size_t>(begin), static_cast<size_t>(end), scratch);

@@ -60,6 +60,10 @@ class DwConv {
   size_t WorkspaceBytes(const ConvArgs& args, int concurrency) const;
   Status Run(const ConvArgs& args, const RunResources& resources) const;
 
+  // Output rows [begin, end) of one image, on the calling thread, without workspace. Of the input, only rows that these
+  // read need be there; the epilogue ends in float32. Not for weights that come with the run, nor multipliers.
+  void RunRows(const ConvArgs& args, size_t begin, size_t end) const;
+
  private:
   size_t packed_floats() const;
   void Pack(const void* weights, float* to) const;

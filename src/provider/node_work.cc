@@ -33,6 +33,16 @@ double Convolution(const OperandType* y, const OperandType* w) {
 // w: [C, O/g, kernel...]; each element of x goes to the others.
 double TransposedConvolution(const OperandType* x, const OperandType* w) { return Convolution(x, w); }
 
+// The CPU provider's chain of a 1x1, a depthwise and a 1x1 convolution (x, w, b, w, b, w, b), of which the first or the
+// last may be missing; the first is of all pixels of x.
+double ConvolutionChain(Operands in, const OperandType* y) {
+  const OperandType* x = At(in, 0);
+  if (!x || !y) return 0;
+  const auto pixels = [](const OperandType& t) { return Count(t.shape) / std::max(Dimension(t, -1), 1.0); };
+  const auto weights = [&](int i) { return At(in, i) ? Count(At(in, i)->shape) : 0; };
+  return 2 * (pixels(*x) * weights(1) + pixels(*y) * (weights(3) + weights(5)));
+}
+
 // The sums run over dimension k of a.
 double Product(const OperandType* y, const OperandType* a, int k) {
   return y && a ? 2 * Count(y->shape) * Dimension(*a, k) : 0;
@@ -81,6 +91,7 @@ double Operations(const Node& node, Operands in, Operands out) {
   const OperandType *x = At(in, 0), *second = At(in, 1), *y = At(out, 0);
   const auto is = [&](auto... names) { return ((op == names) || ...); };
   if (is("Conv", "FusedConv", "ConvInteger")) return Convolution(y, second);
+  if (is("ConvChain")) return ConvolutionChain(in, y);
   if (is("QLinearConv")) return Convolution(y, At(in, 3));
   if (is("ConvTranspose")) return TransposedConvolution(x, second);
   if (is("MatMul", "FusedMatMul")) return Product(y, x, node.GetInt("transA", 0) != 0 ? -2 : -1);

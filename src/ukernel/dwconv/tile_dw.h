@@ -9,7 +9,7 @@ namespace {
 
 // Where a tile lies: neighbouring pixels of one output row, one unit of channels.
 struct DwTile {
-  const char* src;       // input column `column` of kernel row `first`, at the tile's first channel
+  const char* src;       // input column 0 of kernel row `first`, at the tile's first channel
   ptrdiff_t column;      // input column of the first pixel's first tap; negative where padding is before it
   size_t first, last;    // rows of the kernel that lie inside the image: [first, last)
   const float* weights;  // of the unit
@@ -50,11 +50,10 @@ struct TileDw : TileEpilogue<V, P, 1> {
     for (size_t i = tile.first; i < tile.last; ++i, line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride) {
       for (size_t j = 0; j < a.kernel_w; ++j, w += V::kUnit) {
         const ptrdiff_t shift = static_cast<ptrdiff_t>(j * a.dilation_w), column = tile.column + shift;
-        const char* p = line + shift * a.src_pixel_stride;
         const bool inside = column >= 0 && column + (P - 1) * stride < width;
         QUERN_UNROLL for (int r = 0; r < P; ++r) {
           if (!inside && (column + r * stride < 0 || column + r * stride >= width)) continue;
-          const float* x = reinterpret_cast<const float*>(p + r * stride * a.src_pixel_stride);
+          const float* x = reinterpret_cast<const float*>(line + (column + r * stride) * a.src_pixel_stride);
           QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
             acc[r][v] = V::Fma(Base::LoadN(x, v, tail), V::Load(w + v * V::kLanes), acc[r][v]);
           }
@@ -76,7 +75,7 @@ struct TileDw : TileEpilogue<V, P, 1> {
     [[maybe_unused]] const char* const zeros = reinterpret_cast<const char*>(kDwZeros);
     [[maybe_unused]] const auto mask = Base::MakeTail(tile.channels).mask;
     const float* w = tile.weights + tile.first * kKernel * V::kUnit;
-    const char* line = tile.src;
+    const char* line = tile.src + tile.column * a.src_pixel_stride;
     for (size_t i = tile.first; i < tile.last; ++i) {
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         Reg b[kKernel];
@@ -198,7 +197,7 @@ void RunDw(const DwConvArgs& a) {
     tile.first = line.first;
     tile.last = line.last;
     tile.column = a.left + static_cast<ptrdiff_t>(x * a.stride_w);
-    tile.src = line.src + tile.column * a.src_pixel_stride + channel * 4;
+    tile.src = line.src + channel * 4;
     tile.dst = line.dst + static_cast<ptrdiff_t>(x) * a.dst_pixel_stride + channel * 4;
     tile.m0 = line.m0 + x;
     tile.n0 = a.n0 + channel;

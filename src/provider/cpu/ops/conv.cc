@@ -6,6 +6,7 @@
 #include "kernels/winograd.h"
 #include "ops/common/window.h"
 #include "provider/cpu/common/constant_expression.h"
+#include "provider/cpu/common/conv_problem.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
@@ -14,8 +15,6 @@ namespace quern::cpu {
 namespace {
 
 using kernels::ConvArgs;
-
-constexpr int64_t kMostTaps = UINT16_MAX;  // of depthwise kernels, which count them in 16 bits
 
 // Why the window cannot be computed here. This provider's Conv has the channels last.
 std::string RejectConv(const Node& node, const CpuConfig& config) {
@@ -38,45 +37,12 @@ std::string RejectConv(const Node& node, const CpuConfig& config) {
   for (int d = 0; d < window->rank(); ++d) {
     if (window->pads_begin[d] < 0 || window->pads_end[d] < 0) return "negative padding";
   }
-  if (node.GetInt("group", 1) > 1 && (*w.shape)[1].is_constant(1) && Product(window->kernel).value() > kMostTaps) {
-    return "a depthwise kernel of more than " + std::to_string(kMostTaps) + " taps";
-  }
   const bool same = window->auto_pad == Window::AutoPad::kSameUpper || window->auto_pad == Window::AutoPad::kSameLower;
   for (int d = 0; same && d < window->rank(); ++d) {
     const Dim& extent = (*x.shape)[d + (last ? 1 : 2)];
     if (window->strides[d] != 1 && !extent.is_constant()) return "auto_pad with a stride needs known extents";
   }
   return {};
-}
-
-// Padding of dimension d as numbers (SAME as ONNX defines it).
-std::pair<int64_t, int64_t> Padding(const Window& w, int d, const Dim& extent) {
-  switch (w.auto_pad) {
-    case Window::AutoPad::kNotSet:
-      return {w.pads_begin[d], w.pads_end[d]};
-    case Window::AutoPad::kValid:
-      return {0, 0};
-    default:
-      break;
-  }
-  const int64_t span = w.Span(d).value();
-  int64_t total = span - 1;  // stride 1, for which the extent does not matter
-  if (w.strides[d] != 1) {
-    const int64_t in = extent.value(), out = (in + w.strides[d] - 1) / w.strides[d];
-    total = std::max<int64_t>(0, (out - 1) * w.strides[d] + span - in);
-  }
-  const int64_t small = total / 2;
-  return w.auto_pad == Window::AutoPad::kSameUpper ? std::pair(small, total - small) : std::pair(total - small, small);
-}
-
-struct Geometry {
-  int64_t images, in_d, in_h, in_w, channels, out_d, out_h, out_w, out_channels;
-};
-Geometry GeometryOf(const Shape& x, const Shape& y) {
-  const int r = x.rank();
-  const auto depth = [r](const Shape& s) { return r < 5 ? 1 : s[1]; };
-  const auto height = [r](const Shape& s) { return r < 4 ? 1 : s[r - 3]; };
-  return {x[0], depth(x), height(x), x[r - 2], x.back(), depth(y), height(y), y[r - 2], y.back()};
 }
 
 class ConvKernel final : public CpuKernel {
@@ -137,7 +103,7 @@ class ConvKernel final : public CpuKernel {
 class ConvStep final : public CpuStep {
  public:
   ConvStep(const ConvKernel& kernel, const BindContext& context) : kernel_(kernel) {
-    const Geometry g = GeometryOf(context.inputs[0].shape, context.outputs[0].shape);
+    const ConvGeometry g = ConvGeometryOf(context.inputs[0].shape, context.outputs[0].shape);
     const auto bytes = [](const TensorSpec& s) { return static_cast<ptrdiff_t>(DTypeBytes(s.dtype)); };
     args_.images = static_cast<size_t>(g.images);
     args_.in_d = static_cast<size_t>(g.in_d);
@@ -243,85 +209,26 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
-  const ValueType& x = node.input(0)->type();
-  Tensor weights;  // undefined where they come with the run
-  kernel->packs_in_run_ = !node.input(1)->is_constant();
-  if (!kernel->packs_in_run_) {
-    QUERN_ASSIGN_OR_RETURN(weights, node.input(1)->constant()->tensor().Contiguous());
-  }
-  const DType weights_type = node.input(1)->type().dtype;
-  for (const Dim& d : *node.input(1)->type().shape) kernel->weights_shape_.push_back(d.value());
-  const Shape& w = kernel->weights_shape_;
-  Dims kernel_dims(w.begin() + 2, w.end());
-  QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, x.rank() - 2, kernel_dims));
-  // The window's width, height and depth; -1: there is none.
-  const int dw = window.rank() - 1, dh = window.rank() - 2, dd = window.rank() - 3;
-  const auto pads = [&](int d) {
-    return d < 0 ? std::pair<int64_t, int64_t>(0, 0) : Padding(window, d, (*x.shape)[1 + d]);
-  };
-  const auto extent = [](const auto& list, int d) { return d < 0 ? size_t{1} : static_cast<size_t>(list[d]); };
-  const auto [left, right] = pads(dw);
-  const auto [top, bottom] = pads(dh);
-  const auto [front, back] = pads(dd);
-
-  kernels::ConvProblem p;
-  p.lhs = ukernel::FormatOf(x.dtype);
-  p.rhs = ukernel::FormatOf(weights_type);
-  p.in_channels = static_cast<size_t>(w[1] * node.GetInt("group", 1));
-  p.out_channels = static_cast<size_t>(w[0]);
-  p.groups = static_cast<size_t>(node.GetInt("group", 1));
-  const Shape taps(w.span().subspan(2));
-  p.kernel_d = extent(taps, dd);
-  p.kernel_h = extent(taps, dh);
-  p.kernel_w = extent(taps, dw);
-  p.stride_d = extent(window.strides, dd);
-  p.stride_h = extent(window.strides, dh);
-  p.stride_w = extent(window.strides, dw);
-  p.dilation_d = extent(window.dilations, dd);
-  p.dilation_h = extent(window.dilations, dh);
-  p.dilation_w = extent(window.dilations, dw);
-  p.pad_front = static_cast<size_t>(front);
-  p.pad_back = static_cast<size_t>(back);
-  p.pad_top = static_cast<size_t>(top);
-  p.pad_bottom = static_cast<size_t>(bottom);
-  p.pad_left = static_cast<size_t>(left);
-  p.pad_right = static_cast<size_t>(right);
-  p.precision = PrecisionFor(*context.config);
-  const Dims& y = *node.output(0)->type().shape;
-  Dim pixels = 1;
-  for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
-  p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
-
-  const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));
-  kernels::ConvWeights source;
-  source.data = kernel->packs_in_run_ ? nullptr : weights.unaligned_data();
-  source.w_stride = element;
-  source.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
-  source.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * source.h_stride;
-  source.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * source.d_stride;
-  source.o_stride = static_cast<ptrdiff_t>(w[1]) * source.i_stride;
-
-  if (x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1) {
+  QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConv(node, *context.config));
+  kernel->packs_in_run_ = source.weights.data == nullptr;
+  kernel->weights_shape_ = source.weights_shape;
+  if (source.depthwise) {
     kernel->algorithm_ = Algorithm::kDepthwise;
-    kernels::DwConvProblem d;
-    d.channels = p.in_channels;
-    d.multiplier = p.out_channels / p.in_channels;
-    d.kernel_h = p.kernel_h, d.kernel_w = p.kernel_w;
-    d.stride_h = p.stride_h, d.stride_w = p.stride_w;
-    d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
-    d.pad_top = p.pad_top, d.pad_left = p.pad_left, d.pad_bottom = p.pad_bottom, d.pad_right = p.pad_right;
     kernels::DwSelectOptions options;
     options.cpu = context.config->cpu.facts();
-    QUERN_ASSIGN_OR_RETURN(kernel->dw_, kernels::DwConv::Create(d, options, source));
+    QUERN_ASSIGN_OR_RETURN(kernel->dw_,
+                           kernels::DwConv::Create(DepthwiseProblem(source.problem), options, source.weights));
     return std::unique_ptr<CpuKernel>(std::move(kernel));
   }
+  const kernels::ConvProblem& p = source.problem;
   const kernels::SelectOptions options = SelectOptionsFor(*context.config);
-  kernel->why_direct_ = kernels::WinogradConv::RejectionReason(p, options, source);
+  kernel->why_direct_ = kernels::WinogradConv::RejectionReason(p, options, source.weights);
   if (kernel->why_direct_.empty()) {
     kernel->algorithm_ = Algorithm::kWinograd;
-    QUERN_ASSIGN_OR_RETURN(kernel->winograd_, kernels::WinogradConv::Create(p, options, source, context.packing()));
+    QUERN_ASSIGN_OR_RETURN(kernel->winograd_,
+                           kernels::WinogradConv::Create(p, options, source.weights, context.packing()));
   } else {
-    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source, context.packing()));
+    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source.weights, context.packing()));
   }
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }

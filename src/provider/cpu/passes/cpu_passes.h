@@ -15,5 +15,7 @@ struct CpuPassContext {
 };
 
 std::span<const Pass* const> CpuPasses();
+// Those that join what the others have finished.
+std::span<const Pass* const> CpuLastPasses();
 
 }  // namespace quern::cpu

@@ -1,0 +1,33 @@
+// What a Conv of this provider says, for the drivers: geometry, and where its weights lie.
+#pragma once
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "kernels/conv.h"
+#include "kernels/dwconv.h"
+#include "provider/cpu/cpu_op.h"
+#include "tensor/tensor.h"
+
+namespace quern::cpu {
+
+// [images, depth, height, width, channels] of input and output, of one to three spatial dimensions.
+struct ConvGeometry {
+  int64_t images, in_d, in_h, in_w, channels, out_d, out_h, out_w, out_channels;
+};
+ConvGeometry ConvGeometryOf(const Shape& x, const Shape& y);
+
+struct ConvSource {
+  kernels::ConvProblem problem;
+  kernels::ConvWeights weights;  // without data where they come with the run
+  Shape weights_shape;           // [O, I/g, kernel...]
+  Tensor constant;               // keeps the memory of weights.data
+  bool depthwise = false;        // float32, two dimensions at most: each input channel by itself
+};
+
+// Reads a Conv of kCpuDomain (input [N, spatial..., C]) that the provider claims.
+Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config);
+
+// The driver's form of a depthwise problem.
+kernels::DwConvProblem DepthwiseProblem(const kernels::ConvProblem& p);
+
+}  // namespace quern::cpu

@@ -79,6 +79,7 @@ class SessionOptions:
         self.overridable_initializers = False  # True: feeds may replace initializers that the file lists as inputs too
         self.pack_cache = None  # folder for packed weights; "" for none, None: that of QUERN_CACHE
         self.pack_cache_bytes = 0  # its limit; 0: QUERN_CACHE_LIMIT, or 8 GB
+        self.skip_passes = []  # names of passes to leave out; `quern inspect` lists them
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
 
 
@@ -108,6 +109,7 @@ class InferenceSession:
             bool(options.overridable_initializers),
             None if options.pack_cache is None else os.fspath(options.pack_cache),
             int(options.pack_cache_bytes),
+            [str(name) for name in options.skip_passes],
         )
         self._options = options
         self._providers = names or ["cpu"]

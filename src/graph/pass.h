@@ -20,6 +20,7 @@ struct Pass {
   // Returns the number of changes it made, or an error that names the node.
   Result<int> (*run)(Graph& graph, const void* context);
   bool on_subgraphs = true;  // run on each subgraph too (false: the pass enters subgraphs itself, or must not)
+  bool required = false;     // what follows needs what it makes: it cannot be left out
 };
 
 struct PassReport {
@@ -27,10 +28,11 @@ struct PassReport {
   int changes = 0;     // of all rounds and subgraphs
   double seconds = 0;  // verification included
   bool skipped = false;
+  bool required = false;  // as Pass says
 };
 
 struct PassOptions {
-  std::set<std::string> skip;  // names of passes to leave out
+  std::set<std::string> skip;  // names of passes to leave out; a required one among them is an error
   // The list is repeated until nothing changes, at most so often: what one round learns of shapes opens some layers of
   // a model to the next, twelve in three.
   int max_rounds = 8;

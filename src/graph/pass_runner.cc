@@ -27,7 +27,10 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
   QUERN_RETURN_IF_ERROR(Verify(graph, options.limits));
   std::vector<PassReport> reports;
   for (const Pass* pass : passes) {
-    reports.push_back({pass->name, 0, 0, options.skip.contains(pass->name)});
+    if (pass->required && options.skip.contains(pass->name)) {
+      return InvalidArgument(std::string("pass ") + pass->name + " cannot be left out: kernels need what it makes");
+    }
+    reports.push_back({pass->name, 0, 0, options.skip.contains(pass->name), pass->required});
   }
   std::string changed;  // names of the passes that changed something in this round
   for (int round = 0; round < options.max_rounds; ++round) {
@@ -44,7 +47,7 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
       reports[i].seconds += seconds;
       if (*changes > 0) changed += std::string(changed.empty() ? "" : ", ") + passes[i]->name;
       if (*changes > 0 && options.after != nullptr) {
-        options.after(graph, PassReport{passes[i]->name, *changes, seconds, false}, options.after_user);
+        options.after(graph, PassReport{passes[i]->name, *changes, seconds, false, passes[i]->required}, options.after_user);
       }
     }
     if (changed.empty()) break;

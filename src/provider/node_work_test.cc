@@ -45,6 +45,16 @@ TEST_F(Work, AConvolutionMultipliesByItsGroupOfChannels) {
   EXPECT_EQ(Of("QLinearConv", integers, {U8({images, out, height, width})}).operations, 2.0 * products);
 }
 
+TEST_F(Work, AChainOfConvolutionsHasTheOperationsOfEach) {
+  // [2, 8, 6, 4] by 1x1 to 12 channels, 3x3 with stride 2, 1x1 to 5 channels; [1] are biases.
+  const Types before = {F32({2, 8, 6, 4}), F32({12, 4, 1, 1}, true), F32({1}, true), F32({12, 1, 3, 3}, true)};
+  const double expand = 2.0 * 2 * 48 * 12 * 4, depthwise = 2.0 * 2 * 12 * 12 * 9, project = 2.0 * 2 * 12 * 5 * 12;
+  EXPECT_EQ(Of("ConvChain", before, {F32({2, 4, 3, 12})}, {}, "quern.cpu").operations, expand + depthwise);
+  const OperandType none;
+  const Types after = {F32({2, 8, 6, 12}), none, none, F32({12, 1, 3, 3}, true), none, F32({5, 12, 1, 1}, true)};
+  EXPECT_EQ(Of("ConvChain", after, {F32({2, 4, 3, 5})}, {}, "quern.cpu").operations, depthwise + project);
+}
+
 TEST_F(Work, ATransposedConvolutionSpreadsEachElement) {
   // x [1, 4, 3, 3], w [4, 5, 2, 2]: each of the 36 elements goes to 5 * 2 * 2 results.
   EXPECT_EQ(Of("ConvTranspose", {F32({1, 4, 3, 3}), F32({4, 5, 2, 2}, true)}, {F32({1, 5, 4, 4})}).operations,

@@ -64,6 +64,10 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
                  "keep packed weights in this folder for the next start, and take those that are there (default: "
                  "$QUERN_CACHE; '' for none)")
       ->type_name("FOLDER");
+  app.add_option("--skip-pass", options.skip_passes,
+                 "a pass to leave out (inspect --stage neutral and --stage compiled list them)")
+      ->type_name("NAME")
+      ->delimiter(',');
   AddLimitOption(app, options);
 }
 
@@ -97,6 +101,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.threads = options.threads;
   session.precision = options.precision;
   session.pack_cache = options.pack_cache;
+  session.skip_passes = options.skip_passes;
   session.limits = options.limits;
   return session;
 }

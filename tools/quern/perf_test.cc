@@ -94,18 +94,25 @@ std::string ShapeOption(const std::string& dimension) {
   return dimension.substr(0, at) + "=" + value;
 }
 
-// Names of all graph passes: what level 0 leaves out.
+// Names of all passes that kernels can do without: what level 0 leaves out.
 std::vector<std::string> GraphPasses(const std::string& model) {
   const quern::Session session(LoadModel(model, quern::Limits()));
   std::vector<std::string> names;
   const Json doc = ParseJson(session.Facts("neutral"));
   for (const Json& pass : doc["neutral"]["passes"]) names.push_back(Text(pass, "name"));
+  const Json compiled = ParseJson(session.Facts("compiled"));
+  for (const Json& cluster : compiled["compiled"]["clusters"]) {
+    if (!cluster.contains("passes")) continue;
+    for (const Json& pass : cluster["passes"]) {
+      if (!pass.contains("required")) names.push_back(Text(pass, "name"));
+    }
+  }
   return names;
 }
 
 void NoteWhatHasNoEffect(const PerfTestArguments& args) {
   if (args.inter_op_threads > 0) Note("-y has no effect: nodes run one after another");
-  if (args.optimization == 0) Note("-o 0 leaves out the graph passes; those of the CPU provider remain");
+  if (args.optimization == 0) Note("-o 0 leaves out all passes but those that make what kernels need");
   if (args.optimization > 0 && args.optimization < 99) {
     Note("-o " + std::to_string(args.optimization) + " runs all graph passes, as -o 99 does: they have no levels");
   }

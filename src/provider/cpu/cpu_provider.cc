@@ -151,6 +151,8 @@ const char* DescribeExecutable(void*, void* executable, void* plan) {
   doc["text"] = PrintGraph(exe.graph(), {});
   for (const PassReport& p : exe.passes()) {
     doc["passes"].push_back({{"name", p.name}, {"changes", p.changes}, {"seconds", p.seconds}});
+    if (p.skipped) doc["passes"].back()["skipped"] = true;
+    if (p.required) doc["passes"].back()["required"] = true;
   }
   doc["nodes"] = Json::array();
   for (const CompiledNode& n : exe.nodes()) {

@@ -156,6 +156,6 @@ Result<int> Run(Graph& graph, const void*) {
 }  // namespace
 
 extern const Pass kConvertQuantizedConvs = {"cpu_convert_quantized_convs", "convolutions of integers to fusable form",
-                                            Run};
+                                            Run, true, true};
 
 }  // namespace quern::cpu

@@ -162,6 +162,7 @@ Result<int> Run(Graph& graph, const void*) {
 }  // namespace
 
 extern const Pass kConvertTransposedWindows = {"cpu_convert_transposed_windows",
-                                               "transposed convolutions to convolutions of the output's phases", Run};
+                                               "transposed convolutions to convolutions of the output's phases", Run,
+                                               true, true};
 
 }  // namespace quern::cpu

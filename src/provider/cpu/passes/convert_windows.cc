@@ -27,6 +27,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kConvertWindows = {"cpu_convert_windows", "convolutions and pools to channels-last form", Run};
+extern const Pass kConvertWindows = {"cpu_convert_windows", "convolutions and pools to channels-last form", Run, true,
+                                     true};
 
 }  // namespace quern::cpu

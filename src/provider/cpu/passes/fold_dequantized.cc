@@ -38,6 +38,6 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kFoldDequantized = {"cpu_fold_dequantized", "weights that kernels need as float32", Run};
+extern const Pass kFoldDequantized = {"cpu_fold_dequantized", "weights that kernels need as float32", Run, true, true};
 
 }  // namespace quern::cpu

@@ -174,6 +174,7 @@ Result<int> Run(Graph& graph, const void*) {
 
 }  // namespace
 
-extern const Pass kSplitFused = {"cpu_split_fused", "fused operators of com.microsoft to what they stand for", Run};
+extern const Pass kSplitFused = {"cpu_split_fused", "fused operators of com.microsoft to what they stand for", Run,
+                                 true, true};
 
 }  // namespace quern::cpu

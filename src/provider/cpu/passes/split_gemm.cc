@@ -53,6 +53,6 @@ Result<int> Run(Graph& graph, const void*) {
 
 }  // namespace
 
-extern const Pass kSplitGemm = {"cpu_split_gemm", "the sum of a Gemm where its kernel has none", Run};
+extern const Pass kSplitGemm = {"cpu_split_gemm", "the sum of a Gemm where its kernel has none", Run, true, true};
 
 }  // namespace quern::cpu

@@ -117,6 +117,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kWidenFloats = {"cpu_widen_floats", "operators of 16-bit floats to those of float32", Run};
+extern const Pass kWidenFloats = {"cpu_widen_floats", "operators of 16-bit floats to those of float32", Run, true,
+                                  true};
 
 }  // namespace quern::cpu

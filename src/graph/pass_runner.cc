@@ -47,7 +47,8 @@ Result<std::vector<PassReport>> RunPasses(Graph& graph, std::span<const Pass* co
       reports[i].seconds += seconds;
       if (*changes > 0) changed += std::string(changed.empty() ? "" : ", ") + passes[i]->name;
       if (*changes > 0 && options.after != nullptr) {
-        options.after(graph, PassReport{passes[i]->name, *changes, seconds, false, passes[i]->required}, options.after_user);
+        options.after(graph, PassReport{passes[i]->name, *changes, seconds, false, passes[i]->required},
+                      options.after_user);
       }
     }
     if (changed.empty()) break;

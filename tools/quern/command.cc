@@ -64,6 +64,8 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
                  "keep packed weights in this folder for the next start, and take those that are there (default: "
                  "$QUERN_CACHE; '' for none)")
       ->type_name("FOLDER");
+  app.add_flag("--serial-branches", options.serial_branches,
+               "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
   AddLimitOption(app, options);
 }
 
@@ -97,6 +99,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.threads = options.threads;
   session.precision = options.precision;
   session.pack_cache = options.pack_cache;
+  session.serial_branches = options.serial_branches;
   session.limits = options.limits;
   return session;
 }

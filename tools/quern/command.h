@@ -29,6 +29,7 @@ struct CommonOptions {
   int threads = 0;
   std::string precision;
   std::optional<std::string> pack_cache;
+  bool serial_branches = false;
   quern::Limits limits;
   bool verbose = false;
 };

@@ -31,6 +31,7 @@ struct CpuConfig {
   kernels::RowTable gemm_rows = ukernel::AllGemmKernels();       // tests put rows of their own
   Limits limits = {};                                            // of the session
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
+  bool serial_branches = false;                                  // steps run one after another, always
 };
 
 // An operand as a plan knows it.

@@ -6,18 +6,18 @@ namespace quern::cpu {
 namespace {
 
 // Products reach this share of what the units could do, at this clock; vector loops move this much within a cache.
-constexpr double kCyclesPerMicro = 3000;
-constexpr double kReachedShare = 0.6;
-constexpr double kBytesPerMicro = 15000;
+constexpr double kCyclesPerMicro = 3500;
+constexpr double kReachedShare = 0.7;
+constexpr double kBytesPerMicro = 25000;
 constexpr double kStepMicros = 0.2;
 
 // Kernels keep to the calling thread below about 20 us of work. From here on a step is taken to split evenly, which
 // favours the order that needs no estimate.
 constexpr double kSplitMicros = 15;
 constexpr double kRegionMicros = 3;  // to hand a region over and to collect it
-// Estimates are rough: a gain must be clear.
-constexpr double kLeastGainMicros = 10;
-constexpr double kLeastGainShare = 0.15;
+// Estimates are rough, and a worker that sleeps takes long to come: a gain must be clear.
+constexpr double kLeastGainMicros = 20;
+constexpr double kLeastGainShare = 0.2;
 // Beside such a step others do not count; and how far a search goes, which bounds its cost.
 constexpr double kLongMicros = 300;
 constexpr int kMostNodes = 64;

@@ -124,10 +124,14 @@ struct BoundSteps {
   size_t pointer_count = 0;
 };
 
-// The steps [first, end) of a plan, as lists for workers that run at the same time.
+struct StepRange {
+  size_t first = 0, end = 0;
+};
+
+// The steps [first, end) of a plan, as what each of some workers runs at the same time.
 struct SideBySide {
   size_t first = std::numeric_limits<size_t>::max(), end = 0;
-  std::vector<std::vector<size_t>> workers;
+  std::vector<std::vector<StepRange>> workers;
 };
 
 // What was decided for a value when the plan was built; holds for all smaller shapes too.
@@ -169,9 +173,9 @@ class CpuPlan {
   int NewBuffer(size_t bytes, int first, int last);
   void PlaceScratch();
   void LayoutBranches();
-  void* Resolve(const Location& at, const BoundSteps& bound, const quern_run_args& args) const;
-  Status RunStep(const BoundSteps& bound, const BoundSteps::Step& s, const quern_run_args& args,
-                 Executor& executor) const;
+  // `failed`: the step whose error is returned.
+  Status RunRange(StepRange range, const BoundSteps& bound, const quern_run_args& args, Executor& executor,
+                  size_t& failed) const;
   Status RunSideBySide(const SideBySide& group, const BoundSteps& bound, const quern_run_args& args) const;
   Status RunSteps(const BoundSteps& bound, const quern_run_args& args) const;
 

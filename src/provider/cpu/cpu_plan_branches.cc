@@ -65,14 +65,20 @@ void CpuPlan::LayoutBranches() {
   for (const BranchGroup& g : groups_) {
     SideBySide steps;
     for (const std::vector<int>& worker : g.workers) {
-      std::vector<size_t> list;
+      std::vector<StepRange> ranges;
       for (const int n : worker) {
-        if (const auto at = step_of.find(n); at != step_of.end()) list.push_back(at->second);
+        const auto at = step_of.find(n);
+        if (at == step_of.end()) continue;  // a view
+        const size_t i = at->second;
+        steps.first = std::min(steps.first, i);
+        steps.end = std::max(steps.end, i + 1);
+        if (!ranges.empty() && ranges.back().end == i) {
+          ranges.back().end = i + 1;
+        } else {
+          ranges.push_back({i, i + 1});
+        }
       }
-      if (list.empty()) continue;
-      steps.first = std::min(steps.first, *std::min_element(list.begin(), list.end()));
-      steps.end = std::max(steps.end, *std::max_element(list.begin(), list.end()) + 1);
-      steps.workers.push_back(std::move(list));
+      if (!ranges.empty()) steps.workers.push_back(std::move(ranges));
     }
     side_by_side_.push_back(std::move(steps));
     for (ArenaBuffer& b : buffers_) {

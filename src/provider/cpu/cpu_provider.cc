@@ -133,7 +133,11 @@ std::vector<std::string> PlacesSideBySide(const CpuPlan& plan) {
   for (const SideBySide& g : plan.side_by_side()) {
     ++group;
     for (size_t w = 0; w < g.workers.size(); ++w) {
-      for (const size_t step : g.workers[w]) places[step] = std::to_string(group) + "." + std::to_string(w + 1);
+      for (const StepRange& range : g.workers[w]) {
+        for (size_t i = range.first; i < range.end; ++i) {
+          places[i] = std::to_string(group) + "." + std::to_string(w + 1);
+        }
+      }
     }
   }
   return places;

@@ -32,64 +32,70 @@ class FirstError {
 
 }  // namespace
 
-void* CpuPlan::Resolve(const Location& at, const BoundSteps& bound, const quern_run_args& args) const {
-  const auto constant = [&]() -> const Tensor& { return executable_.values()[at.index].value->constant()->tensor(); };
-  switch (at.base) {
-    case Location::Base::kNone:
-      return nullptr;
-    case Location::Base::kWorkspace:
-      return static_cast<char*>(args.workspace) + buffers_[at.buffer].offset + at.offset;
-    case Location::Base::kInput:
-      return static_cast<char*>(args.inputs[at.index].data) + at.offset;
-    case Location::Base::kOutput:
-      return static_cast<char*>(args.outputs[at.index].data) + at.offset;
-    case Location::Base::kConstant:
-      return static_cast<char*>(constant().raw_data()) + at.offset;
-    case Location::Base::kUnalignedConstant:
-      return const_cast<char*>(static_cast<const char*>(constant().unaligned_data())) + at.offset;
-    case Location::Base::kContent:
-      return static_cast<char*>(bound.contents[at.index].raw_data()) + at.offset;
-  }
-  return nullptr;
-}
-
-Status CpuPlan::RunStep(const BoundSteps& bound, const BoundSteps::Step& s, const quern_run_args& args,
-                        Executor& executor) const {
+Status CpuPlan::RunRange(StepRange range, const BoundSteps& bound, const quern_run_args& args, Executor& executor,
+                         size_t& failed) const {
   char* workspace = static_cast<char*>(args.workspace);
   // A rebound run may hold more copies than planned only if shapes gained strides, which the key excludes.
-  void** first = reinterpret_cast<void**>(workspace + pointer_table_offset_) + s.pointers;
-  void** p = first;
-  for (const Location& at : s.inputs) *p++ = Resolve(at, bound, args);
-  for (const Location& at : s.outputs) *p++ = Resolve(at, bound, args);
-  void* scratch = s.scratch_buffer < 0 ? nullptr : workspace + buffers_[s.scratch_buffer].offset;
-  if (s.own_scratch.size_bytes() > 0) scratch = const_cast<std::byte*>(s.own_scratch.data());
-  const CancelToken* cancel = args.executor->cancel;
-  const StepContext context{.inputs = {first, s.inputs.size()},
-                            .outputs = {first + s.inputs.size(), s.outputs.size()},
-                            .scratch = scratch,
-                            .executor = &executor,
-                            .cancel = cancel};
-  if (Status status = s.step->Run(context); !status.ok()) {
-    return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
+  void** pointers = reinterpret_cast<void**>(workspace + pointer_table_offset_);
+  auto resolve = [&](const Location& at) -> void* {
+    switch (at.base) {
+      case Location::Base::kNone:
+        return nullptr;
+      case Location::Base::kWorkspace:
+        return workspace + buffers_[at.buffer].offset + at.offset;
+      case Location::Base::kInput:
+        return static_cast<char*>(args.inputs[at.index].data) + at.offset;
+      case Location::Base::kOutput:
+        return static_cast<char*>(args.outputs[at.index].data) + at.offset;
+      case Location::Base::kConstant:
+        return static_cast<char*>(executable_.values()[at.index].value->constant()->tensor().raw_data()) + at.offset;
+      case Location::Base::kUnalignedConstant:
+        return const_cast<char*>(static_cast<const char*>(
+                   executable_.values()[at.index].value->constant()->tensor().unaligned_data())) +
+               at.offset;
+      case Location::Base::kContent:
+        return static_cast<char*>(bound.contents[at.index].raw_data()) + at.offset;
+    }
+    return nullptr;
+  };
+  NodeTimes* const times = executable_.times();
+  int64_t begin = times ? NodeTimes::Now() : 0;
+  for (const BoundSteps::Step& s : std::span(bound.steps).subspan(range.first, range.end - range.first)) {
+    void** p = pointers + s.pointers;
+    for (const Location& at : s.inputs) *p++ = resolve(at);
+    for (const Location& at : s.outputs) *p++ = resolve(at);
+    void** first = pointers + s.pointers;
+    void* scratch = s.scratch_buffer < 0 ? nullptr : workspace + buffers_[s.scratch_buffer].offset;
+    if (s.own_scratch.size_bytes() > 0) scratch = const_cast<std::byte*>(s.own_scratch.data());
+    const StepContext context{.inputs = {first, s.inputs.size()},
+                              .outputs = {first + s.inputs.size(), s.outputs.size()},
+                              .scratch = scratch,
+                              .executor = &executor,
+                              .cancel = args.executor->cancel};
+    if (Status status = s.step->Run(context); !status.ok()) {
+      failed = static_cast<size_t>(&s - bound.steps.data());
+      return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
+    }
+    if (times) begin = times->Add(s.node < 0 ? executable_.nodes().size() : s.node, s.work, begin);
+    if (context.cancel && context.cancel->cancelled()) {
+      failed = static_cast<size_t>(&s - bound.steps.data());
+      return Cancelled("the run was cancelled");
+    }
   }
-  return cancel && cancel->cancelled() ? Cancelled("the run was cancelled") : OkStatus();
+  return OkStatus();
 }
 
 Status CpuPlan::RunSideBySide(const SideBySide& group, const BoundSteps& bound, const quern_run_args& args) const {
-  NodeTimes* const times = executable_.times();
   FirstError error;
-  const auto run = [&](int, int64_t begin_worker, int64_t end_worker) {
+  const auto run = [&](int, int64_t begin, int64_t end) {
     InlineExecutor alone;
-    int64_t begin = times ? NodeTimes::Now() : 0;
-    for (int64_t w = begin_worker; w < end_worker; ++w) {
-      for (const size_t i : group.workers[static_cast<size_t>(w)]) {
-        if (error.Before(i)) continue;
-        const BoundSteps::Step& s = bound.steps[i];
-        if (Status status = RunStep(bound, s, args, alone); !status.ok()) {
-          error.Set(i, std::move(status));
-          break;
+    for (int64_t w = begin; w < end; ++w) {
+      for (const StepRange& range : group.workers[static_cast<size_t>(w)]) {
+        if (error.Before(range.first)) continue;
+        size_t failed = 0;
+        if (Status status = RunRange(range, bound, args, alone, failed); !status.ok()) {
+          error.Set(failed, std::move(status));
         }
-        if (times) begin = times->Add(static_cast<size_t>(s.node), s.work, begin);
       }
     }
   };
@@ -100,22 +106,13 @@ Status CpuPlan::RunSideBySide(const SideBySide& group, const BoundSteps& bound, 
 }
 
 Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) const {
-  NodeTimes* const times = executable_.times();
-  int64_t begin = times ? NodeTimes::Now() : 0;
-  auto group = side_by_side_.begin();
-  for (size_t i = 0; i < bound.steps.size(); ++i) {
-    if (group != side_by_side_.end() && group->first == i) {
-      QUERN_RETURN_IF_ERROR(RunSideBySide(*group, bound, args));
-      i = group->end - 1;
-      ++group;
-      if (times) begin = NodeTimes::Now();
-      continue;
-    }
-    const BoundSteps::Step& s = bound.steps[i];
-    QUERN_RETURN_IF_ERROR(RunStep(bound, s, args, *args.executor->executor));
-    if (times) begin = times->Add(s.node < 0 ? executable_.nodes().size() : s.node, s.work, begin);
+  size_t next = 0, failed = 0;
+  for (const SideBySide& group : side_by_side_) {
+    QUERN_RETURN_IF_ERROR(RunRange({next, group.first}, bound, args, *args.executor->executor, failed));
+    QUERN_RETURN_IF_ERROR(RunSideBySide(group, bound, args));
+    next = group.end;
   }
-  return OkStatus();
+  return RunRange({next, bound.steps.size()}, bound, args, *args.executor->executor, failed);
 }
 
 Status CpuPlan::Run(const quern_run_args& args) const {

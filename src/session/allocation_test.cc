@@ -107,7 +107,7 @@ TEST(Allocation, NoneInASecondRunOfBranchesSideBySide) {
   options.cpu = CpuFromSpec("generic").value();
   const std::unique_ptr<Session> session = MakeSession(Towers(), options);
   ASSERT_NE(session, nullptr);
-  const std::vector<Value> inputs = {DrawFloats(Shape{1, 16, 10, 10}, 9)};
+  const std::vector<Value> inputs = {DrawFloats(Shape{1, 16, 7, 7}, 9)};
   std::vector<Value> outputs = {Zeros(Shape{1, 16, 1, 1})};
   bool ok = true;
   for (int run = 0; run < 2; ++run) ok = ok && session->Run(inputs, outputs).ok();

@@ -55,7 +55,7 @@ TEST(BranchesOfASession, TowersHaveTheBitsOfOneThread) {
   options.executor = std::make_shared<HostileExecutor>(5, 3);
   const std::unique_ptr<Session> hostile = MakeSession(Towers(), options);
   for (const int64_t n : {1, 2, 1}) {
-    const Tensor x = DrawFloats(Shape{n, 16, 10, 10}, static_cast<unsigned>(n));
+    const Tensor x = DrawFloats(Shape{n, 16, 7, 7}, static_cast<unsigned>(n));
     const Tensor expected = RunTowers(*one, x);
     for (Session* session : {off.get(), two.get(), four.get(), hostile.get()}) {
       for (int run = 0; run < 5; ++run) ExpectSameBits(RunTowers(*session, x), expected);
@@ -118,7 +118,7 @@ TEST(BranchesOfASession, TwoChainsOfProducts) {
 TEST(BranchesOfASession, ManyClientsAtOnce) {
   const std::unique_ptr<Session> one = MakeSession(Towers(1), Threads(1));
   const std::unique_ptr<Session> two = MakeSession(Towers(1), Threads(2));
-  const Tensor x = DrawFloats(Shape{1, 16, 10, 10}, 4);
+  const Tensor x = DrawFloats(Shape{1, 16, 7, 7}, 4);
   const Tensor expected = RunTowers(*one, x);
   std::vector<std::thread> clients;
   for (int c = 0; c < 3; ++c) {
@@ -133,7 +133,7 @@ TEST(BranchesOfASession, ProfilesCountEveryNode) {
   SessionOptions options = Threads(2);
   options.profile = true;
   const std::unique_ptr<Session> session = MakeSession(Towers(1), options);
-  const Tensor x = DrawFloats(Shape{1, 16, 10, 10}, 4);
+  const Tensor x = DrawFloats(Shape{1, 16, 7, 7}, 4);
   for (int run = 0; run < 3; ++run) RunTowers(*session, x);
   ASSERT_FALSE(SideBySide(*session).empty());
   const Json doc = Json::parse(session->Facts("profile").value());
@@ -148,7 +148,7 @@ TEST(BranchesOfASession, ProfilesCountEveryNode) {
 }
 
 TEST(BranchesOfASession, TheEnvironmentSwitchesThemOff) {
-  const Tensor x = DrawFloats(Shape{1, 16, 10, 10}, 4);
+  const Tensor x = DrawFloats(Shape{1, 16, 7, 7}, 4);
   for (const char* text : {"1", "0"}) {
     ASSERT_EQ(setenv("QUERN_SERIAL_BRANCHES", text, 1), 0);
     const std::unique_ptr<Session> session = MakeSession(Towers(1), Threads(2));

@@ -66,13 +66,13 @@ inline std::unique_ptr<Session> MakeSession(std::unique_ptr<Graph> graph, Sessio
   return session.ok() ? std::move(session).value() : nullptr;
 }
 
-// x [n, 16, 10, 10] through `modules` forks into four branches of small nodes, as of an inception network.
+// x [n, 16, 7, 7] through `modules` forks into four branches of small nodes, as of an inception network.
 // For two threads and the CPU "generic", whose nominal rates do not depend on the host, they are worth running side by
 // side where n is 1.
 inline std::unique_ptr<Graph> Towers(int modules = 2) {
   GraphMaker g;
   unsigned seed = 1;
-  GraphValue* last = g.In("x", DType::kF32, {Dim::Symbol("n"), 16, 10, 10});
+  GraphValue* last = g.In("x", DType::kF32, {Dim::Symbol("n"), 16, 7, 7});
   const auto conv = [&](GraphValue* from, int64_t in, int64_t out, int64_t side, const std::string& name) {
     GraphValue* w = g.Const(name + "_w", DrawFloats(Shape{out, in, side, side}, ++seed));
     const int64_t pad = side / 2;

@@ -15,7 +15,7 @@ using Nodes = std::vector<BranchNode>;
 // A chain of nodes that start from node `from` (-1: from outside), each of `micros`; returns its last.
 int AddChain(Nodes& nodes, int from, int length, double micros) {
   for (int i = 0; i < length; ++i) {
-    BranchNode node{.micros = micros};
+    BranchNode node{.micros = micros, .reads = {}};
     if (from >= 0) node.reads = {from};
     from = static_cast<int>(nodes.size());
     nodes.push_back(node);
@@ -116,7 +116,7 @@ TEST(Branches, NodesThatRunAloneEndAGroup) {
   for (int half = 0; half < 2; ++half) {
     AddChain(nodes, -1, 3, 12);
     AddChain(nodes, -1, 3, 12);
-    if (half == 0) nodes.push_back({.micros = 1, .alone = true});
+    if (half == 0) nodes.push_back({.micros = 1, .alone = true, .reads = {}});
   }
   const std::vector<BranchGroup> groups = FindBranches(nodes, 2);
   ASSERT_EQ(groups.size(), 2u);

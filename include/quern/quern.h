@@ -308,6 +308,9 @@ typedef struct quern_session_options {
                                 map them; made when missing. Whoever may write there may change results. "": none; NULL:
                                 the variable QUERN_CACHE, of which a folder that does not serve is only warned */
   uint64_t pack_cache_bytes; /* beyond this, what was used longest ago is removed; 0: QUERN_CACHE_LIMIT, or 8 GB */
+  int32_t serial_branches;   /* 0: with two or more threads, independent branches of small nodes run at the same time
+                                where that is expected to be faster, with the same results; 1: never. So too when the
+                                variable QUERN_SERIAL_BRANCHES is 1 */
 } quern_session_options;
 static inline void quern_session_options_init(quern_session_options* options) {
   memset(options, 0, sizeof *options);

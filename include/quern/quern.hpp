@@ -470,6 +470,7 @@ struct SessionOptions {
   bool profile = false;                   // for Facts("profile")
   std::optional<std::string> pack_cache;  // folder; "": none, not given: QUERN_CACHE
   std::uint64_t pack_cache_bytes = 0;     // 0: default
+  bool serial_branches = false;           // branches never run at the same time
 };
 
 class Session;
@@ -508,6 +509,7 @@ class Session {
     raw.profile = options.profile;
     raw.pack_cache = options.pack_cache ? options.pack_cache->c_str() : nullptr;
     raw.pack_cache_bytes = options.pack_cache_bytes;
+    raw.serial_branches = options.serial_branches;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());

@@ -72,7 +72,7 @@ class SessionOptions:
 
     def __init__(self):
         self.intra_op_num_threads = 0  # 0: the cores that the process may use
-        self.inter_op_num_threads = 0  # accepted; branches run one after another
+        self.inter_op_num_threads = 0  # accepted; branches share the threads, see serial_branches
         self.log_severity_level = 2  # 0 verbose, 1 info, 2 warning, 3 error, 4 off; of the whole process
         self.cpu = None
         self.precision = None
@@ -80,6 +80,7 @@ class SessionOptions:
         self.pack_cache = None  # folder for packed weights; "" for none, None: that of QUERN_CACHE
         self.pack_cache_bytes = 0  # its limit; 0: QUERN_CACHE_LIMIT, or 8 GB
         self.skip_passes = []  # names of passes to leave out; `quern inspect` lists them
+        self.serial_branches = False  # True: never run branches at the same time, where that is faster
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
 
 
@@ -110,6 +111,7 @@ class InferenceSession:
             None if options.pack_cache is None else os.fspath(options.pack_cache),
             int(options.pack_cache_bytes),
             [str(name) for name in options.skip_passes],
+            bool(options.serial_branches),
         )
         self._options = options
         self._providers = names or ["cpu"]

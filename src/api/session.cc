@@ -130,6 +130,7 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   options.profile = known.profile != 0;
   if (known.pack_cache) options.pack_cache = known.pack_cache;
   options.pack_cache_bytes = known.pack_cache_bytes;
+  options.serial_branches = known.serial_branches != 0;
   return options;
 }
 

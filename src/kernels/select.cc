@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <tuple>
 
 #include "ukernel/convert.h"
@@ -103,6 +104,11 @@ std::string TransformReason(const GemmKernel& r, const PackLayout& l, size_t seg
   const ukernel::Lookup lookup = o.ignore_missing_bodies ? ukernel::Lookup::kCost : ukernel::Lookup::kRun;
   if (!ukernel::FindTransformKernel(l, r.consumed, o.cpu, lookup)) return "no block transform from " + LayoutName(l);
   return "";
+}
+
+bool TakesLayout(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
+                 const PackLayout& layout) {
+  return ukernel::AcceptsLayout(row, layout) && TransformReason(row, layout, problem.segments, options).empty();
 }
 
 }  // namespace
@@ -207,7 +213,9 @@ std::vector<const GemmKernel*> EligibleRows(const GemmProblem& problem, const Se
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const GemmKernel& r = list->rows[i];
-      if (RejectionReason(r, problem, options, &layout).empty()) rows.push_back(&r);
+      if (BasicReason(r, problem, options).empty() && TakesLayout(r, problem, options, layout.layout)) {
+        rows.push_back(&r);
+      }
     }
   }
   return rows;
@@ -247,23 +255,31 @@ Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOption
   // A row's own unit decides the vector length; scaled layouts of one CPU agree on it.
   std::vector<LayoutCandidate> candidates;
   std::vector<LayoutChoice> choices;
+  const auto add_layouts = [&](const GemmKernel& r) {
+    for (size_t l = 0; l < LayoutCount(r); ++l) {
+      const PackLayout& layout = r.layouts[l];
+      const bool known = std::any_of(candidates.begin(), candidates.end(),
+                                     [&](const LayoutCandidate& c) { return c.layout == layout; });
+      if (known) continue;
+      const size_t vector_bytes = layout.n_scale == ukernel::VectorScale::kFixed ? 0
+                                  : layout.n_scale == ukernel::VectorScale::kSme ? options.cpu.sme_vector_bytes
+                                                                                 : options.cpu.sve_vector_bytes;
+      candidates.emplace_back();
+      candidates.back().layout = layout;
+      if (report) candidates.back().name = LayoutName(layout);
+      choices.push_back({layout, vector_bytes});
+    }
+  };
+  std::vector<const GemmKernel*> possible, others;  // whatever the layout
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const GemmKernel& r = list->rows[i];
-      for (size_t l = 0; l < LayoutCount(r); ++l) {
-        const PackLayout& layout = r.layouts[l];
-        const bool known = std::any_of(candidates.begin(), candidates.end(),
-                                       [&](const LayoutCandidate& c) { return c.layout == layout; });
-        if (known) continue;
-        const size_t vector_bytes = layout.n_scale == ukernel::VectorScale::kFixed ? 0
-                                    : layout.n_scale == ukernel::VectorScale::kSme ? options.cpu.sme_vector_bytes
-                                                                                   : options.cpu.sve_vector_bytes;
-        candidates.emplace_back();
-        candidates.back().layout = layout;
-        candidates.back().name = LayoutName(layout);
-        choices.push_back({layout, vector_bytes});
-      }
+      (BasicReason(r, problem, options).empty() ? possible : others).push_back(&r);
     }
+  }
+  for (const GemmKernel* r : possible) add_layouts(*r);
+  if (report) {
+    for (const GemmKernel* r : others) add_layouts(*r);
   }
   const size_t expected[1] = {problem.expected_m};
   const std::span<const size_t> ms =
@@ -273,7 +289,9 @@ Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOption
     LayoutCandidate& candidate = candidates[c];
     candidate.reason = LayoutReason(candidate.layout, problem);
     if (!candidate.reason.empty()) continue;
-    const std::vector<const GemmKernel*> rows = EligibleRows(problem, options, choices[c]);
+    std::vector<const GemmKernel*> rows;
+    std::ranges::copy_if(possible, std::back_inserter(rows),
+                         [&](const GemmKernel* r) { return TakesLayout(*r, problem, options, candidate.layout); });
     if (rows.empty()) {
       candidate.reason = "no row of this CPU takes it";
       continue;

@@ -98,6 +98,26 @@ TEST_P(AllocationOfRuns, NoneInASecondRun) {
   for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(outputs[1][0].tensor().data<float>()[i], first[i]);
 }
 
+TEST(Allocation, NoneInASecondRunOfBranchesSideBySide) {
+#ifndef QUERN_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the heap cannot be counted in this build";
+#endif
+  SessionOptions options;
+  options.threads = 2;
+  options.cpu = CpuFromSpec("generic").value();
+  const std::unique_ptr<Session> session = MakeSession(Towers(), options);
+  ASSERT_NE(session, nullptr);
+  const std::vector<Value> inputs = {DrawFloats(Shape{1, 16, 7, 7}, 9)};
+  std::vector<Value> outputs = {Zeros(Shape{1, 16, 1, 1})};
+  bool ok = true;
+  for (int run = 0; run < 2; ++run) ok = ok && session->Run(inputs, outputs).ok();
+  ASSERT_NE(session->Facts("plan").value().find("side_by_side"), std::string::npos);
+  const int64_t before = g_allocations.load();
+  for (int run = 0; run < 10; ++run) ok = ok && session->Run(inputs, outputs).ok();
+  EXPECT_EQ(g_allocations.load() - before, 0);
+  EXPECT_TRUE(ok);
+}
+
 // Recurrent state: the old and the new one change places.
 TEST(Allocation, NoneInASecondRunWithState) {
 #ifndef QUERN_COUNTS_ALLOCATIONS

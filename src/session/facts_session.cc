@@ -7,13 +7,16 @@
 //   kernel,
 //             why, layout, packed_bytes, rejected [{kernel, reason}]}]}      nodes as the providers run them
 //   plan {source "last run" or "declared shapes", plans_built, inputs [{name, dtype, shape}], arena_bytes,
-//         steps [{provider, cluster, workspace_bytes, steps [{node, op, kernel, scratch_bytes}]}],
+//         steps [{provider, cluster, workspace_bytes, steps [{node, op, kernel, scratch_bytes, side_by_side}]}],
 //         values [{name, dtype, shape, place, bytes, offset}]}               null when shapes are not known
+//                       side_by_side "GROUP.WORKER": steps of one group run at the same time, those of one worker one
+//                       after another; absent for others
 //   profile {clusters [{provider, nodes, runs, seconds}],
 //            nodes [{name, op, domain, outputs, provider, cluster, kernel, runs, seconds, operations, bytes}]}
 //                       sums over all runs since the session was made, of a session that is profiled; `operations` are
 //                       the multiplications and additions of products, `bytes` the operands and results. A node without
-//                       runs is a view, or known to the plan. Of a provider that does not tell, clusters only
+//                       runs is a view, or known to the plan. Of a provider that does not tell, clusters only.
+//                       Nodes that run side by side have the time that each took: together more than the run's
 //   subgraphs [{node, attribute, neutral, partition, compiled, plan, profile}]        of If, Loop, Scan
 //   pack_cache {folder, limit_bytes, found, found_bytes, stored, stored_bytes, damaged, removed}
 //                       weights since the session was made; absent without such a cache

@@ -69,6 +69,11 @@ Result<std::shared_ptr<PackCache>> OpenPackCache(const SessionOptions& options) 
   return std::shared_ptr<PackCache>();
 }
 
+bool WantsSerialBranches(const SessionOptions& options) {
+  const char* text = std::getenv("QUERN_SERIAL_BRANCHES");
+  return options.serial_branches || (text != nullptr && std::string_view(text) == "1");
+}
+
 Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOptions& options,
                                                              const std::shared_ptr<Executor>& executor,
                                                              const std::shared_ptr<PackCache>& pack_cache) {
@@ -82,6 +87,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.limits = options.limits;
       config.packed_store = pack_cache;
       config.skip_passes = options.skip_passes;
+      config.serial_branches = WantsSerialBranches(options);
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
       providers.push_back(cpu::MakeSizedProvider(options.cpu));

@@ -34,7 +34,9 @@ struct SessionOptions {
   // Folder of the pack cache (PackCache); "": none. Not given, that of QUERN_CACHE, and the limit QUERN_CACHE_LIMIT
   // (bytes); such a folder that does not serve is only warned of.
   std::optional<std::string> pack_cache;
-  uint64_t pack_cache_bytes = 0;               // limit; 0: the default
+  uint64_t pack_cache_bytes = 0;  // limit; 0: the default
+  // Independent branches never run at the same time, whatever is gained by it; so too when QUERN_SERIAL_BRANCHES is 1.
+  bool serial_branches = false;
   std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
 };
 

@@ -66,6 +66,33 @@ inline std::unique_ptr<Session> MakeSession(std::unique_ptr<Graph> graph, Sessio
   return session.ok() ? std::move(session).value() : nullptr;
 }
 
+// x [n, 16, 7, 7] through `modules` forks into four branches of small nodes, as of an inception network.
+// For two threads and the CPU "generic", whose nominal rates do not depend on the host, they are worth running side by
+// side where n is 1.
+inline std::unique_ptr<Graph> Towers(int modules = 2) {
+  GraphMaker g;
+  unsigned seed = 1;
+  GraphValue* last = g.In("x", DType::kF32, {Dim::Symbol("n"), 16, 7, 7});
+  const auto conv = [&](GraphValue* from, int64_t in, int64_t out, int64_t side, const std::string& name) {
+    GraphValue* w = g.Const(name + "_w", DrawFloats(Shape{out, in, side, side}, ++seed));
+    const int64_t pad = side / 2;
+    GraphValue* c = g.Op("Conv", {from, w}, name + "_c", {{"pads", std::vector<int64_t>{pad, pad, pad, pad}}});
+    return g.Op("Sigmoid", {c}, name);
+  };
+  for (int m = 0; m < modules; ++m) {
+    const std::string at = "m" + std::to_string(m);
+    GraphValue* a = conv(conv(last, 16, 16, 1, at + "a1"), 16, 16, 3, at + "a2");
+    GraphValue* b = conv(conv(last, 16, 16, 1, at + "b1"), 16, 16, 3, at + "b2");
+    GraphValue* c = conv(conv(last, 16, 16, 1, at + "c1"), 16, 16, 3, at + "c2");
+    GraphValue* p = g.Op("MaxPool", {last}, at + "p",
+                         {{"kernel_shape", std::vector<int64_t>{3, 3}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+    GraphValue* d = conv(p, 16, 16, 3, at + "d");
+    GraphValue* all = g.Op("Concat", {a, b, c, d}, at + "all", {{"axis", int64_t{1}}});
+    last = conv(all, 64, 16, 1, at + "out");
+  }
+  return g.Finish({g.Op("GlobalAveragePool", {last}, "y")});
+}
+
 // [M, K] x [K, N].
 inline std::vector<double> Product(const Tensor& a, const Tensor& b) {
   const int64_t m = a.dim(0), k = a.dim(1), n = b.dim(1);

@@ -64,6 +64,27 @@ TEST(ApiSession, TellsHowOftenNodesRanWhenItIsProfiled) {
   EXPECT_THROW(Session(Dense()).Facts("profile"), quern::Error);
 }
 
+TEST(ApiSession, BranchesRunSideBySideUnlessSwitchedOff) {
+  Model m = Model::Create("branches");
+  m.Import("", 17).Input("x", QUERN_F32, {64, 512});
+  for (const std::string branch : {"a", "b"}) {
+    for (int i = 0; i < 8; ++i) {
+      m.Node(branch == "a" ? "Sin" : "Cos", {i == 0 ? "x" : branch + std::to_string(i - 1)},
+             {branch + std::to_string(i)});
+    }
+  }
+  m.Node("Add", {"a7", "b7"}, {"sum"}).Node("Neg", {"sum"}, {"y"}).Output("y");
+  SessionOptions options;
+  options.threads = 2;
+  const Value x = Value::Tensor<float>({64, 512}, std::vector<float>(64 * 512, 0.5f));
+  Session together(m, options);
+  options.serial_branches = true;
+  Session serial(m, options);
+  EXPECT_EQ(Floats(together.Run({x})[0]), Floats(serial.Run({x})[0]));
+  EXPECT_THAT(together.Facts("plan"), HasSubstr("side_by_side"));
+  EXPECT_THAT(serial.Facts("plan"), testing::Not(HasSubstr("side_by_side")));
+}
+
 TEST(ApiSession, AC99ProgramRuns) { EXPECT_EQ(DoubleInC(), 0) << quern_error_message(); }
 
 TEST(ApiSession, WritesIntoMemoryOfTheCaller) {

@@ -68,6 +68,8 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
                  "a pass to leave out (inspect --stage neutral and --stage compiled list them)")
       ->type_name("NAME")
       ->delimiter(',');
+  app.add_flag("--serial-branches", options.serial_branches,
+               "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
   AddLimitOption(app, options);
 }
 
@@ -102,6 +104,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.precision = options.precision;
   session.pack_cache = options.pack_cache;
   session.skip_passes = options.skip_passes;
+  session.serial_branches = options.serial_branches;
   session.limits = options.limits;
   return session;
 }

@@ -30,6 +30,7 @@ struct CommonOptions {
   std::string precision;
   std::optional<std::string> pack_cache;
   std::vector<std::string> skip_passes;
+  bool serial_branches = false;
   quern::Limits limits;
   bool verbose = false;
 };

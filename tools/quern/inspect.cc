@@ -145,7 +145,7 @@ void PrintPlan(const Json& stage) {
   std::printf("inputs\n");
   for (const Json& v : stage["inputs"]) std::printf("  %s  %s\n", Text(v, "name").c_str(), ShapeText(v).c_str());
   double workspace = 0;
-  Table table({">step", "provider", "node", "operator", "micro-kernel", ">scratch"});
+  Table table({">step", "provider", "node", "operator", "micro-kernel", ">scratch", "side by side"});
   int step = 0;
   for (const Json& s : stage["steps"]) {
     if (s.contains("workspace_bytes")) workspace += s["workspace_bytes"].get<double>();
@@ -158,7 +158,7 @@ void PrintPlan(const Json& stage) {
       const bool scratch = inner.contains("scratch_bytes") && inner["scratch_bytes"].get<double>() > 0;
       table.Add({std::to_string(step++), Text(s, "provider"), node.empty() ? "=> " + Text(inner, "output") : node,
                  Text(inner, "op"), Text(inner, "kernel"),
-                 scratch ? FormatBytes(inner["scratch_bytes"].get<double>()) : ""});
+                 scratch ? FormatBytes(inner["scratch_bytes"].get<double>()) : "", Text(inner, "side_by_side")});
     }
   }
   table.Print("");

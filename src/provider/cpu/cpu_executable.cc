@@ -121,6 +121,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     }
     exe->output_values_.push_back(id);
   }
+  if (!config.serial_branches) exe->branch_rates_.emplace(config.cpu.facts());
   if (profile) exe->times_ = std::make_unique<NodeTimes>(exe->nodes_.size() + 1);
   return exe;
 }

@@ -2,7 +2,9 @@
 // shapes.
 #pragma once
 
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -12,6 +14,7 @@
 #include "base/aligned_buffer.h"
 #include "graph/graph.h"
 #include "graph/pass.h"
+#include "provider/cpu/branches.h"
 #include "provider/cpu/cpu_op.h"
 #include "provider/node_times.h"
 #include "quern/provider.h"
@@ -64,6 +67,8 @@ class CpuExecutable {
   const std::vector<PassReport>& passes() const { return passes_; }
   // Of the nodes, and behind them of all copies that plans add; null without a profile.
   NodeTimes* times() const { return times_.get(); }
+  // For the choice of branches that run side by side; null where they run one after another.
+  const NominalRates* branch_rates() const { return branch_rates_ ? &*branch_rates_ : nullptr; }
 
  private:
   CpuExecutable() = default;
@@ -79,6 +84,7 @@ class CpuExecutable {
   std::vector<std::pair<int, int>> repeated_outputs_;
   std::vector<PassReport> passes_;
   std::unique_ptr<NodeTimes> times_;
+  std::optional<NominalRates> branch_rates_;
 };
 
 // Where a value's first element lies.
@@ -96,6 +102,11 @@ struct PlanFacts {
   bool content_known = false;
 };
 
+// Specs of a node's operands, omitted ones empty.
+std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts);
+// What the node does on operands of these specs.
+NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out);
+
 // Steps bound to one set of shapes, over the memory that a CpuPlan laid out.
 struct BoundSteps {
   struct Step {
@@ -111,6 +122,16 @@ struct BoundSteps {
   std::vector<Tensor> contents;  // by value id: memory of content that a step reads
   std::vector<Step> steps;
   size_t pointer_count = 0;
+};
+
+struct StepRange {
+  size_t first = 0, end = 0;
+};
+
+// The steps [first, end) of a plan, as what each of some workers runs at the same time.
+struct SideBySide {
+  size_t first = std::numeric_limits<size_t>::max(), end = 0;
+  std::vector<std::vector<StepRange>> workers;
 };
 
 // What was decided for a value when the plan was built; holds for all smaller shapes too.
@@ -131,6 +152,7 @@ class CpuPlan {
 
   size_t workspace_bytes() const { return workspace_bytes_; }
   const BoundSteps& steps() const { return bound_; }
+  std::span<const SideBySide> side_by_side() const { return side_by_side_; }  // ascending
   const PlanFacts& output(int i) const { return bound_.facts[executable_.output_value(i)]; }
 
   // Runs; inputs may be smaller than planned. Allocates nothing when the shapes are the planned ones.
@@ -146,8 +168,15 @@ class CpuPlan {
   static const Placement::Part* PartOf(const Placement& place, int input);
   Location LocatePart(int v, BoundSteps& bound) const;
   bool MayBePart(int v, const CompiledNode& joining, const Shape& strides, const BoundSteps& bound) const;
+  void DecideBranches(const BoundSteps& bound);
   void DecideParts(BoundSteps& bound);
   int NewBuffer(size_t bytes, int first, int last);
+  void PlaceScratch();
+  void LayoutBranches();
+  // `failed`: the step whose error is returned.
+  Status RunRange(StepRange range, const BoundSteps& bound, const quern_run_args& args, Executor& executor,
+                  size_t& failed) const;
+  Status RunSideBySide(const SideBySide& group, const BoundSteps& bound, const quern_run_args& args) const;
   Status RunSteps(const BoundSteps& bound, const quern_run_args& args) const;
 
   const CpuExecutable& executable_;
@@ -155,6 +184,9 @@ class CpuPlan {
   std::vector<quern_tensor_view> planned_inputs_, planned_outputs_;
   std::vector<Decision> decisions_;  // by value id
   std::vector<ArenaBuffer> buffers_;
+  std::vector<BranchGroup> groups_;
+  std::vector<int> lane_;  // by node: one number for each worker of each group, -1 outside of groups
+  std::vector<SideBySide> side_by_side_;
   BoundSteps bound_;
   size_t workspace_bytes_ = 0;
   size_t pointer_table_offset_ = 0;  // of void*[pointer_count] in the workspace

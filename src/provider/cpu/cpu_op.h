@@ -33,6 +33,7 @@ struct CpuConfig {
   Limits limits = {};                                            // of the session
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
   std::set<std::string> skip_passes = {};                        // names of passes to leave out
+  bool serial_branches = false;                                  // steps run one after another, always
 };
 
 // An operand as a plan knows it.

@@ -1,4 +1,4 @@
-// Plans the memory of a compiled cluster: views, in-place results, the arena; and runs its steps.
+// Plans a compiled cluster for given shapes: views, in-place results, branches, the arena.
 #include <algorithm>
 #include <cstring>
 
@@ -53,7 +53,8 @@ Shape StridesOf(const quern_tensor_view& v) {
 
 size_t BytesOf(const TensorSpec& s) { return TensorBytes(s.dtype, s.shape).value(); }
 
-// Specs of a node's operands, omitted ones empty.
+}  // namespace
+
 std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts) {
   std::vector<TensorSpec> specs;
   for (int v : ids) specs.push_back(v < 0 ? TensorSpec{} : facts[v].spec);
@@ -68,8 +69,6 @@ NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in,
   };
   return WorkOf(*node.node, types(in), types(out), node.packed_bytes);
 }
-
-}  // namespace
 
 Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {
   std::vector<ValueType> types;
@@ -234,6 +233,8 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
           if (u < 0 || locations[u].buffer < 0 || locations[u].offset != 0 || !bound.facts[u].spec.contiguous) continue;
           const ArenaBuffer& b = buffers_[locations[u].buffer];
           if (b.last != n || b.bytes != BytesOf(f.spec)) continue;
+          // What this branch did not make, another one may still read.
+          if (lane_[n] >= 0 && lane_[b.first] != lane_[n]) continue;
           // Another operand may be a view of the same memory, read at other indices, or the same value, read once the
           // result is written.
           bool shared = false;
@@ -389,7 +390,7 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
     for (int v : node.outputs) s.outputs.push_back(v < 0 ? Location{} : locations[v]);
     s.inputs.resize(std::max(s.inputs.size(), node.most_inputs));
     s.outputs.resize(std::max(s.outputs.size(), node.most_outputs));
-    Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, concurrency_});
+    Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, lane_[n] < 0 ? concurrency_ : 1});
     if (!step.ok()) return step.status().WithContext(node.node->Describe());
     s.step = std::move(step).value();
     if (profiled) s.work = WorkOfStep(node, in, out);
@@ -420,98 +421,17 @@ Result<std::unique_ptr<CpuPlan>> CpuPlan::Build(const CpuExecutable& executable,
   plan->planned_outputs_.assign(args.outputs, args.outputs + args.num_outputs);
   BoundSteps& bound = plan->bound_;
   QUERN_RETURN_IF_ERROR(plan->InferFacts(plan->planned_inputs_, true, bound));
+  plan->DecideBranches(bound);
   std::vector<Location> locations;
   QUERN_RETURN_IF_ERROR(plan->Layout(bound, locations, true));
   QUERN_RETURN_IF_ERROR(plan->BindSteps(bound, locations));
   for (quern_tensor_view& v : plan->planned_inputs_) v.data = nullptr;  // contents were for now only
-  for (BoundSteps::Step& s : bound.steps) {
-    if (s.step->scratch_bytes() > 0) s.scratch_buffer = plan->NewBuffer(s.step->scratch_bytes(), s.node, s.node);
-  }
+  plan->PlaceScratch();
+  plan->LayoutBranches();
   const size_t arena = PlanArena(plan->buffers_);
   plan->pointer_table_offset_ = arena;
   plan->workspace_bytes_ = arena + bound.pointer_count * sizeof(void*);
   return plan;
-}
-
-Status CpuPlan::RunSteps(const BoundSteps& bound, const quern_run_args& args) const {
-  char* workspace = static_cast<char*>(args.workspace);
-  // A rebound run may hold more copies than planned only if shapes gained strides, which the key excludes.
-  void** pointers = reinterpret_cast<void**>(workspace + pointer_table_offset_);
-  auto resolve = [&](const Location& at) -> void* {
-    switch (at.base) {
-      case Location::Base::kNone:
-        return nullptr;
-      case Location::Base::kWorkspace:
-        return workspace + buffers_[at.buffer].offset + at.offset;
-      case Location::Base::kInput:
-        return static_cast<char*>(args.inputs[at.index].data) + at.offset;
-      case Location::Base::kOutput:
-        return static_cast<char*>(args.outputs[at.index].data) + at.offset;
-      case Location::Base::kConstant:
-        return static_cast<char*>(executable_.values()[at.index].value->constant()->tensor().raw_data()) + at.offset;
-      case Location::Base::kUnalignedConstant:
-        return const_cast<char*>(static_cast<const char*>(
-                   executable_.values()[at.index].value->constant()->tensor().unaligned_data())) +
-               at.offset;
-      case Location::Base::kContent:
-        return static_cast<char*>(bound.contents[at.index].raw_data()) + at.offset;
-    }
-    return nullptr;
-  };
-  NodeTimes* const times = executable_.times();
-  int64_t begin = times ? NodeTimes::Now() : 0;
-  for (const BoundSteps::Step& s : bound.steps) {
-    void** p = pointers + s.pointers;
-    for (const Location& at : s.inputs) *p++ = resolve(at);
-    for (const Location& at : s.outputs) *p++ = resolve(at);
-    void** first = pointers + s.pointers;
-    void* scratch = s.scratch_buffer < 0 ? nullptr : workspace + buffers_[s.scratch_buffer].offset;
-    if (s.own_scratch.size_bytes() > 0) scratch = const_cast<std::byte*>(s.own_scratch.data());
-    const StepContext context{.inputs = {first, s.inputs.size()},
-                              .outputs = {first + s.inputs.size(), s.outputs.size()},
-                              .scratch = scratch,
-                              .executor = args.executor->executor,
-                              .cancel = args.executor->cancel};
-    if (Status status = s.step->Run(context); !status.ok()) {
-      return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
-    }
-    if (times) begin = times->Add(s.node < 0 ? executable_.nodes().size() : s.node, s.work, begin);
-    if (context.cancel && context.cancel->cancelled()) return Cancelled("the run was cancelled");
-  }
-  return OkStatus();
-}
-
-Status CpuPlan::Run(const quern_run_args& args) const {
-  bool as_planned = true;
-  for (int i = 0; i < args.num_inputs && as_planned; ++i) {
-    const quern_tensor_view &a = args.inputs[i], &b = planned_inputs_[i];
-    as_planned = a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims);
-  }
-  if (as_planned) return RunSteps(bound_, args);
-
-  // Growing state: the same memory, smaller shapes. Steps are bound anew; nothing else is.
-  BoundSteps bound;
-  QUERN_RETURN_IF_ERROR(InferFacts({args.inputs, static_cast<size_t>(args.num_inputs)}, false, bound));
-  std::vector<Location> locations;
-  CpuPlan layout(executable_);
-  layout.concurrency_ = concurrency_;
-  layout.planned_outputs_ = planned_outputs_;
-  layout.decisions_ = decisions_;
-  layout.buffers_ = buffers_;
-  QUERN_RETURN_IF_ERROR(layout.Layout(bound, locations, false));
-  QUERN_RETURN_IF_ERROR(BindSteps(bound, locations));
-  for (size_t i = 0; i < bound.steps.size(); ++i) {
-    BoundSteps::Step& s = bound.steps[i];
-    if (i >= bound_.steps.size() || bound_.steps[i].node != s.node || s.pointers != bound_.steps[i].pointers) {
-      return Internal("the steps for smaller shapes differ from the planned ones");
-    }
-    s.scratch_buffer = bound_.steps[i].scratch_buffer;
-    const size_t room = s.scratch_buffer < 0 ? 0 : buffers_[s.scratch_buffer].bytes;
-    if (s.step->scratch_bytes() > room) {  // another micro-kernel, chosen for a smaller M, may need more
-      QUERN_ASSIGN_OR_RETURN(s.own_scratch, AlignedBuffer::Allocate(s.step->scratch_bytes()));
-    }
-  }
-  return RunSteps(bound, args);
 }
 
 }  // namespace quern::cpu

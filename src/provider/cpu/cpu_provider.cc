@@ -126,6 +126,23 @@ std::vector<std::string> KernelNames(const CpuExecutable& exe, const CpuPlan* pl
   return names;
 }
 
+// Of the steps that run side by side: the group, from 1 on, and in it the worker ("2.1"); empty for others.
+std::vector<std::string> PlacesSideBySide(const CpuPlan& plan) {
+  std::vector<std::string> places(plan.steps().steps.size());
+  int group = 0;
+  for (const SideBySide& g : plan.side_by_side()) {
+    ++group;
+    for (size_t w = 0; w < g.workers.size(); ++w) {
+      for (const StepRange& range : g.workers[w]) {
+        for (size_t i = range.first; i < range.end; ++i) {
+          places[i] = std::to_string(group) + "." + std::to_string(w + 1);
+        }
+      }
+    }
+  }
+  return places;
+}
+
 Json ProfileJson(const CpuExecutable& exe, const CpuPlan* plan) {
   const std::vector<std::string> kernels = KernelNames(exe, plan);
   Json list = Json::array();
@@ -169,8 +186,11 @@ const char* DescribeExecutable(void*, void* executable, void* plan) {
     const auto& p = *static_cast<const CpuPlan*>(plan);
     doc["workspace_bytes"] = p.workspace_bytes();
     doc["steps"] = Json::array();
-    for (const BoundSteps::Step& s : p.steps().steps) {
+    const std::vector<std::string> places = PlacesSideBySide(p);
+    for (size_t i = 0; i < p.steps().steps.size(); ++i) {
+      const BoundSteps::Step& s = p.steps().steps[i];
       Json step;
+      if (!places[i].empty()) step["side_by_side"] = places[i];
       if (s.node >= 0) {
         step["node"] = exe.nodes()[s.node].node->name();
         step["op"] = exe.nodes()[s.node].node->op_type();

@@ -101,8 +101,9 @@ Result<Attend::Products> Attend::MakeProducts(int64_t keys, const CpuConfig& con
   QUERN_ASSIGN_OR_RETURN(made.values, RunTimeProduct(problem, m, ValueMatrix(keys), config));
   const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
   for (size_t i = 0; i < 2; ++i) {
-    made.scores_plan[i] = made.scores.Plan(ScoresArgs(rows[i]), 1);
-    made.values_plan[i] = made.values.Plan(ValuesArgs(rows[i]), 1);
+    const bool same = i == 1 && rows[1] == rows[0];
+    made.scores_plan[i] = same ? made.scores_plan[0] : made.scores.Plan(ScoresArgs(rows[i]), 1);
+    made.values_plan[i] = same ? made.values_plan[0] : made.values.Plan(ValuesArgs(rows[i]), 1);
   }
   return made;
 }

@@ -81,6 +81,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.precision = options.precision;
       config.limits = options.limits;
       config.packed_store = pack_cache;
+      config.skip_passes = options.skip_passes;
       if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
       providers.push_back(cpu::MakeSizedProvider(options.cpu));

@@ -47,8 +47,11 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   options.context = &context;
   options.log = &ProcessLogger();
   options.limits = config.limits;
+  options.skip = config.skip_passes;
   const Memories known = MemoriesOfConstants(*exe->graph_);
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunPasses(*exe->graph_, CpuPasses(), options));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<PassReport> last, RunPasses(*exe->graph_, CpuLastPasses(), options));
+  exe->passes_.insert(exe->passes_.end(), last.begin(), last.end());
   QUERN_RETURN_IF_ERROR(exe->ChargeConstants(known));
   QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct CpuConfig {
   kernels::RowTable gemm_rows = ukernel::AllGemmKernels();       // tests put rows of their own
   Limits limits = {};                                            // of the session
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
+  std::set<std::string> skip_passes = {};                        // names of passes to leave out
 };
 
 // An operand as a plan knows it.

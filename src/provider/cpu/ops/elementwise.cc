@@ -17,7 +17,7 @@ using Form = ChainFunction::Form;
 constexpr int kMostValues = kMostChainInputs + kMostChainNumbers + kMostChainSteps;
 // Memory of a block's values; the rest of a first-level cache is for the operands that are read where they are.
 constexpr int64_t kBlocksBytes = 24576;
-constexpr int64_t kLeastBlock = 512, kLargestBlock = 4096;  // elements: against calls for little, and long waits
+constexpr int64_t kLeastBlock = 256, kLargestBlock = 4096;  // elements: against calls for little, and long waits
 // Rows as long as this are worth calls of their own.
 constexpr int64_t kLongRow = 128;
 
@@ -186,7 +186,8 @@ class ChainStepRunner final : public CpuStep {
   }
 
   void PlanBlocks(const BindContext& context) {
-    const int64_t fits = kBlocksBytes / static_cast<int64_t>(sizeof(float)) / std::max(1, num_buffers_);
+    const int64_t streams = 1 + std::count(sources_.begin(), sources_.begin() + chain_.num_inputs, Source::kWhole);
+    const int64_t fits = kBlocksBytes / static_cast<int64_t>(sizeof(float)) / (num_buffers_ + streams);
     block_ = std::clamp(fits, kLeastBlock, kLargestBlock);
     if (!by_rows_ && longest_period_ > 0) block_ = std::max(block_ / longest_period_, int64_t{1}) * longest_period_;
     block_ = std::min(block_, total_);

@@ -141,9 +141,8 @@ class Fuser {
     while (JoinProducer(members)) {
     }
     if (members.size() < 2) return false;
-    std::ranges::sort(members, {}, [&](const Node* n) { return places_.at(n); });
-    const std::optional<Parts> parts = PartsOf(members);
-    Replace(members, *parts);
+    members = InOrder(std::move(members));
+    Replace(members, *PartsOf(members));
     return true;
   }
 
@@ -152,6 +151,11 @@ class Fuser {
     Chain chain;
     std::vector<GraphValue*> inputs;
   };
+
+  std::vector<Node*> InOrder(std::vector<Node*> members) const {
+    std::ranges::sort(members, {}, [&](const Node* n) { return places_.at(n); });
+    return members;
+  }
 
   // One more member, or false when there is none.
   bool JoinProducer(std::vector<Node*>& members) const {
@@ -164,11 +168,11 @@ class Fuser {
         const bool inner =
             std::ranges::all_of(v->uses(), [&](const Use& u) { return std::ranges::count(members, u.node) != 0; });
         if (!inner || !SameExtents(*v->type().shape, dims)) continue;
-        members.push_back(p);
-        std::vector<Node*> ordered = members;
-        std::ranges::sort(ordered, {}, [&](const Node* n) { return places_.at(n); });
-        if (PartsOf(ordered)) return true;
-        members.pop_back();
+        std::vector<Node*> joined = members;
+        joined.push_back(p);
+        if (!PartsOf(InOrder(joined))) continue;
+        members = std::move(joined);
+        return true;
       }
     }
     return false;

@@ -177,5 +177,39 @@ TEST_F(CpuOps, ChainsHaveTheBitsOfTheirNodes) {
   EXPECT_LT(4 * fused, 3 * apart) << "few nodes were fused";
 }
 
+// What is one element for each row is computed once for it, and written out for a function that needs it so. The pass
+// makes no such chain.
+TEST(Chains, ValuesOfRows) {
+  const Tensor x = DrawTensor(DType::kF32, Shape{5, 200}), v = DrawTensor(DType::kF32, Shape{5, 1});
+  Graph chain, nodes;
+  for (Graph* g : {&chain, &nodes}) {
+    g->opset_imports[""] = 17;
+    GraphValue *a = g->AddInput("x", TypeOf(x)), *b = g->AddInput("v", TypeOf(v));
+    const auto node = [&](const char* op, std::vector<GraphValue*> inputs) {
+      return g->AddNode({.op_type = op, .inputs = std::move(inputs), .outputs = {g->UniqueName("y")}})->output(0);
+    };
+    if (g == &nodes) {
+      GraphValue* abs = node("Abs", {b});
+      g->AddOutput(node("Where", {node("Less", {abs, a}), abs, node("Mul", {abs, a})}));
+      continue;
+    }
+    g->opset_imports[kCpuDomain] = 1;
+    Node* made = g->AddNode({.domain = kCpuDomain, .op_type = "Elementwise", .inputs = {a, b}, .outputs = {"y"}});
+    made->SetAttribute("functions", std::vector<std::string>{"Abs", "Less", "Mul", "Where"});
+    made->SetAttribute("operands", std::vector<int64_t>{1, 2, 0, 2, 0, 3, 2, 4});
+    made->SetAttribute("parameters", std::vector<float>(8));
+    made->SetAttribute("numbers", std::vector<float>());
+    made->output(0)->set_type(TypeOf(x));
+    g->AddOutput(made->output(0));
+  }
+  const std::vector<Value> inputs = {x, v};
+  ASSERT_TRUE(InferShapes(nodes).ok());
+  const Result<std::vector<Value>> expected = EvaluateGraph(nodes, inputs);
+  const Result<std::vector<Tensor>> actual = RunOnCpu(chain, inputs, Config(false));
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  ASSERT_TRUE(actual.ok()) << actual.status().message();
+  ExpectSameElements((*actual)[0], (*expected)[0].tensor(), false);
+}
+
 }  // namespace
 }  // namespace quern::cpu

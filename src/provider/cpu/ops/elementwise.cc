@@ -189,11 +189,10 @@ class ChainStepRunner final : public CpuStep {
     const int64_t streams = 1 + std::count(sources_.begin(), sources_.begin() + chain_.num_inputs, Source::kWhole);
     const int64_t fits = kBlocksBytes / static_cast<int64_t>(sizeof(float)) / (num_buffers_ + streams);
     block_ = std::clamp(fits, kLeastBlock, kLargestBlock);
+    // A shorter period divides a longer one, and all divide the total: they are products of the output's last extents.
     if (!by_rows_ && longest_period_ > 0) block_ = std::max(block_ / longest_period_, int64_t{1}) * longest_period_;
     block_ = std::min(block_, total_);
     for (int i = 0; i < chain_.num_inputs; ++i) {
-      // A shorter period divides a longer one: all are products of the output's last extents.
-      if (sources_[i] == Source::kRepeated && block_ % periods_[i] != 0) sources_[i] = Source::kGathered;
       const bool filled = sources_[i] == Source::kRepeated || sources_[i] == Source::kGathered;
       const TensorSpec& in = context.inputs[static_cast<size_t>(i)];
       gathers_.emplace_back(context.outputs[0].shape, std::array{filled ? in.shape : Shape{}});

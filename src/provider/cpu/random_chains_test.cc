@@ -131,7 +131,9 @@ void ExpectSameElements(const Tensor& actual, const Tensor& expected, bool bits)
     const float a = actual.data<float>()[i], e = expected.data<float>()[i];
     if (std::isnan(a) && std::isnan(e)) continue;
     ASSERT_EQ(a, e) << "element " << i;
-    if (bits) ASSERT_EQ(std::signbit(a), std::signbit(e)) << "element " << i;
+    if (bits) {
+      ASSERT_EQ(std::signbit(a), std::signbit(e)) << "element " << i;
+    }
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using Form = ChainFunction::Form;
 
 constexpr int kMostValues = kMostChainInputs + kMostChainNumbers + kMostChainSteps;
-// Memory of a block's values; the rest of a first-level cache is for the operands that are read where they are.
+// What a block's values take of a first-level cache, those included that are read and written where they are.
 constexpr int64_t kBlocksBytes = 24576;
 constexpr int64_t kLeastBlock = 256, kLargestBlock = 4096;  // elements: against calls for little, and long waits
 // Rows as long as this are worth calls of their own.

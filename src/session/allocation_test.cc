@@ -51,7 +51,8 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
 namespace quern {
 namespace {
 
-// Convolution with bias and activation, pooling, product with a constant, with a run-time operand, softmax.
+// Convolution with bias and activation, pooling, product with a constant, with a run-time operand, a chain of
+// elementwise nodes that broadcast, softmax.
 std::unique_ptr<Graph> Network() {
   GraphMaker g;
   GraphValue* x = g.In("x", DType::kF32, {Dim::Symbol("n"), 3, 16, 16});
@@ -65,7 +66,9 @@ std::unique_ptr<Graph> Network() {
   GraphValue* m = g.Op("MatMul", {f, g.Const("wm", DrawFloats(Shape{512, 24}, 3))}, "product");
   GraphValue* t = g.Op("Transpose", {m}, "turned", {{"perm", std::vector<int64_t>{1, 0}}});
   GraphValue* q = g.Op("MatMul", {m, t}, "gram");
-  return g.Finish({g.Op("Softmax", {q}, "probability", {{"axis", int64_t{-1}}})});
+  GraphValue* mean = g.Op("ReduceMean", {q}, "mean", {{"axes", std::vector<int64_t>{-1}}});
+  GraphValue* e = g.Op("Tanh", {g.Op("Sub", {q, mean}, "centered")}, "bounded");
+  return g.Finish({g.Op("Softmax", {e}, "probability", {{"axis", int64_t{-1}}})});
 }
 
 class AllocationOfRuns : public testing::TestWithParam<int> {};

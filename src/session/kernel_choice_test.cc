@@ -102,5 +102,20 @@ TEST(KernelChoice, FollowsTheCpu) {
   if (haswell.empty() && icelake.empty()) GTEST_SKIP() << "the host runs none of the CPUs that have vectors here";
 }
 
+// A pass of the CPU provider is left out by its name, as a neutral one is.
+TEST(KernelChoice, ChainsAreLeftOutByName) {
+  for (const bool fused : {true, false}) {
+    GraphMaker g;
+    GraphValue* x = g.In("x", DType::kF32, {24, 40});
+    SessionOptions options;
+    if (!fused) options.skip_passes = {"cpu_fuse_elementwise"};
+    const std::unique_ptr<Session> session =
+        MakeSession(g.Finish({g.Op("Exp", {g.Op("Neg", {x}, "negative")}, "y")}), options);
+    ASSERT_NE(session, nullptr);
+    const std::string facts = session->Facts("compiled").value();
+    EXPECT_EQ(facts.find("Neg, Exp in one pass") != std::string::npos, fused) << facts;
+  }
+}
+
 }  // namespace
 }  // namespace quern

@@ -110,5 +110,24 @@ TEST(PlannedScratch, OfAttention) {
   }
 }
 
+// Blocks of a chain's values: of rows that are worth calls of their own, and of shorter ones.
+TEST(PlannedScratch, OfChains) {
+  for (const Shape& shape : {Shape{90, 700}, Shape{9000, 7}}) {
+    SCOPED_TRACE(shape.ToString());
+    Graph graph;
+    graph.opset_imports[""] = 17;
+    const std::vector<Tensor> inputs = {Floats(shape), Floats(Shape{shape[0], 1}), Floats(Shape{shape[1]})};
+    std::vector<GraphValue*> x;
+    for (const Tensor& t : inputs) x.push_back(graph.AddInput("x" + std::to_string(x.size()), TypeOf(t)));
+    const auto node = [&](const char* op, std::vector<GraphValue*> operands) {
+      return graph.AddNode({.op_type = op, .inputs = std::move(operands), .outputs = {graph.UniqueName("v")}})
+          ->output(0);
+    };
+    GraphValue *a = node("Sub", {x[0], x[1]}), *b = node("Mul", {a, x[2]}), *c = node("Tanh", {b});
+    graph.AddOutput(node("Where", {node("Less", {x[1], c}), b, node("Mul", {c, a})}));
+    Check(graph, inputs);
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -76,5 +76,11 @@ inline const CpuConfig& Config(bool portable) {
   }();
   return portable ? generic : native;
 }
+// Likewise, but elementwise nodes stay apart.
+inline CpuConfig ConfigWithoutChains(bool portable) {
+  CpuConfig c = Config(portable);
+  c.skip_passes = {"cpu_fuse_elementwise"};
+  return c;
+}
 
 }  // namespace quern::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "provider/cpu/common/elementwise_operators.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
 
@@ -11,22 +12,11 @@ namespace quern::cpu {
 namespace {
 
 constexpr const char* kByZero = "integer division by zero";
-struct BinaryOperator {
-  const char* op_type;
-  BinaryKind kind;
-  bool costly = false;  // more than a few instructions for each element
-};
-constexpr BinaryOperator kOperators[] = {
-    {"Add", BinaryKind::kAdd},       {"Sub", BinaryKind::kSub},  {"Mul", BinaryKind::kMul},
-    {"Div", BinaryKind::kDiv, true}, {"Min", BinaryKind::kMin},  {"Max", BinaryKind::kMax},
-    {"Sum", BinaryKind::kAdd},       {"Mean", BinaryKind::kAdd}, {"PRelu", BinaryKind::kPrelu},
-    {"Mod", BinaryKind::kMod, true},
-};
 constexpr BinaryOperator kFmod = {"Mod", BinaryKind::kTruncMod, true};
 
 const BinaryOperator& Find(const Node& node) {
   if (node.Is("Mod") && node.GetInt("fmod", 0) != 0) return kFmod;
-  return *std::find_if(std::begin(kOperators), std::end(kOperators),
+  return *std::find_if(std::begin(kBinaryOperators), std::end(kBinaryOperators),
                        [&](const BinaryOperator& o) { return node.op_type() == o.op_type; });
 }
 
@@ -133,8 +123,8 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 }
 
 constexpr auto kOps = [] {
-  std::array<CpuOp, std::size(kOperators)> ops{};
-  for (size_t i = 0; i < ops.size(); ++i) ops[i] = {"", kOperators[i].op_type, Reject, Compile};
+  std::array<CpuOp, std::size(kBinaryOperators)> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = {"", kBinaryOperators[i].op_type, Reject, Compile};
   return ops;
 }();
 

@@ -1,9 +1,9 @@
 // Pow: the result has the base's type, the exponent any number type. Small constant powers are products.
 #include <cmath>
-#include <optional>
 
 #include "ops/common/dispatch.h"
 #include "ops/common/saturate.h"
+#include "provider/cpu/common/elementwise_operators.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
 
@@ -18,23 +18,6 @@ bool LibraryPowers(int64_t n, const void* a, const void* b, void* y) {
   X* to = static_cast<X*>(y);
   for (int64_t i = 0; i < n; ++i) to[i] = SaturateTo<X>(std::pow(static_cast<double>(x[i]), exponent[i]));
   return true;
-}
-
-// The function of a small constant power of floats.
-std::optional<UnaryKind> FindSmallPower(const Node& node) {
-  const GraphValue *base = node.input(0), *exponent = node.input(1);
-  if (!IsFloatType(base->type().dtype)) return std::nullopt;
-  if (!exponent->is_constant() || exponent->constant()->tensor().num_elements() != 1) return std::nullopt;
-  const Tensor& t = exponent->constant()->tensor();
-  double e = 0;
-  static_cast<void>(DispatchNumeric(t.dtype(), [&]<typename T>() {
-    e = static_cast<double>(static_cast<ComputeType<T>>(*t.data<T>()));
-    return OkStatus();
-  }));
-  if (e == 1) return UnaryKind::kCopy;
-  if (e == 2) return UnaryKind::kSquare;
-  if (e == 3) return UnaryKind::kCube;
-  return std::nullopt;
 }
 
 // The exponent has one element, so the result has as many as the base.

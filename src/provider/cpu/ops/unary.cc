@@ -3,71 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "provider/cpu/common/elementwise_operators.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
 
-struct Parameter {
-  const char* name = nullptr;
-  float missing = 0;
-};
-struct UnaryOperator {
-  const char* op_type;
-  UnaryKind kind;
-  bool costly = false;  // more than a few instructions for each element
-  Parameter a = {}, b = {};
-};
-
-constexpr bool kCheap = false, kCostly = true;
-constexpr UnaryOperator kOperators[] = {
-    {"Relu", UnaryKind::kRelu},
-    {"LeakyRelu", UnaryKind::kLeakyRelu, kCheap, {"alpha", 0.01f}},
-    {"ThresholdedRelu", UnaryKind::kThresholdedRelu, kCheap, {"alpha", 1.0f}},
-    {"HardSigmoid", UnaryKind::kHardSigmoid, kCheap, {"alpha", 0.2f}, {"beta", 0.5f}},
-    {"HardSwish", UnaryKind::kHardSwish},
-    {"Sigmoid", UnaryKind::kSigmoid, kCostly},
-    {"Swish", UnaryKind::kSilu, kCostly, {"alpha", 1.0f}},
-    {"Tanh", UnaryKind::kTanh, kCostly},
-    {"Exp", UnaryKind::kExp, kCostly},
-    {"Log", UnaryKind::kLog, kCostly},
-    {"Sqrt", UnaryKind::kSqrt, kCostly},
-    {"Neg", UnaryKind::kNeg},
-    {"Abs", UnaryKind::kAbs},
-    {"Reciprocal", UnaryKind::kReciprocal, kCostly},
-    {"Floor", UnaryKind::kFloor},
-    {"Ceil", UnaryKind::kCeil},
-    {"Round", UnaryKind::kRound},
-    {"Sign", UnaryKind::kSign},
-    {"Erf", UnaryKind::kErf, kCostly},
-    {"Elu", UnaryKind::kElu, kCostly, {"alpha", 1.0f}},
-    {"Celu", UnaryKind::kCelu, kCostly, {"alpha", 1.0f}},
-    {"Selu", UnaryKind::kSelu, kCostly, {"alpha", 1.67326319217681884765625f}, {"gamma", 1.05070102214813232421875f}},
-    {"Softplus", UnaryKind::kSoftplus, kCostly},
-    {"Softsign", UnaryKind::kSoftsign, kCostly},
-    {"Gelu", UnaryKind::kGelu, kCostly},
-    {"Mish", UnaryKind::kMish, kCostly},
-    {"Sin", UnaryKind::kSin, kCostly},
-    {"Cos", UnaryKind::kCos, kCostly},
-    {"Tan", UnaryKind::kTan, kCostly},
-    {"Asin", UnaryKind::kAsin, kCostly},
-    {"Acos", UnaryKind::kAcos, kCostly},
-    {"Atan", UnaryKind::kAtan, kCostly},
-    {"Sinh", UnaryKind::kSinh, kCostly},
-    {"Cosh", UnaryKind::kCosh, kCostly},
-    {"Asinh", UnaryKind::kAsinh, kCostly},
-    {"Acosh", UnaryKind::kAcosh, kCostly},
-    {"Atanh", UnaryKind::kAtanh, kCostly},
-    {"Shrink", UnaryKind::kShrink, kCheap, {"bias", 0.0f}, {"lambd", 0.5f}},
-    {"Affine", UnaryKind::kAffine, kCheap, {"alpha", 1.0f}, {"beta", 0.0f}},
-    {"Scale", UnaryKind::kScale, kCheap, {"scale", 1.0f}},
-    {"ScaledTanh", UnaryKind::kScaledTanh, kCostly, {"alpha", 1.0f}, {"beta", 1.0f}},
-    {"ParametricSoftplus", UnaryKind::kParametricSoftplus, kCostly, {"alpha", 1.0f}, {"beta", 1.0f}},
-};
-
 const UnaryOperator& Find(const Node& node) {
-  return *std::find_if(std::begin(kOperators), std::end(kOperators),
+  return *std::find_if(std::begin(kUnaryOperators), std::end(kUnaryOperators),
                        [&](const UnaryOperator& o) { return node.op_type() == o.op_type; });
 }
 
@@ -138,8 +82,8 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
 }
 
 constexpr auto kOps = [] {
-  std::array<CpuOp, std::size(kOperators)> ops{};
-  for (size_t i = 0; i < ops.size(); ++i) ops[i] = {"", kOperators[i].op_type, Reject, Compile};
+  std::array<CpuOp, std::size(kUnaryOperators)> ops{};
+  for (size_t i = 0; i < ops.size(); ++i) ops[i] = {"", kUnaryOperators[i].op_type, Reject, Compile};
   return ops;
 }();
 

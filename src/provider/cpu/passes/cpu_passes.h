@@ -15,7 +15,7 @@ struct CpuPassContext {
 };
 
 std::span<const Pass* const> CpuPasses();
-// Those that join what the others have finished.
+// Those that run once the others change nothing more: what they make is known to no other pass.
 std::span<const Pass* const> CpuLastPasses();
 
 }  // namespace quern::cpu

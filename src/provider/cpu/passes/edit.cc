@@ -1,6 +1,7 @@
 #include "provider/cpu/passes/edit.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ops/common/permutation.h"
 #include "tensor/tensor.h"
@@ -75,17 +76,17 @@ bool OnlyUsedBy(const GraphValue* value, const Node* node) {
 }
 
 void RemoveIfDead(Graph& graph, Node* node) {
-  const bool used = std::any_of(node->outputs().begin(), node->outputs().end(),
-                                [](const GraphValue* v) { return v && !v->uses().empty(); });
-  if (used) return;
-  std::vector<Node*> producers;
-  for (GraphValue* v : node->inputs()) {
-    if (v && v->producer()) producers.push_back(v->producer());
+  // A producer may be that of another one too: whichever goes last takes it along.
+  std::set<Node*> pending = {node};
+  while (!pending.empty()) {
+    Node* n = *pending.begin();
+    pending.erase(pending.begin());
+    if (std::ranges::any_of(n->outputs(), [](const GraphValue* v) { return v && !v->uses().empty(); })) continue;
+    for (const GraphValue* v : n->inputs()) {
+      if (v && v->producer()) pending.insert(v->producer());
+    }
+    graph.Remove(n);
   }
-  graph.Remove(node);
-  std::sort(producers.begin(), producers.end());
-  producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
-  for (Node* p : producers) RemoveIfDead(graph, p);
 }
 
 namespace {

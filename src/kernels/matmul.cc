@@ -207,7 +207,7 @@ class Products {
 
   // Where the shared right side is; packs it if there is one.
   Status PackShared() {
-    if (!p_.rhs_shared || p_.rhs_in_place) return OkStatus();
+    if (!p_.rhs_shared || p_.rhs_in_place || a_.rhs_is_packed) return OkStatus();
     return PackRunTime(0, static_cast<std::byte*>(r_.workspace));
   }
 

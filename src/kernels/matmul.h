@@ -32,6 +32,7 @@ struct MatMulArgs {
   ptrdiff_t lhs_k_stride = 0;             // bytes; 0: contiguous (the element size). Others are gathered first
   const PackedRhs* packed_rhs = nullptr;  // constant right side, or
   ukernel::RhsSource rhs{};               // the run-time one: any strides, of the problem's format
+  bool rhs_is_packed = false;             // the workspace still holds it, as a run of this plan packed it; no batch
   void* dst = nullptr;                    // [m][n] of EpilogueFormat(accumulator, ops)
   ptrdiff_t dst_row_stride = 0;           // bytes, at least a row
   std::span<const BatchDim> batch{};      // outermost first, at most kMaxBatchDims

@@ -298,6 +298,44 @@ TEST(MatMul, BatchesBroadcastAndMerge) {
   }
 }
 
+TEST(MatMul, ARightSideOfARunIsPackedOnceForSeveralRuns) {
+  const size_t m = 9, n = 33, k = 40;
+  std::vector<float> lhs(2 * m * k), rhs(k * n), dst(2 * m * n);
+  std::mt19937 rng(7);
+  for (auto* v : {&lhs, &rhs}) {
+    for (float& x : *v) x = static_cast<float>(static_cast<int>(rng() % 9) - 4);
+  }
+  const GemmProblem problem{.n = n, .k = k, .rhs_constant = false, .rhs_contiguous = false};
+  const SelectOptions options = Options();
+  const MatMul matmul = MatMul::Create(problem, options, SelectLayout(problem, options).value()).value();
+  MatMulArgs args;
+  args.m = m;
+  args.lhs_row_stride = k * 4;
+  args.rhs = {.data = rhs.data(), .k_stride = 4, .n_stride = k * 4};  // transposed: not read in place
+  args.dst_row_stride = n * 4;
+  const MatMulPlan plan = matmul.Plan(args, 1);
+  GuardedBuffer workspace(plan.workspace_bytes);
+  DriverCounters counters;
+  for (size_t run = 0; run < 2; ++run) {
+    args.lhs = lhs.data() + run * m * k;
+    args.dst = dst.data() + run * m * n;
+    args.rhs_is_packed = run > 0;
+    ASSERT_TRUE(
+        matmul
+            .Run(plan, args,
+                 {.workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes, .counters = &counters})
+            .ok());
+    EXPECT_EQ(counters.rhs_packed_bytes, plan.gemm.rhs_geometry.total_bytes);
+  }
+  for (size_t i = 0; i < 2 * m * n; ++i) {
+    double x = 0;
+    for (size_t j = 0; j < k; ++j) {
+      x += static_cast<double>(lhs[i / n * k + j]) * static_cast<double>(rhs[i % n * k + j]);
+    }
+    ASSERT_EQ(dst[i], x) << i;
+  }
+}
+
 TEST(MatMul, RefusesASmallWorkspace) {
   GemmProblem problem{.n = 40, .k = 3000};
   const SelectOptions options = Options();

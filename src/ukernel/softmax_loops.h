@@ -15,12 +15,54 @@ QUERN_MATH double SoftmaxExp(double x) { return Exp(x); }
 
 constexpr size_t kSoftmaxBlock = 256;  // exponentials held at once
 
+// The largest of n numbers; any of the others where one is not a number, which the exponentials' sum then is not
+// either.
+template <class T>
+T LargestNumber(size_t n, const T* x) {
+  using Lanes = typename LanesOf<T>::Type;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
+  const auto larger = [](auto& acc, const auto& v) { acc = v > acc ? v : acc; };
+  T largest = x[0];
+  size_t i = 0;
+  if (n >= kLanes) {
+    Lanes acc[2];
+    for (Lanes& a : acc) Load(x, a);
+    for (i = kLanes; i + 2 * kLanes <= n; i += 2 * kLanes) {
+      Lanes v[2];
+      for (size_t k = 0; k < 2; ++k) {
+        Load(x + i + k * kLanes, v[k]);
+        larger(acc[k], v[k]);
+      }
+    }
+    larger(acc[0], acc[1]);
+    largest = JoinLanes<T, FoldKind::kMax>(acc[0]);
+  }
+  for (; i < n; ++i) larger(largest, x[i]);
+  return largest;
+}
+
+// x plus a, where minus infinity in a stands above any x.
+template <class T>
+void AddHiding(size_t n, const T* x, const T* a, T* y) {
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < n; ++i) y[i] = a[i] == -__builtin_huge_valf() ? a[i] : x[i] + a[i];
+}
+
 template <class T>
 void SoftmaxLine(const SoftmaxLines<T>& args) {
   const size_t n = args.count;
   const T* x = args.x;
   T* y = args.y;
-  const T largest = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
+  for (const T* a : args.add) {
+    if (!a) continue;
+    AddHiding(n, x, a, y);
+    x = y;
+  }
+  const T largest = LargestNumber(n, x);
+  if (largest == -__builtin_huge_valf() && args.add[0]) {
+    for (size_t i = 0; i < n; ++i) y[i] = 0;
+    return;
+  }
   T sum = 0;
   for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
     const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;

@@ -64,18 +64,58 @@ void CheckSoftmaxRow(const char* name, void (*softmax)(const SoftmaxLines<T>&)) 
   }
 }
 
+// What is added, and what it hides, against the softmax of the sums that are left.
+template <typename T>
+void CheckAdded(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  std::mt19937 random(5);
+  std::normal_distribution<T> normal(0, 4);
+  for (const size_t n : {1, 7, 40, 300}) {
+    for (const int hidden : {0, 2, 1}) {  // none, some, all of them
+      for (const bool second : {false, true}) {
+        GuardedBuffer x(n * sizeof(T)), a(n * sizeof(T)), b(n * sizeof(T)), y(n * sizeof(T));
+        T *from = reinterpret_cast<T*>(x.data()), *first = reinterpret_cast<T*>(a.data());
+        T *other = reinterpret_cast<T*>(b.data()), *to = reinterpret_cast<T*>(y.data());
+        double sum = 0;
+        std::vector<double> expected(n);
+        for (size_t i = 0; i < n; ++i) {
+          from[i] = normal(random), first[i] = normal(random), other[i] = normal(random);
+          const bool hides = hidden == 1 || (hidden == 2 && i % 3 == 1);
+          if (hides) (second && i % 2 ? other : first)[i] = -kInfinity;
+          if (hides && i % 4 == 1) from[i] = i % 8 == 1 ? kInfinity : std::numeric_limits<T>::quiet_NaN();
+          expected[i] = hides ? 0
+                              : std::exp(static_cast<double>(from[i]) + static_cast<double>(first[i]) +
+                                         (second ? static_cast<double>(other[i]) : 0.0));
+          sum += expected[i];
+        }
+        softmax({.count = n, .x = from, .y = to, .add = {first, second ? other : nullptr}});
+        for (size_t i = 0; i < n; ++i) {
+          const double want = sum > 0 ? expected[i] / sum : 0;
+          ASSERT_NEAR(static_cast<double>(to[i]), want, 1e-4 * want) << name << " element " << i << " of " << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(SoftmaxRows, FollowTheFormula) {
   const CpuFacts cpu = HostCpu().facts();
   for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const VectorKernel& row = list->rows[i];
-      if (row.softmax && IsaRunsOn(row.isa, cpu)) CheckSoftmaxRow<float>(Name(row).text, row.softmax);
+      if (row.softmax && IsaRunsOn(row.isa, cpu)) {
+        CheckSoftmaxRow<float>(Name(row).text, row.softmax);
+        CheckAdded<float>(Name(row).text, row.softmax);
+      }
     }
   }
   for (const KernelList<ElementwiseKernel>* list : AllElementwiseKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const ElementwiseKernel& row = list->rows[i];
-      if (row.softmax && IsaRunsOn(row.isa, cpu)) CheckSoftmaxRow<double>(Name(row).text, row.softmax);
+      if (row.softmax && IsaRunsOn(row.isa, cpu)) {
+        CheckSoftmaxRow<double>(Name(row).text, row.softmax);
+        CheckAdded<double>(Name(row).text, row.softmax);
+      }
     }
   }
 }

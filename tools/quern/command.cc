@@ -42,7 +42,8 @@ void AddProviderAndThreads(CLI::App& app, CommonOptions& options, const std::str
                              "numbers of threads, each of which is measured (default: the cores that the process may "
                              "use)")
                   ->type_name("N,...")
-                  ->delimiter(',');
+                  ->delimiter(',')
+                  ->allow_extra_args(false);
   } else {
     threads = app.add_option("--threads", options.threads, "threads (default: the cores that the process may use)")
                   ->type_name("N");
@@ -67,7 +68,8 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
   app.add_option("--skip-pass", options.skip_passes,
                  "a pass to leave out (inspect --stage neutral and --stage compiled list them)")
       ->type_name("NAME")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_flag("--serial-branches", options.serial_branches,
                "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
   AddLimitOption(app, options);

@@ -54,7 +54,8 @@ void AddConvert(CLI::App& app, int& status) {
   sub->add_option("--skip-pass", args->save.skip_passes,
                   "a graph pass to leave out (inspect --stage neutral lists them)")
       ->type_name("NAME")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   AddLimitOption(*sub, args->common);
   AddCommonOptionsWithoutSession(*sub, args->common);
   sub->footer(

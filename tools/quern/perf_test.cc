@@ -47,7 +47,7 @@ void AddOptions(CLI::App& app, PerfTestArguments& args) {
   app.add_option("-x", args.threads, "threads within a node (default 0: the cores that the process may use)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("-y", args.inter_op_threads, "threads across nodes: accepted, nodes run one after another")
+  app.add_option("-y", args.inter_op_threads, "threads across nodes: accepted, branches share the threads of -x")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   app.add_option("-e", args.provider, "execution provider: cpu")->type_name("NAME");
@@ -111,7 +111,7 @@ std::vector<std::string> GraphPasses(const std::string& model) {
 }
 
 void NoteWhatHasNoEffect(const PerfTestArguments& args) {
-  if (args.inter_op_threads > 0) Note("-y has no effect: nodes run one after another");
+  if (args.inter_op_threads > 0) Note("-y has no effect: branches share the threads of -x");
   if (args.optimization == 0) Note("-o 0 leaves out all passes but those that make what kernels need");
   if (args.optimization > 0 && args.optimization < 99) {
     Note("-o " + std::to_string(args.optimization) + " runs all graph passes, as -o 99 does: they have no levels");

@@ -76,6 +76,17 @@ TEST_F(CpuOps, Attention) {
   }
 }
 
+// Blocks of one head follow each other, with the same keys and values, and end with another head's.
+TEST_F(CpuOps, AttentionOfManyBlocks) {
+  for (const bool adds : {false, true}) {
+    Case c{.op = "Attention", .opset = 23};
+    c.relative = c.absolute = 2e-5;
+    for (const int64_t rows : {600, 300, 300}) c.In(DrawTensor(DType::kF32, Shape{1, 2, rows, 5}, 1));
+    if (adds) c.In(DrawTensor(DType::kF32, Shape{600, 300}, 1));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, AttentionWindows) {
   for (int i = 0; i < 2 * kRounds; ++i) {
     const Extents e;

@@ -42,6 +42,27 @@ constexpr bool IsSum(FoldKind kind) {
 template <class T, FoldKind kKind>
 using FoldJoin = FoldStep<T, IsSum(kKind) ? FoldKind::kSum : kKind>;
 
+// Joins the lanes of a vector: one half with the other, and so on.
+template <class T, FoldKind kKind, class V>
+T JoinLanes(const V& v) {
+  constexpr size_t kLanes = sizeof(V) / sizeof(T);
+  const FoldJoin<T, kKind> join{0};
+  if constexpr (sizeof(V) > 16) {
+    typename LanesOf<T, sizeof(V) / 2>::Type halves[2];
+    static_assert(sizeof(halves) == sizeof(V));
+    __builtin_memcpy(halves, &v, sizeof(V));
+    join(halves[0], halves[1]);
+    return JoinLanes<T, kKind>(halves[0]);
+  } else {
+    T lanes[kLanes];
+    __builtin_memcpy(lanes, &v, sizeof(V));
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t k = 0; k < half; ++k) join(lanes[k], lanes[k + half]);
+    }
+    return lanes[0];
+  }
+}
+
 template <class T, FoldKind kKind>
 T FoldAll(const LineFold<T>& args) {
   using Lanes = typename LanesOf<T>::Type;
@@ -73,13 +94,9 @@ T FoldAll(const LineFold<T>& args) {
     join(acc[0], acc[1]);
     join(acc[2], acc[3]);
     join(acc[0], acc[2]);
-    T lanes[kLanes];
-    Store(lanes, acc[0]);
-    for (size_t half = kLanes / 2; half > 0; half /= 2) {
-      for (size_t k = 0; k < half; ++k) join(lanes[k], lanes[k + half]);
-    }
-    join(lanes[0], rest);
-    join(total, lanes[0]);
+    T joined = JoinLanes<T, kKind>(acc[0]);
+    join(joined, rest);
+    join(total, joined);
   }
   return total;
 }

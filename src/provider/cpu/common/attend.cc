@@ -137,19 +137,21 @@ Result<Attend> Attend::Create(const AttendSizes& sizes, const CpuConfig& config,
   }
   for (const Products& p : a.products_) {
     for (size_t i = 0; i < 2; ++i) {
-      a.workspace_bytes_ =
-          std::max({a.workspace_bytes_, p.scores_plan[i].workspace_bytes, p.values_plan[i].workspace_bytes});
+      a.scores_bytes_ = std::max(a.scores_bytes_, p.scores_plan[i].workspace_bytes);
+      a.values_bytes_ = std::max(a.values_bytes_, p.values_plan[i].workspace_bytes);
     }
   }
   a.room_offset_ = Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * sizeof(float));
-  a.workspace_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
-  a.slot_bytes_ = a.workspace_offset_ + Aligned(a.workspace_bytes_);
+  a.scores_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
+  a.values_offset_ = a.scores_offset_ + Aligned(a.scores_bytes_);
+  a.slot_bytes_ = a.values_offset_ + Aligned(a.values_bytes_);
   a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), a.matrices_ * blocks()));
   return a;
 }
 
 // Scores to probabilities, in place; keys outside of those that are seen get none.
-void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, float sink) const {
+void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
+                       Kept& kept) const {
   const int64_t first = std::clamp<int64_t>(row.first, 0, keys), end = std::clamp(row.end, first, keys);
   const int64_t count = end - first;
   float* x = scores + first;
@@ -160,17 +162,26 @@ void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, 
     row_->unary({.kind = ukernel::UnaryKind::kTanh, .n = n, .x = x, .y = x});
     row_->binary({.kind = BinaryKind::kMul, .n = n, .x = x, .z = &sizes_.softcap, .y = x, .x_step = 1, .z_step = 0});
   }
+  const bool sinks = !(sink == -kInfinity);
   bool seen = count > 0;
   double shift = 0;
+  ukernel::SoftmaxLines<float> softmax{.count = n + (sinks ? 1 : 0), .x = x, .y = x};
   if (seen && row.add[0]) {
-    float largest = 0;
-    for (const float* a : row.add) {
-      if (a) largest += row_->fold({.kind = FoldKind::kMax, .n = n, .x = a + first});
+    const bool same = row.first == kept.row.first && row.end == kept.row.end && row.add[0] == kept.row.add[0] &&
+                      row.add[1] == kept.row.add[1] && row.add[0] != room && row.add[1] != room;
+    if (!same) {
+      kept.row = row;
+      kept.largest = 0;
+      for (const float* a : row.add) {
+        if (a) kept.largest += row_->fold({.kind = FoldKind::kMax, .n = n, .x = a + first});
+      }
     }
     // Beyond, float32 would round the scores away.
-    if (std::fabs(largest) > 64) {
+    if (std::fabs(kept.largest) > 64) {
       shift = AddLarge(count, row.add[0] + first, row.add[1] ? row.add[1] + first : nullptr, x);
       seen = !(shift == -static_cast<double>(kInfinity));
+    } else if (!sinks) {
+      for (size_t i = 0; i < 2; ++i) softmax.add[i] = row.add[i] ? row.add[i] + first : nullptr;
     } else {
       for (const float* a : row.add) {
         if (a) AddFloats(count, a + first, x);
@@ -180,9 +191,8 @@ void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, 
   }
   std::fill(scores, x, 0.0f);
   if (!seen) return std::fill(x, scores + keys, 0.0f);
-  const bool sinks = !(sink == -kInfinity);
   if (sinks) x[count] = static_cast<float>(sink - shift);
-  row_->softmax({.count = n + (sinks ? 1 : 0), .stride = 1, .width = 1, .x = x, .y = x, .log = false});
+  row_->softmax(softmax);
   std::fill(scores + end, scores + keys, 0.0f);
 }
 
@@ -198,7 +208,7 @@ void Attend::RepairRow(const float* probabilities, int64_t keys, const float* v,
 }
 
 Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                        const CancelToken* cancel) const {
+                        const CancelToken* cancel, Kept& kept) const {
   const AttendSizes& s = sizes_;
   const int64_t blocks = (rows_ + block_ - 1) / block_, group = s.heads / s.kv_heads;
   const int64_t matrix = item / blocks, begin = item % blocks * block_, rows = std::min(block_, rows_ - begin);
@@ -222,12 +232,13 @@ Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const Scor
   const int64_t keys = computes ? product->keys : std::max<int64_t>(needed, 0);
   const size_t plan = rows == block_ ? 0 : 1;
   InlineExecutor inline_executor;
-  const kernels::RunResources resources{.executor = &inline_executor,
-                                        .cancel = cancel,
-                                        .workspace = scratch + workspace_offset_,
-                                        .workspace_bytes = workspace_bytes_};
+  kernels::RunResources resources{.executor = &inline_executor, .cancel = cancel};
+  const bool packed = computes && kept.matrix == matrix && kept.product == &*product && kept.plan == plan;
   if (computes) {
+    resources.workspace = scratch + scores_offset_;
+    resources.workspace_bytes = scores_bytes_;
     MatMulArgs args = ScoresArgs(rows);
+    args.rhs_is_packed = packed;
     args.lhs = q;
     args.rhs.data = k;
     args.dst = scores;
@@ -237,14 +248,20 @@ Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const Scor
   }
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t h = row_head(r);
-    Normalize(scores + r * score_pitch_, keys, rules.RowOf(b, h, row_query(r), room), rules.Sink(h));
+    Normalize(scores + r * score_pitch_, keys, rules.RowOf(b, h, row_query(r), room), room, rules.Sink(h), kept);
   }
   if (computes) {
+    resources.workspace = scratch + values_offset_;
+    resources.workspace_bytes = values_bytes_;
     MatMulArgs args = ValuesArgs(rows);
+    args.rhs_is_packed = packed;
     args.lhs = scores;
     args.rhs.data = v;
     args.dst = y;
     QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
+    kept.matrix = matrix;
+    kept.product = &*product;
+    kept.plan = plan;
     for (int64_t r = 0; r < rows; ++r) RepairRow(scores + r * score_pitch_, keys, v, y + r * y_pitch);
     return OkStatus();
   }
@@ -270,9 +287,10 @@ Status Attend::Run(const StepContext& context, const AttendOperands& operands, c
   }
   std::atomic<bool> failed{false};
   auto task = [&](int slot, int64_t begin, int64_t end) {
+    Kept kept;
     for (int64_t item = begin; item < end; ++item) {
       std::byte* own = scratch + static_cast<size_t>(slot) * slot_bytes_;
-      if (!RunBlock(item, operands, rules, own, context.cancel).ok()) failed = true;
+      if (!RunBlock(item, operands, rules, own, context.cancel, kept).ok()) failed = true;
     }
   };
   const int64_t blocks = (rows_ + block_ - 1) / block_;

@@ -76,9 +76,20 @@ class Attend {
   kernels::MatMulArgs ScoresArgs(int64_t rows) const;
   kernels::MatMulArgs ValuesArgs(int64_t rows) const;
   int64_t KeysFor(int64_t last_query) const;
+  // What one task keeps from block to block.
+  struct Kept {
+    // The matrix whose keys and values its workspaces hold packed, by which products.
+    int64_t matrix = -1;
+    const Products* product = nullptr;
+    size_t plan = 0;
+    // A row of what is added, and the sum of the largest of it.
+    ScoreRules::Row row;
+    float largest = 0;
+  };
   Status RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                  const CancelToken* cancel) const;
-  void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, float sink) const;
+                  const CancelToken* cancel, Kept& kept) const;
+  void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
+                 Kept& kept) const;
   void RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const;
 
   AttendSizes sizes_;
@@ -91,7 +102,9 @@ class Attend {
   int64_t score_pitch_ = 0;  // floats
   std::vector<Products> products_;
   ukernel::EpilogueOp scale_{};
-  size_t room_offset_ = 0, workspace_offset_ = 0, workspace_bytes_ = 0, slot_bytes_ = 0;
+  // In a slot: scores, room for a row, the products' workspaces.
+  size_t room_offset_ = 0, scores_offset_ = 0, scores_bytes_ = 0, values_offset_ = 0, values_bytes_ = 0;
+  size_t slot_bytes_ = 0;
   int slots_ = 1;
 };
 

@@ -118,7 +118,7 @@ struct DwColumns {
   template <class V, int P>
   static void Run(const DwConvArgs& a, const DwTile& tile) {
     // Few columns are shared, or (without masks: on CPUs with few registers) more values are kept than registers.
-    if constexpr (P < kKernel - 1 || (kKernel == 5 && kStride == 2 && !V::kCheapMasks)) {
+    if constexpr (P < kKernel - 1 || (kStride > 1 && !V::kCheapMasks)) {
       TileDw<V, P>::RunTaps(a, tile);
     } else {
       TileDw<V, P>::template RunColumns<kKernel, kStride>(a, tile);

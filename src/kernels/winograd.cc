@@ -110,32 +110,61 @@ class WinogradRun {
               const WinogradPlan& plan, const ConvArgs& args, const RunResources& resources)
       : c_(problem), row_(row), weights_(weights), p_(plan), a_(args), r_(resources) {}
 
-  Status Run(size_t image, size_t block, size_t slot) const {
+  void Run(size_t image, size_t block, size_t slot) const {
     char* area = static_cast<char*>(r_.workspace) + p_.area_offset + slot * p_.area_stride;
     auto* input = reinterpret_cast<float*>(area + p_.input_offset);
     auto* output = reinterpret_cast<float*>(area + p_.output_offset);
     const size_t first = block * p_.block_tiles, count = std::min(p_.block_tiles, p_.tiles - first);
     TransformInput(image, first, count, input);
+    for (size_t i = 0; i < kWinogradComponents; ++i) Multiply(i, count, input, output, area + p_.core_offset);
+    TransformOutput(image, first, count, output);
+  }
+
+  // The same by all slots together.
+  Status RunTogether(size_t image, size_t block) const {
+    char* area = static_cast<char*>(r_.workspace) + p_.area_offset;
+    auto* input = reinterpret_cast<float*>(area + p_.input_offset);
+    auto* output = reinterpret_cast<float*>(area + p_.output_offset);
+    const size_t first = block * p_.block_tiles, count = std::min(p_.block_tiles, p_.tiles - first);
+    const auto share = CeilDiv(count, static_cast<size_t>(p_.slots));
+    const auto region = [&](size_t total, size_t grain, Task task) {
+      if (r_.counters) r_.counters->regions.fetch_add(1, std::memory_order_relaxed);
+      return r_.executor->ParallelFor(static_cast<int64_t>(total), static_cast<int64_t>(grain), task, r_.cancel,
+                                      p_.slots);
+    };
+    QUERN_RETURN_IF_ERROR(region(count, share, [&](int, int64_t begin, int64_t end) {
+      const auto from = static_cast<size_t>(begin);
+      TransformInput(image, first + from, static_cast<size_t>(end - begin), input + from * p_.input_stride);
+    }));
+    QUERN_RETURN_IF_ERROR(region(kWinogradComponents, 1, [&](int slot, int64_t begin, int64_t end) {
+      char* core = area + p_.core_offset + static_cast<size_t>(slot) * p_.core_stride;
+      for (int64_t i = begin; i < end; ++i) Multiply(static_cast<size_t>(i), count, input, output, core);
+    }));
+    return region(count, share, [&](int, int64_t begin, int64_t end) {
+      const auto from = static_cast<size_t>(begin);
+      TransformOutput(image, first + from, static_cast<size_t>(end - begin), output + from * p_.output_stride);
+    });
+  }
+
+ private:
+  // Component i of a block's products.
+  void Multiply(size_t i, size_t count, const float* input, float* output, void* core) const {
     const GemmPlan& gemm = count == p_.block_tiles ? p_.gemm : p_.last_gemm;
     RunResources inner = r_;
     inner.executor = nullptr;
     inner.cancel = nullptr;
-    inner.workspace = area + p_.core_offset;
+    inner.workspace = core;
     inner.workspace_bytes = gemm.workspace_bytes;
-    for (size_t i = 0; i < kWinogradComponents; ++i) {
-      GemmOperands g;
-      g.lhs = input + i * p_.block_tiles * p_.input_stride;
-      g.lhs_row_stride = static_cast<ptrdiff_t>(p_.input_stride * sizeof(float));
-      g.rhs = weights_.data(i);
-      g.dst = output + i * p_.block_tiles * p_.output_stride;
-      g.dst_row_stride = p_.output_stride * sizeof(float);
-      QUERN_RETURN_IF_ERROR(RunGemm(gemm, g, inner));
-    }
-    TransformOutput(image, first, count, output);
-    return OkStatus();
+    GemmOperands g;
+    g.lhs = input + i * p_.block_tiles * p_.input_stride;
+    g.lhs_row_stride = static_cast<ptrdiff_t>(p_.input_stride * sizeof(float));
+    g.rhs = weights_.data(i);
+    g.dst = output + i * p_.block_tiles * p_.output_stride;
+    g.dst_row_stride = p_.output_stride * sizeof(float);
+    // Nothing can fail here: sizes were checked, and there is no executor to be cancelled.
+    (void)RunGemm(gemm, g, inner).ok();
   }
 
- private:
   void TransformInput(size_t image, size_t first, size_t count, float* to) const {
     const auto* zeros = reinterpret_cast<const float*>(static_cast<const char*>(r_.workspace) + p_.zero_row_offset);
     for (size_t t = 0; t < count; ++t) {
@@ -380,14 +409,14 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const size_t tile_bytes = kWinogradComponents * (p.input_stride + p.output_stride) * sizeof(float);
   const size_t most = std::clamp<size_t>(cpu_.l2_bytes / tile_bytes, 8, kMostTiles);
   p.blocks = CeilDiv(p.tiles, most);
+  if (p.blocks > 1) p.blocks = RoundUp(p.blocks, size_t{2});  // the last round has work for two threads
   p.block_tiles = CeilDiv(p.tiles, p.blocks);
   p.blocks = CeilDiv(p.tiles, p.block_tiles);
   const bool reduces =
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
-  p.slots =
-      reduces
-          ? 1
-          : static_cast<int>(std::min<size_t>(static_cast<size_t>(std::max(concurrency, 1)), p.blocks * args.images));
+  const auto threads = static_cast<size_t>(reduces ? 1 : std::max(concurrency, 1));
+  p.together = p.blocks * args.images < threads;
+  p.slots = static_cast<int>(p.together ? std::min(threads, kWinogradComponents) : threads);
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
     return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);
@@ -405,9 +434,10 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   at = 0;
   p.input_offset = take(kWinogradComponents * p.block_tiles * p.input_stride * sizeof(float));
   p.output_offset = take(kWinogradComponents * p.block_tiles * p.output_stride * sizeof(float));
-  p.core_offset = take(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes));
+  p.core_stride = RoundUp(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes), ukernel::kPackAlignment);
+  p.core_offset = take(p.core_stride * static_cast<size_t>(p.together ? p.slots : 1));
   p.area_stride = RoundUp(at, 4096) + ukernel::kPackAlignment;
-  p.workspace_bytes = p.area_offset + p.area_stride * static_cast<size_t>(p.slots);
+  p.workspace_bytes = p.area_offset + p.area_stride * static_cast<size_t>(p.together ? 1 : p.slots);
   return p;
 }
 
@@ -420,10 +450,13 @@ Status WinogradConv::Run(const WinogradPlan& plan, const ConvArgs& args, const R
   std::memset(static_cast<char*>(resources.workspace) + plan.zero_row_offset, 0, problem_.in_channels * sizeof(float));
   const WinogradRun run(problem_, *row_, weights_, plan, args, resources);
   const size_t items = plan.blocks * args.images;
+  if (plan.together) {
+    for (size_t i = 0; i < items; ++i) QUERN_RETURN_IF_ERROR(run.RunTogether(i / plan.blocks, i % plan.blocks));
+    return OkStatus();
+  }
   const auto some = [&](int slot, int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      // Nothing can fail here: sizes were checked, and products have no executor to be cancelled.
-      (void)run.Run(i / plan.blocks, i % plan.blocks, static_cast<size_t>(slot)).ok();
+      run.Run(i / plan.blocks, i % plan.blocks, static_cast<size_t>(slot));
     }
   };
   if (plan.slots == 1 && !resources.cancel) {

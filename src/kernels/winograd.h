@@ -29,9 +29,12 @@ struct WinogradPlan {
   GemmPlan gemm, last_gemm;                    // of one component of a block, and of the last one
   size_t input_stride = 0, output_stride = 0;  // floats between the rows of a component
   int slots = 1;
+  // Fewer blocks than threads: these work on one block together, each on some tiles, then components, then tiles.
+  bool together = false;
   ukernel::EpilogueRun epilogue = nullptr;
-  size_t zero_row_offset = 0, area_offset = 0, area_stride = 0;  // workspace, bytes; an area for each slot
-  size_t input_offset = 0, output_offset = 0, core_offset = 0;   // within an area
+  size_t zero_row_offset = 0, area_offset = 0, area_stride = 0;  // workspace, bytes; an area for each slot, or one
+  size_t input_offset = 0, output_offset = 0;                    // within an area
+  size_t core_offset = 0, core_stride = 0;                       // within an area; one, or one for each slot
   size_t workspace_bytes = 0;
 };
 

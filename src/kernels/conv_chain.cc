@@ -1,10 +1,11 @@
-// Chains of convolutions by strips: a task computes the rows that its strips read, keeps those that the next strip
-// reads too, and goes on from strip to strip.
+// Chains of convolutions by strips: a slot computes the rows that a strip reads, but for those that it has from the
+// strip before.
 #include "kernels/conv_chain.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <set>
 #include <string>
 
@@ -30,6 +31,11 @@ RowRange RowsRead(const DwConvProblem& p, size_t in_h, size_t y0, size_t y1) {
   const auto clip = [&](size_t y) { return y <= p.pad_top ? 0 : std::min(y - p.pad_top, in_h); };
   return {clip(y0 * p.stride_h), clip((y1 - 1) * p.stride_h + Reach(p))};
 }
+
+// At the begin of a slot's workspace: the rows before the depthwise convolution that stand there.
+struct Held {
+  size_t begin = 0, end = 0;
+};
 
 // A 1x1 convolution over whole rows.
 ConvArgs RowsOf(size_t rows, size_t width, const void* input, ptrdiff_t in_pixel, void* dst, ptrdiff_t dst_pixel,
@@ -100,7 +106,8 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
   for (size_t rows : counts) include(before_, rows, args.in_w, plan.before_pixels, args.before);
   include(after_, plan.rows, plan.out_w, plan.after_pixels, args.after);
   include(after_, plan.out_h - (plan.strips - 1) * plan.rows, plan.out_w, plan.after_pixels, args.after);
-  plan.depthwise_offset = RoundUp(plan.held_rows * plan.before_row, kAlign);
+  plan.held_offset = RoundUp(sizeof(Held), kAlign);
+  plan.depthwise_offset = plan.held_offset + RoundUp(plan.held_rows * plan.before_row, kAlign);
   plan.inner_offset = plan.depthwise_offset + RoundUp(plan.rows * plan.depthwise_row, kAlign);
   plan.slot_stride = RoundUp(plan.inner_offset + plan.inner_bytes, 4096) + kAlign;
   const double per_pixel =
@@ -109,8 +116,6 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
                           (after_ ? after_->problem().out_channels : 0));
   const bool parallel = per_pixel * static_cast<double>(plan.out_h * plan.out_w) > kParallelOperations;
   plan.slots = parallel ? static_cast<int>(std::min(static_cast<size_t>(std::max(concurrency, 1)), plan.strips)) : 1;
-  // Each task computes the rows that it shares with the one before anew.
-  plan.grain = std::max<size_t>(1, plan.strips / (4 * static_cast<size_t>(plan.slots)));
   plan.workspace_bytes = plan.slot_stride * static_cast<size_t>(plan.slots);
   return plan;
 }
@@ -119,7 +124,13 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
 class ConvChain::Strips {
  public:
   Strips(const ConvChain& chain, const ConvChainPlan& plan, const ConvChainArgs& args, size_t image, char* slot)
-      : c_(chain), plan_(plan), a_(args), image_(image), slot_(slot), d_(chain.depthwise_->problem()) {}
+      : c_(chain),
+        plan_(plan),
+        a_(args),
+        image_(image),
+        slot_(slot),
+        d_(chain.depthwise_->problem()),
+        held_(*reinterpret_cast<Held*>(slot)) {}
 
   Status Run(size_t begin, size_t end) {
     for (size_t strip = begin; strip < end; ++strip) {
@@ -139,7 +150,7 @@ class ConvChain::Strips {
     if (c_.before_) {
       QUERN_RETURN_IF_ERROR(Hold(input, y0, y1));
       middle.in_pixel_stride = static_cast<ptrdiff_t>(d_.channels * sizeof(float));
-      middle.input = slot_ - static_cast<ptrdiff_t>(held_begin_ * plan_.before_row);
+      middle.input = slot_ + plan_.held_offset - static_cast<ptrdiff_t>(held_.begin * plan_.before_row);
     }
     middle.in_row_stride = static_cast<ptrdiff_t>(a_.in_w) * middle.in_pixel_stride;
     char* between = slot_ + plan_.depthwise_offset;
@@ -161,21 +172,22 @@ class ConvChain::Strips {
   Status Hold(const char* input, size_t y0, size_t y1) {
     const auto [begin, end] = RowsRead(d_, a_.in_h, y0, y1);
     const size_t row = plan_.before_row;
-    if (begin < held_end_ && begin >= held_begin_) {
-      std::memmove(slot_, slot_ + (begin - held_begin_) * row, (held_end_ - begin) * row);
+    char* rows = slot_ + plan_.held_offset;
+    if (held_.begin <= begin && begin < held_.end && held_.end <= end) {
+      std::memmove(rows, rows + (begin - held_.begin) * row, (held_.end - begin) * row);
     } else {
-      held_end_ = begin;
+      held_.end = begin;
     }
-    held_begin_ = begin;
-    if (end <= held_end_) return OkStatus();
+    held_.begin = begin;
+    if (end == held_.end) return OkStatus();
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
     OpsAt(a_.before, image_, 0, ops);
-    const size_t rows = end - held_end_;
-    char* to = slot_ + (held_end_ - begin) * row;
-    const char* from = input + static_cast<ptrdiff_t>(held_end_ * a_.in_w) * a_.in_pixel_stride;
-    held_end_ = end;
+    const size_t first = held_.end;
+    held_.end = end;
+    char* to = rows + (first - begin) * row;
+    const char* from = input + static_cast<ptrdiff_t>(first * a_.in_w) * a_.in_pixel_stride;
     return Multiply(*c_.before_, plan_.before_pixels,
-                    RowsOf(rows, a_.in_w, from, a_.in_pixel_stride, to,
+                    RowsOf(end - first, a_.in_w, from, a_.in_pixel_stride, to,
                            static_cast<ptrdiff_t>(d_.channels * sizeof(float)), ops, a_.before.op_count));
   }
 
@@ -190,7 +202,7 @@ class ConvChain::Strips {
   const size_t image_;
   char* const slot_;
   const DwConvProblem& d_;
-  size_t held_begin_ = 0, held_end_ = 0;  // rows before the depthwise convolution that stand in the slot
+  Held& held_;
 };
 
 Status ConvChain::Run(const ConvChainPlan& plan, const ConvChainArgs& args, const RunResources& resources) const {
@@ -201,6 +213,7 @@ Status ConvChain::Run(const ConvChainPlan& plan, const ConvChainArgs& args, cons
   }
   char* workspace = static_cast<char*>(resources.workspace);
   for (size_t image = 0; image < args.images; ++image) {
+    for (int slot = 0; slot < plan.slots; ++slot) new (workspace + static_cast<size_t>(slot) * plan.slot_stride) Held();
     Status failed;
     std::atomic<bool> any{false};
     const auto task = [&](int slot, int64_t begin, int64_t end) {
@@ -211,12 +224,11 @@ Status ConvChain::Run(const ConvChainPlan& plan, const ConvChainArgs& args, cons
     };
     if (plan.slots > 1) {
       if (resources.counters) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
-      QUERN_RETURN_IF_ERROR(resources.executor->ParallelFor(
-          static_cast<int64_t>(plan.strips), static_cast<int64_t>(plan.grain), task, resources.cancel, plan.slots));
+      QUERN_RETURN_IF_ERROR(
+          resources.executor->ParallelFor(static_cast<int64_t>(plan.strips), 1, task, resources.cancel, plan.slots));
     } else if (resources.cancel) {
       InlineExecutor executor;
-      QUERN_RETURN_IF_ERROR(executor.ParallelFor(static_cast<int64_t>(plan.strips), static_cast<int64_t>(plan.strips),
-                                                 task, resources.cancel));
+      QUERN_RETURN_IF_ERROR(executor.ParallelFor(static_cast<int64_t>(plan.strips), 1, task, resources.cancel));
     } else {
       task(0, 0, static_cast<int64_t>(plan.strips));
     }

@@ -33,10 +33,10 @@ struct ConvChainPlan {
   size_t held_rows = 0;                        // rows before the depthwise convolution that a strip reads
   size_t strips = 0;                           // of an image
   size_t before_pixels = 0, after_pixels = 0;  // of a strip: what rows of the products are chosen for
-  size_t grain = 1;                            // strips of a task
   int slots = 1;
   size_t before_row = 0, depthwise_row = 0;  // bytes of a row of either's results
-  size_t depthwise_offset = 0, inner_offset = 0, inner_bytes = 0, slot_stride = 0;  // workspace, bytes
+  // Workspace, bytes: of each slot.
+  size_t held_offset = 0, depthwise_offset = 0, inner_offset = 0, inner_bytes = 0, slot_stride = 0;
   size_t workspace_bytes = 0;
 };
 

@@ -4,6 +4,7 @@
 #include "provider/cpu/common/conv_chain_form.h"
 #include "provider/cpu/common/conv_problem.h"
 #include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/loops.h"
 #include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {

@@ -173,7 +173,9 @@ class ConvChain::Strips {
     const auto [begin, end] = RowsRead(d_, a_.in_h, y0, y1);
     const size_t row = plan_.before_row;
     char* rows = slot_ + plan_.held_offset;
-    if (held_.begin <= begin && begin < held_.end && held_.end <= end) {
+    // Only of the strip just before: the plan knows of no other counts of rows.
+    const bool follows = y0 >= plan_.rows && held_.end == RowsRead(d_, a_.in_h, y0 - plan_.rows, y0).end;
+    if (follows && held_.begin <= begin && begin < held_.end) {
       std::memmove(rows, rows + (begin - held_.begin) * row, (held_.end - begin) * row);
     } else {
       held_.end = begin;

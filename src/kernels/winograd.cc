@@ -28,6 +28,8 @@ constexpr double kInputCycles = 48, kOutputCycles = 44;
 // Costs are estimates: what is expected to be less than so much faster is not worth twice the weights.
 constexpr double kWorthwhile = 0.85;
 constexpr size_t kMostTiles = 48;  // of a block
+// Multiply-adds of a block that three regions of threads are worth: about 60 us of one core.
+constexpr double kTogetherOperations = 5e6;
 // Pixels of an output of unknown size.
 constexpr size_t kUsualPixels = 28 * 28;
 
@@ -415,8 +417,11 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const bool reduces =
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
   const auto threads = static_cast<size_t>(reduces ? 1 : std::max(concurrency, 1));
-  p.together = p.blocks * args.images < threads;
-  p.slots = static_cast<int>(p.together ? std::min(threads, kWinogradComponents) : threads);
+  const double operations = static_cast<double>(kWinogradComponents * p.tiles) * static_cast<double>(c.in_channels) *
+                            static_cast<double>(c.out_channels);
+  p.together = p.blocks * args.images < threads && operations > kTogetherOperations;
+  p.slots = static_cast<int>(
+      std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * args.images)));
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
     return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);

@@ -89,6 +89,19 @@ TEST(HostileNodes, AxesOfATransposeFromTheEnd) {
   ExpectSame("  input %x: f32[2,3,4,5]\n  %y = Transpose(%x) {perm = [0, -3, 2, -1]}\n", {x});
 }
 
+// Elementwise operators on sizes stay what plans can compute.
+TEST(HostileNodes, SizesComputedInFloats) {
+  const std::string lines =
+      "  input %x: f32[1,2,h,w]\n  const %half = f32[4] {1.0, 1.0, 0.5, 0.5}\n  const %zeros = i64[4] {0, 0, 0, 0}\n"
+      "  %s = Shape(%x)\n  %f = Cast(%s) {to = 1}\n  %m = Mul(%f, %half)\n  %g = Floor(%m)\n"
+      "  %e = Cast(%g) {to = 7}\n  %r = Relu(%x)\n";
+  for (const int64_t side : {4, 7}) {
+    const Tensor x = DrawFloats(Shape{1, 2, side, side + 1}, 3);
+    ExpectSame(lines + "  %c = Slice(%r, %zeros, %e)\n  %y = Relu(%c)\n", {x});
+    ExpectSame(lines + "  const %v = f32[1] {2.0}\n  %c = Expand(%v, %e)\n  %y = Relu(%c)\n", {x});
+  }
+}
+
 // Many pixels in a piece, pixels of many pieces, and sums that are wider than the channels.
 TEST(HostileNodes, LrnOfChannelsLast) {
   for (const int64_t channels : {1, 3, 64, 250, 256, 700}) {

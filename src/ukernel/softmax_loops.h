@@ -60,7 +60,9 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
   }
   const T largest = LargestNumber(n, x);
   if (largest == -__builtin_huge_valf() && args.add[0]) {
-    for (size_t i = 0; i < n; ++i) y[i] = 0;
+    // Unless one that is not hidden is no number, which the comparisons passed over.
+    const T any = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
+    for (size_t i = 0; i < n; ++i) y[i] = any != any ? any : T{0};
     return;
   }
   T sum = 0;

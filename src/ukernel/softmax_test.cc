@@ -98,6 +98,19 @@ void CheckAdded(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   }
 }
 
+// Hidden elements first, more than a vector of them, then one that is no number.
+template <typename T>
+void CheckNan(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
+  constexpr size_t kCount = 100;
+  for (const size_t at : {0, 1, 50, 99}) {
+    std::vector<T> x(kCount, T{1}), add(kCount, -std::numeric_limits<T>::infinity()), y(kCount);
+    add[at] = 0;
+    x[at] = std::numeric_limits<T>::quiet_NaN();
+    softmax({.count = kCount, .x = x.data(), .y = y.data(), .add = {add.data(), nullptr}});
+    EXPECT_TRUE(std::isnan(y[at])) << name << " element " << at;
+  }
+}
+
 TEST(SoftmaxRows, FollowTheFormula) {
   const CpuFacts cpu = HostCpu().facts();
   for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
@@ -106,6 +119,7 @@ TEST(SoftmaxRows, FollowTheFormula) {
       if (row.softmax && IsaRunsOn(row.isa, cpu)) {
         CheckSoftmaxRow<float>(Name(row).text, row.softmax);
         CheckAdded<float>(Name(row).text, row.softmax);
+        CheckNan<float>(Name(row).text, row.softmax);
       }
     }
   }
@@ -115,6 +129,7 @@ TEST(SoftmaxRows, FollowTheFormula) {
       if (row.softmax && IsaRunsOn(row.isa, cpu)) {
         CheckSoftmaxRow<double>(Name(row).text, row.softmax);
         CheckAdded<double>(Name(row).text, row.softmax);
+        CheckNan<double>(Name(row).text, row.softmax);
       }
     }
   }

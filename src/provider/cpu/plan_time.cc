@@ -61,31 +61,6 @@ bool IsSmall(const Value& constant) {
   return constant.is_tensor() && constant.tensor().num_elements() <= kMostConstantElements;
 }
 
-// Whether a plan can compute the value's elements: a few, made of shapes and constants by any operators.
-bool IsMadeOfShapes(const GraphValue& value) {
-  std::vector<const GraphValue*> values = {&value};
-  std::set<const GraphValue*> seen = {&value};
-  for (size_t i = 0; i < values.size(); ++i) {
-    const GraphValue& v = *values[i];
-    if (const Value* constant = v.constant()) {
-      if (!IsSmall(*constant)) return false;
-      continue;
-    }
-    if (v.data() && (!HasUnknowns(*v.data()) || (v.producer() && IsPlanTimeNode(*v.producer())))) continue;
-    const Node* producer = v.producer();
-    const OpDefinition* op = producer ? FindOp(producer->domain(), producer->op_type()) : nullptr;
-    if (!op || !op->deterministic || !producer->captures().empty() || !producer->subgraphs().empty()) return false;
-    if (!v.type().has_static_shape() || v.type().dtype == DType::kString) return false;
-    const Dim elements = Product(*v.type().shape);
-    if (!elements.is_constant() || elements.value() > kMostElements) return false;
-    for (const GraphValue* input : producer->inputs()) {
-      if (input && seen.insert(input).second) values.push_back(input);
-    }
-    if (values.size() > kMostNodes) return false;
-  }
-  return true;
-}
-
 // Inference of one node with a name for each extent and content that is at hand, to see whether the outputs' shapes are
 // made of those. A Reshape to an unknown extent gives another unknown one, because a content may be -1 where an extent
 // may not; and a formula that grows too long becomes an unknown. A plan has numbers for them all.
@@ -163,6 +138,30 @@ class NamedInference final : public InferContext {
 };
 
 }  // namespace
+
+bool IsMadeOfShapes(const GraphValue& value) {
+  std::vector<const GraphValue*> values = {&value};
+  std::set<const GraphValue*> seen = {&value};
+  for (size_t i = 0; i < values.size(); ++i) {
+    const GraphValue& v = *values[i];
+    if (const Value* constant = v.constant()) {
+      if (!IsSmall(*constant)) return false;
+      continue;
+    }
+    if (v.data() && (!HasUnknowns(*v.data()) || (v.producer() && IsPlanTimeNode(*v.producer())))) continue;
+    const Node* producer = v.producer();
+    const OpDefinition* op = producer ? FindOp(producer->domain(), producer->op_type()) : nullptr;
+    if (!op || !op->deterministic || !producer->captures().empty() || !producer->subgraphs().empty()) return false;
+    if (!v.type().has_static_shape() || v.type().dtype == DType::kString) return false;
+    const Dim elements = Product(*v.type().shape);
+    if (!elements.is_constant() || elements.value() > kMostElements) return false;
+    for (const GraphValue* input : producer->inputs()) {
+      if (input && seen.insert(input).second) values.push_back(input);
+    }
+    if (values.size() > kMostNodes) return false;
+  }
+  return true;
+}
 
 bool IsKnownToPlan(const GraphValue& value) {
   if (value.is_constant() || value.data()) return true;

@@ -9,6 +9,9 @@ namespace quern::cpu {
 // hand, or the operator makes them of extents and contents that are.
 bool ShapesFollow(const Node& node);
 
+// True when a plan can compute the value's elements: a few, made of shapes and constants by any operators of ONNX.
+bool IsMadeOfShapes(const GraphValue& value);
+
 // True when a plan knows the elements of a small integer value, because they are made of shapes and constants.
 bool IsKnownToPlan(const GraphValue& value);
 

@@ -125,8 +125,7 @@ class ConvChainStep final : public CpuStep {
 
   size_t scratch_bytes() const override { return plan_.workspace_bytes; }
   KernelDescription Describe() const override {
-    return kernel_.DescribeFor(std::max<size_t>(1, plan_.held_rows * args_.in_w),
-                               std::max<size_t>(1, plan_.rows * plan_.out_w));
+    return kernel_.DescribeFor(std::max<size_t>(1, plan_.before_pixels), std::max<size_t>(1, plan_.after_pixels));
   }
 
   Status Run(const StepContext& context) const override {

@@ -103,6 +103,8 @@ std::optional<Recipe> RecipeByName(const Node& node) {
 // know.
 std::optional<Recipe> RecipeOf(const Node& node, const CpuConfig& config) {
   if (!node.domain().empty() || node.num_outputs() != 1 || IsPlanTimeNode(node)) return std::nullopt;
+  // Plans compute these by the operators of ONNX alone.
+  if (IsMadeOfShapes(*node.output(0))) return std::nullopt;
   for (const GraphValue* v : node.inputs()) {
     if (v && !v->type().shape) return std::nullopt;
   }

@@ -75,6 +75,19 @@ def test_loads_bytes_and_options(images):
         quern.InferenceSession(3)
 
 
+def test_passes_can_be_left_out(images):
+    options = quern.SessionOptions()
+    options.skip_passes = ["fold_constants", "cpu_fuse_epilogue", "cpu_fuse_elementwise"]
+    options.serial_branches = True
+    feeds = {"image": images[:4]}
+    result = quern.InferenceSession(MODELS / "digits.onnx", options).run(["probability"], feeds)
+    expected = quern.InferenceSession(MODELS / "digits.onnx").run(["probability"], feeds)
+    np.testing.assert_allclose(result[0], expected[0], atol=1e-5)
+    options.skip_passes = ["cpu_convert_windows"]
+    with pytest.raises(quern.InvalidArgument, match="pass cpu_convert_windows cannot be left out"):
+        quern.InferenceSession(MODELS / "digits.onnx", options)
+
+
 @pytest.mark.parametrize(
     "view",
     [

@@ -156,6 +156,6 @@ Result<int> Run(Graph& graph, const void*) {
 }  // namespace
 
 extern const Pass kConvertQuantizedConvs = {"cpu_convert_quantized_convs", "convolutions of integers to fusable form",
-                                            Run, true, true};
+                                            Run, /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

@@ -38,6 +38,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kFoldDequantized = {"cpu_fold_dequantized", "weights that kernels need as float32", Run, true, true};
+extern const Pass kFoldDequantized = {"cpu_fold_dequantized", "weights that kernels need as float32", Run,
+                                      /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

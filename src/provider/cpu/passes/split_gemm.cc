@@ -53,6 +53,7 @@ Result<int> Run(Graph& graph, const void*) {
 
 }  // namespace
 
-extern const Pass kSplitGemm = {"cpu_split_gemm", "the sum of a Gemm where its kernel has none", Run, true, true};
+extern const Pass kSplitGemm = {"cpu_split_gemm", "the sum of a Gemm where its kernel has none", Run,
+                                /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

@@ -163,6 +163,6 @@ Result<int> Run(Graph& graph, const void*) {
 
 extern const Pass kConvertTransposedWindows = {"cpu_convert_transposed_windows",
                                                "transposed convolutions to convolutions of the output's phases", Run,
-                                               true, true};
+                                               /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

@@ -27,7 +27,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kConvertWindows = {"cpu_convert_windows", "convolutions and pools to channels-last form", Run, true,
-                                     true};
+extern const Pass kConvertWindows = {"cpu_convert_windows", "convolutions and pools to channels-last form", Run,
+                                     /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

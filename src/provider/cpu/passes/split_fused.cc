@@ -175,6 +175,6 @@ Result<int> Run(Graph& graph, const void*) {
 }  // namespace
 
 extern const Pass kSplitFused = {"cpu_split_fused", "fused operators of com.microsoft to what they stand for", Run,
-                                 true, true};
+                                 /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

@@ -117,7 +117,7 @@ Result<int> Run(Graph& graph, const void* pass_context) {
 
 }  // namespace
 
-extern const Pass kWidenFloats = {"cpu_widen_floats", "operators of 16-bit floats to those of float32", Run, true,
-                                  true};
+extern const Pass kWidenFloats = {"cpu_widen_floats", "operators of 16-bit floats to those of float32", Run,
+                                  /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

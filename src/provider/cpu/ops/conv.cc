@@ -8,6 +8,7 @@
 #include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/conv_problem.h"
 #include "provider/cpu/common/epilogue.h"
+#include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/quantization.h"
 #include "provider/cpu/cpu_op.h"
 

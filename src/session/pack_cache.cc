@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/output_file.h"
+#include "provider/host.h"
 
 namespace quern {
 namespace {

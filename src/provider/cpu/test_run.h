@@ -1,6 +1,9 @@
 // What tests of the CPU provider share: a graph run by it alone.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -60,6 +63,19 @@ inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const 
   run_args.executor = &handle;
   QUERN_RETURN_IF_ERROR(plan->Run(run_args));
   return outputs;
+}
+
+// Whether the results are the expected ones, float32, within 2e-5 of each and of 1.
+inline void ExpectClose(std::span<const Value> expected, std::span<const Tensor> actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t o = 0; o < actual.size(); ++o) {
+    const Tensor &e = expected[o].tensor(), &a = actual[o];
+    ASSERT_EQ(e.shape(), a.shape());
+    for (int64_t i = 0; i < e.num_elements(); ++i) {
+      const float x = e.data<float>()[i], y = a.data<float>()[i];
+      EXPECT_LE(std::fabs(x - y), 2e-5f * (1 + std::fabs(x))) << "output " << o << ", element " << i;
+    }
+  }
 }
 
 // The host's own rows, or the portable ones.

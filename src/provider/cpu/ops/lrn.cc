@@ -41,15 +41,19 @@ void DivideByPower(const ukernel::VectorKernel& row, int64_t n, const float* x, 
   }
 }
 
+struct LrnAttributes {
+  explicit LrnAttributes(const Node& node)
+      : size(node.GetInt("size", 1)),
+        alpha(node.GetFloat("alpha", 1e-4f)),
+        beta(node.GetFloat("beta", 0.75f)),
+        bias(node.GetFloat("bias", 1.0f)) {}
+  int64_t size;
+  float alpha, beta, bias;
+};
+
 class LrnKernel final : public CpuKernel {
  public:
-  LrnKernel(const Node& node, const CpuConfig& config)
-      : rows_(config),
-        dtype_(node.input(0)->type().dtype),
-        size_(node.GetInt("size", 1)),
-        alpha_(node.GetFloat("alpha", 1e-4f)),
-        beta_(node.GetFloat("beta", 0.75f)),
-        bias_(node.GetFloat("bias", 1.0f)) {}
+  LrnKernel(const Node& node, const CpuConfig& config) : rows_(config), dtype_(node.input(0)->type().dtype), a_(node) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
@@ -57,9 +61,9 @@ class LrnKernel final : public CpuKernel {
     const int64_t channels = shape[1], plane = shape.num_elements(2, shape.rank());
     const int64_t pieces = (plane + kPiece - 1) / kPiece;
     return ByFloatType(context, [=, this]<typename T>() {
-      return MakeStep([=, this, before = (size_ - 1) / 2, after = size_ - 1 - (size_ - 1) / 2,
-                       scale = static_cast<T>(alpha_) / static_cast<T>(size_), beta = static_cast<T>(beta_),
-                       bias = static_cast<T>(bias_)](const StepContext& c) {
+      return MakeStep([=, this, before = (a_.size - 1) / 2, after = a_.size - 1 - (a_.size - 1) / 2,
+                       scale = static_cast<T>(a_.alpha) / static_cast<T>(a_.size), beta = static_cast<T>(a_.beta),
+                       bias = static_cast<T>(a_.bias)](const StepContext& c) {
         const auto* x = static_cast<const T*>(c.inputs[0]);
         auto* y = static_cast<T*>(c.outputs[0]);
         const ukernel::FoldFunctions<T> folds = rows_.Of<T>();
@@ -92,33 +96,27 @@ class LrnKernel final : public CpuKernel {
  private:
   const FoldRows rows_;
   const DType dtype_;
-  int64_t size_;
-  float alpha_, beta_, bias_;
+  const LrnAttributes a_;
 };
 
 // Pixels are rows of channels. Their squares stand with zeros between them, so that one sum of shifted pieces serves as
 // many pixels as a piece holds; longer rows are worked on in parts.
 class LrnLastKernel final : public CpuKernel {
  public:
-  LrnLastKernel(const Node& node, const CpuConfig& config)
-      : row_(VectorRowFor(config)),
-        size_(node.GetInt("size", 1)),
-        alpha_(node.GetFloat("alpha", 1e-4f)),
-        beta_(node.GetFloat("beta", 0.75f)),
-        bias_(node.GetFloat("bias", 1.0f)) {}
+  LrnLastKernel(const Node& node, const CpuConfig& config) : row_(VectorRowFor(config)), a_(node) {}
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.inputs[0].shape;
     const int64_t channels = shape.back(), pixels = shape.num_elements(0, shape.rank() - 1);
     if (channels == 0 || pixels == 0) return NothingToDo();
-    const int64_t parts = (channels + kPiece - size_) / (kPiece - size_ + 1);
-    const int64_t part = (channels + parts - 1) / parts, width = part + size_ - 1;
+    const int64_t parts = (channels + kPiece - a_.size) / (kPiece - a_.size + 1);
+    const int64_t part = (channels + parts - 1) / parts, width = part + a_.size - 1;
     const int64_t together = kPiece / width, rows = pixels * parts;
     return MakeStep([=, this](const StepContext& c) {
       const auto* x = static_cast<const float*>(c.inputs[0]);
       auto* y = static_cast<float*>(c.outputs[0]);
       const int64_t blocks = (rows + together - 1) / together;
-      return ForItems(c, blocks, kPiece * (size_ + 4), kCheapGrain, [&](int64_t block) {
+      return ForItems(c, blocks, kPiece * (a_.size + 4), kCheapGrain, [&](int64_t block) {
         Normalize(x, y, channels, parts, part, block * together, std::min(rows, (block + 1) * together));
       });
     });
@@ -129,7 +127,7 @@ class LrnLastKernel final : public CpuKernel {
   // Rows [begin, end): row r is part r % parts of the channels of pixel r / parts.
   void Normalize(const float* x, float* y, int64_t channels, int64_t parts, int64_t part, int64_t begin,
                  int64_t end) const {
-    const int64_t width = part + size_ - 1, before = (size_ - 1) / 2, after = size_ - 1 - before;
+    const int64_t width = part + a_.size - 1, before = (a_.size - 1) / 2, after = a_.size - 1 - before;
     const int64_t n = (end - begin) * width;
     // The square of a row's channel i stands at before + i, so the neighbours of channel i are summed at i.
     float squares[2 * kPiece] = {}, sums[kPiece], own[kPiece] = {};
@@ -146,21 +144,20 @@ class LrnLastKernel final : public CpuKernel {
       std::copy_n(pixel + first, channels_of(r), own + at);
     }
     std::copy_n(squares, n, sums);
-    for (int64_t k = 1; k < size_; ++k) {
+    for (int64_t k = 1; k < a_.size; ++k) {
       row_->binary(
           {.kind = ukernel::BinaryKind::kAdd, .n = static_cast<size_t>(n), .x = sums, .z = squares + k, .y = sums});
     }
-    const float scale = alpha_ / static_cast<float>(size_);
-    for (int64_t i = 0; i < n; ++i) sums[i] = sums[i] * scale + bias_;
-    DivideByPower(*row_, n, own, sums, beta_, own);
+    const float scale = a_.alpha / static_cast<float>(a_.size);
+    for (int64_t i = 0; i < n; ++i) sums[i] = sums[i] * scale + a_.bias;
+    DivideByPower(*row_, n, own, sums, a_.beta, own);
     for (int64_t r = begin; r < end; ++r) {
       std::copy_n(own + (r - begin) * width, channels_of(r), y + r / parts * channels + r % parts * part);
     }
   }
 
   const ukernel::VectorKernel* row_;
-  int64_t size_;
-  float alpha_, beta_, bias_;
+  const LrnAttributes a_;
 };
 
 std::string Reject(const Node& node, const CpuConfig&) { return RejectMixedFloats(node); }
@@ -169,9 +166,9 @@ std::string Reject(const Node& node, const CpuConfig&) { return RejectMixedFloat
 std::string RejectLast(const Node& node, const CpuConfig&) {
   const ValueType& x = node.input(0)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
-  const int64_t size = node.GetInt("size", 1);
-  if (size < 1 || size > kPiece / 2) return "size " + std::to_string(size);
-  if (!(node.GetFloat("alpha", 1e-4f) >= 0) || !(node.GetFloat("bias", 1.0f) >= 0)) return "powers of negative sums";
+  const LrnAttributes a(node);
+  if (a.size < 1 || a.size > kPiece / 2) return "size " + std::to_string(a.size);
+  if (!(a.alpha >= 0) || !(a.bias >= 0)) return "powers of negative sums";
   return {};
 }
 

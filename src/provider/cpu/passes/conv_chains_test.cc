@@ -41,14 +41,7 @@ std::map<std::string, int> OperatorsOf(const std::string& lines, uint64_t l2_byt
     const Result<std::vector<Tensor>> actual = RunOnCpu(**graph, inputs, config);
     EXPECT_TRUE(actual.ok()) << actual.status().message();
     if (!expected.ok() || !actual.ok()) return {};
-    for (size_t o = 0; o < actual->size(); ++o) {
-      const Tensor &e = (*expected)[o].tensor(), &a = (*actual)[o];
-      EXPECT_EQ(e.shape(), a.shape());
-      for (int64_t i = 0; i < e.num_elements() && e.shape() == a.shape(); ++i) {
-        const float want = e.data<float>()[i], got = a.data<float>()[i];
-        EXPECT_LE(std::fabs(want - got), 2e-5f * (1 + std::fabs(want))) << "output " << o << ", element " << i;
-      }
-    }
+    ExpectClose(*expected, *actual);
     InlineExecutor executor;
     const Result<std::unique_ptr<CpuExecutable>> made = CpuExecutable::Compile(**graph, config, executor);
     EXPECT_TRUE(made.ok()) << made.status().message();

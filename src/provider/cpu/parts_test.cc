@@ -101,17 +101,6 @@ class RandomNetwork {
   int count_ = 0;
 };
 
-Result<std::unique_ptr<CpuPlan>> PlanFor(const CpuExecutable& exe, const quern_tensor_view& in, int concurrency) {
-  quern_tensor_view out{};
-  out.rank = -1;
-  quern_plan_args args{};
-  args.num_inputs = args.num_outputs = 1;
-  args.inputs = &in;
-  args.outputs = &out;
-  args.concurrency = concurrency;
-  return CpuPlan::Build(exe, args);
-}
-
 TEST_F(CpuOps, PartsOfRandomNetworks) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     const std::string lines = RandomNetwork().Lines();

@@ -93,14 +93,7 @@ Result<Planned> PlanGraph(const Graph& graph, bool serial, const quern_tensor_vi
   InlineExecutor executor;
   Planned p;
   QUERN_ASSIGN_OR_RETURN(p.executable, CpuExecutable::Compile(graph, config, executor));
-  quern_tensor_view out{};
-  out.rank = -1;
-  quern_plan_args args{};
-  args.num_inputs = args.num_outputs = 1;
-  args.inputs = &in;
-  args.outputs = &out;
-  args.concurrency = 2;
-  QUERN_ASSIGN_OR_RETURN(p.plan, CpuPlan::Build(*p.executable, args));
+  QUERN_ASSIGN_OR_RETURN(p.plan, PlanFor(*p.executable, in, 2));
   return p;
 }
 

@@ -78,6 +78,19 @@ inline void ExpectClose(std::span<const Value> expected, std::span<const Tensor>
   }
 }
 
+// The plan of a graph of one input and one output that lies where the plan wants it.
+inline Result<std::unique_ptr<CpuPlan>> PlanFor(const CpuExecutable& exe, const quern_tensor_view& in,
+                                                int concurrency) {
+  quern_tensor_view out{};
+  out.rank = -1;
+  quern_plan_args args{};
+  args.num_inputs = args.num_outputs = 1;
+  args.inputs = &in;
+  args.outputs = &out;
+  args.concurrency = concurrency;
+  return CpuPlan::Build(exe, args);
+}
+
 // The host's own rows, or the portable ones.
 inline const CpuConfig& Config(bool portable) {
   static const CpuConfig native = [] {

@@ -28,9 +28,13 @@ quern_isa(portable any)
 quern_isa(avx2 kX86_64 FEATURES ${_avx2_features} FLAGS ${_avx2})
 quern_isa(avxvnni kX86_64 FEATURES ${_avx2_features} kAvxVnni FLAGS ${_avx2} -mavxvnni
           EMULATE EMULATED_FEATURES ${_avx2_features} EMULATED_FLAGS ${_avx2})
+quern_isa(avxvnniint8 kX86_64 FEATURES ${_avx2_features} kAvxVnniInt8 FLAGS ${_avx2} -mavxvnniint8
+          EMULATE EMULATED_FEATURES ${_avx2_features} EMULATED_FLAGS ${_avx2})
 quern_isa(avx512 kX86_64 FEATURES ${_avx512_features} FLAGS ${_avx512})
 quern_isa(avx512vnni kX86_64 FEATURES ${_avx512_features} kAvx512Vnni FLAGS ${_avx512} -mavx512vnni)
 quern_isa(avx512bf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 FLAGS ${_avx512} -mavx512bf16
+          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512})
+quern_isa(avx512fp16 kX86_64 FEATURES ${_avx512_features} kAvx512Fp16 FLAGS ${_avx512} -mavx512fp16
           EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512})
 # AMX instructions come from ukernel/amx_tile.h as inline assembly, so no compiler flag is needed for them; the emulated
 # build is plain C++ for the baseline.
@@ -38,11 +42,18 @@ quern_isa(amxbf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 kAmxTile kAmx
           FLAGS ${_avx512} -mavx512bf16 EMULATE)
 quern_isa(amxint8 kX86_64 FEATURES ${_avx512_features} kAvx512Vnni kAmxTile kAmxInt8
           FLAGS ${_avx512} -mavx512vnni EMULATE)
+quern_isa(amxfp16 kX86_64 FEATURES ${_avx512_features} kAvx512Fp16 kAmxTile kAmxFp16
+          FLAGS ${_avx512} EMULATE)
 quern_isa(neon kAArch64 FEATURES kNeon)
+quern_isa(neonfp16 kAArch64 FEATURES kNeon kFp16 FLAGS -march=armv8.2-a+fp16)
+quern_isa(neonfhm kAArch64 FEATURES kNeon kFp16 kFhm FLAGS -march=armv8.2-a+fp16+fp16fml)
 quern_isa(neondot kAArch64 FEATURES kNeon kDotProd FLAGS -march=armv8.2-a+dotprod)
 quern_isa(neoni8mm kAArch64 FEATURES kNeon kDotProd kI8mm FLAGS -march=armv8.2-a+dotprod+i8mm)
 quern_isa(neonbf16 kAArch64 FEATURES kNeon kBf16 FLAGS -march=armv8.2-a+bf16)
 quern_isa(sve kAArch64 FEATURES kNeon kSve FLAGS -march=armv8.2-a+sve)
+quern_isa(svei8mm kAArch64 FEATURES kNeon kSve kSveI8mm FLAGS -march=armv8.2-a+sve+i8mm)
+quern_isa(svebf16 kAArch64 FEATURES kNeon kSve kSveBf16 FLAGS -march=armv8.2-a+sve+bf16)
 # Without SVE in the flags (clang would read the vector length outside of streaming mode), without builtins (loops would
 # become calls of streaming-incompatible library functions).
+quern_isa(sme kAArch64 FEATURES kSme FLAGS -march=armv8.6-a+sme -fno-builtin)
 quern_isa(sme2 kAArch64 FEATURES kSme kSme2 FLAGS -march=armv8.6-a+sme2 -fno-builtin)

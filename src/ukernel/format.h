@@ -18,6 +18,7 @@ enum class Format : uint8_t {
   kI8,
   kU8,
   kI8d,  // int8 rows quantized at run time, a scale and a zero point per row (numerics.md)
+  kI8b,  // int8 in blocks of 32 along K, a float16 scale each (ggml's q8_0 form of the left side)
   kI32,
   kU4,  // unsigned 4 bits, blocks along K with a scale each, zero point 8 unless the layout has its own
   kI4,
@@ -48,6 +49,8 @@ static constexpr const char* FormatName(Format f) {
       return "u8";
     case Format::kI8d:
       return "i8d";
+    case Format::kI8b:
+      return "i8b";
     case Format::kI32:
       return "i32";
     case Format::kU4:
@@ -82,6 +85,7 @@ static constexpr size_t FormatBits(Format f) {
     case Format::kI8:
     case Format::kU8:
     case Format::kI8d:
+    case Format::kI8b:
     case Format::kQ8_0:
       return 8;
     case Format::kU4:

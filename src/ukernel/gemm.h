@@ -83,7 +83,8 @@ struct GemmArgs {
 };
 
 // What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere.
-enum class Precision : uint8_t { kExact, kFp32, kFp32Fast, kBf16 };
+// kFp16 rows sum products of float16 in float16 over at most 32 k, and those sums in float32.
+enum class Precision : uint8_t { kExact, kFp32, kFp32Fast, kFp16, kBf16 };
 
 static constexpr const char* PrecisionName(Precision p) {
   switch (p) {
@@ -93,6 +94,8 @@ static constexpr const char* PrecisionName(Precision p) {
       return "fp32";
     case Precision::kFp32Fast:
       return "fp32-fast";
+    case Precision::kFp16:
+      return "fp16";
     case Precision::kBf16:
       return "bf16";
   }

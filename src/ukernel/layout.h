@@ -183,6 +183,11 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
     .element = Format::kBf16x2, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 [[maybe_unused]] static constexpr PackLayout kI8x16{
     .element = Format::kI8, .n_unit = 16, .k_interleave = 4, .k_multiple = 64, .sums = Format::kI32};
+// Pairs of 16-bit floats along K: what AMX and the dot products of AVX512-BF16 read, and AVX2 and AVX-512 convert.
+[[maybe_unused]] static constexpr PackLayout kBf16Pairs16{
+    .element = Format::kBf16, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
+[[maybe_unused]] static constexpr PackLayout kF16Pairs16{
+    .element = Format::kF16, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 // int8 weights of a dynamically quantized product: one float32 scale per output channel.
 [[maybe_unused]] static constexpr PackLayout kI8Channels16{.element = Format::kI8,
                                                            .n_unit = 16,

@@ -1,0 +1,48 @@
+// Packed forms of the right side on Arm. A 128-bit vector of integers holds four columns of 4 k for dot products, two
+// of 8 k for matrix multiply-accumulates; of bf16, two columns of 4 k. Units of SVE and SME are two vectors of 32-bit
+// lanes wide. Kernel-safe.
+#pragma once
+
+#include "ukernel/layout.h"
+
+namespace quern::ukernel {
+
+[[maybe_unused]] static constexpr PackLayout kI8x8Dot4{
+    .element = Format::kI8, .n_unit = 8, .k_interleave = 4, .k_multiple = 16, .sums = Format::kI32};
+[[maybe_unused]] static constexpr PackLayout kI8x8Dot8{
+    .element = Format::kI8, .n_unit = 8, .k_interleave = 8, .k_multiple = 16, .sums = Format::kI32};
+[[maybe_unused]] static constexpr PackLayout kBf16x8Quads{
+    .element = Format::kBf16, .n_unit = 8, .k_interleave = 4, .k_multiple = 4};
+[[maybe_unused]] static constexpr PackLayout kF16x8{.element = Format::kF16, .n_unit = 8};
+
+[[maybe_unused]] static constexpr PackLayout kF32Sve{
+    .element = Format::kF32, .n_unit = 2, .n_scale = VectorScale::kSve};
+[[maybe_unused]] static constexpr PackLayout kI8SveDot4{.element = Format::kI8,
+                                                        .n_unit = 2,
+                                                        .n_scale = VectorScale::kSve,
+                                                        .k_interleave = 4,
+                                                        .k_multiple = 16,
+                                                        .sums = Format::kI32};
+[[maybe_unused]] static constexpr PackLayout kI8SveDot8{.element = Format::kI8,
+                                                        .n_unit = 2,
+                                                        .n_scale = VectorScale::kSve,
+                                                        .k_interleave = 8,
+                                                        .k_multiple = 16,
+                                                        .sums = Format::kI32};
+[[maybe_unused]] static constexpr PackLayout kBf16SveQuads{
+    .element = Format::kBf16, .n_unit = 2, .n_scale = VectorScale::kSve, .k_interleave = 4, .k_multiple = 4};
+[[maybe_unused]] static constexpr PackLayout kF16Sve{
+    .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSve};
+
+[[maybe_unused]] static constexpr PackLayout kI8Sme{.element = Format::kI8,
+                                                    .n_unit = 2,
+                                                    .n_scale = VectorScale::kSme,
+                                                    .k_interleave = 4,
+                                                    .k_multiple = 4,
+                                                    .sums = Format::kI32};
+[[maybe_unused]] static constexpr PackLayout kBf16Sme{
+    .element = Format::kBf16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+[[maybe_unused]] static constexpr PackLayout kF16Sme{
+    .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+
+}  // namespace quern::ukernel

@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "provider/cpu/common/attend.h"
+#include "kernels/attention.h"
+#include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
 
@@ -12,7 +13,7 @@ namespace quern::cpu {
 struct HeadsOperand {
   int index = -1;
   int64_t offset = 0;  // floats
-  HeadStrides strides;
+  kernels::HeadStrides strides;
   int64_t bias_offset = 0;  // within the input `bias`, of head 0
   bool present() const { return index >= 0; }
 };

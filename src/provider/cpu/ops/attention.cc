@@ -5,6 +5,7 @@
 #include "base/checked_math.h"
 #include "ops/common/head_attention.h"
 #include "provider/cpu/common/attention_form.h"
+#include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/rotate_head.h"
 
@@ -59,7 +60,7 @@ class Samples {
   const int32_t* last_ = nullptr;
 };
 
-class Rules final : public ScoreRules {
+class Rules final : public kernels::ScoreRules {
  public:
   Rules(const AttentionForm& form, const StepContext& c, const Samples& samples)
       : form_(form), context_(c), samples_(samples) {}
@@ -140,7 +141,7 @@ class AttentionStep final : public CpuStep {
     int output = -1;
     size_t scratch = 0;
     int64_t offset = 0;
-    HeadStrides strides;
+    kernels::HeadStrides strides;
   };
   struct Rows {
     int64_t heads, count, size;  // new rows
@@ -159,11 +160,11 @@ class AttentionStep final : public CpuStep {
                   int64_t size) const;
 
   AttentionForm form_;
-  Attend attend_;
+  kernels::Attention attention_;
   Place q_, k_, v_;
-  size_t attend_scratch_ = 0, scratch_ = 0;
+  size_t attention_scratch_ = 0, scratch_ = 0;
 
-  AttentionStep(AttentionForm form, Attend attend) : form_(form), attend_(std::move(attend)) {}
+  AttentionStep(AttentionForm form, kernels::Attention attention) : form_(form), attention_(std::move(attention)) {}
 };
 
 Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const CpuConfig& config, int concurrency) {
@@ -202,30 +203,31 @@ Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const Cp
   for (const HeadsOperand* o : {&f.present_k, &f.present_v, &f.y}) {
     if (o->present() && o->strides.element != 1) return Unsupported("outputs whose heads are not contiguous");
   }
-  AttendSizes sizes{.batch = f.batch,
-                    .heads = f.heads,
-                    .kv_heads = f.kv_heads,
-                    .queries = f.queries,
-                    .keys = f.keys,
-                    .size = f.size,
-                    .value_size = f.value_size,
-                    .q = q.strides,
-                    .k = k.strides,
-                    .v = v.strides,
-                    .y = f.y.strides,
-                    .scale = f.scale,
-                    .softcap = f.softcap};
+  kernels::AttentionSizes sizes{.batch = f.batch,
+                                .heads = f.heads,
+                                .kv_heads = f.kv_heads,
+                                .queries = f.queries,
+                                .keys = f.keys,
+                                .size = f.size,
+                                .value_size = f.value_size,
+                                .q = q.strides,
+                                .k = k.strides,
+                                .v = v.strides,
+                                .y = f.y.strides,
+                                .scale = f.scale,
+                                .softcap = f.softcap};
   // Of lengths that come with the run, the longest.
   const int64_t first = f.lengths == AttentionForm::Lengths::kNone ? f.past_rows : f.keys - f.queries;
   if (f.right >= 0) sizes.reach = first + f.right;
   if (f.causal) sizes.reach = first;
-  QUERN_ASSIGN_OR_RETURN(Attend attend, Attend::Create(sizes, config, concurrency));
-  std::unique_ptr<AttentionStep> step(new AttentionStep(f, std::move(attend)));
+  QUERN_ASSIGN_OR_RETURN(kernels::Attention attention, kernels::Attention::Create(sizes, SelectOptionsFor(config),
+                                                                                  PrecisionFor(config), concurrency));
+  std::unique_ptr<AttentionStep> step(new AttentionStep(f, std::move(attention)));
   step->q_ = q;
   step->k_ = k;
   step->v_ = v;
-  step->attend_scratch_ = scratch;
-  step->scratch_ = scratch + step->attend_.scratch_bytes();
+  step->attention_scratch_ = scratch;
+  step->scratch_ = scratch + step->attention_.workspace_bytes();
   return std::unique_ptr<CpuStep>(std::move(step));
 }
 
@@ -317,9 +319,13 @@ Status AttentionStep::Run(const StepContext& c) const {
     QUERN_RETURN_IF_ERROR(CopyRows(c, samples, f.v, v_, {f.kv_heads, f.new_keys, f.value_size, false}, true));
   }
   const auto where = [&](const Place& p, const HeadsOperand& o) { return p.copied ? Target(c, p) : Source(c, o); };
-  const AttendOperands operands{
+  const kernels::AttentionOperands operands{
       .q = where(q_, f.q), .k = where(k_, f.k), .v = where(v_, f.v), .y = static_cast<float*>(c.outputs[0])};
-  return attend_.Run(c, operands, Rules(f, c, samples), static_cast<std::byte*>(c.scratch) + attend_scratch_);
+  return attention_.Run(operands, Rules(f, c, samples),
+                        {.executor = c.executor,
+                         .cancel = c.cancel,
+                         .workspace = static_cast<std::byte*>(c.scratch) + attention_scratch_,
+                         .workspace_bytes = attention_.workspace_bytes()});
 }
 
 // One operator: how its inputs are read, and which may be strided.

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "kernels/matmul.h"
-#include "provider/cpu/common/matrix_operand.h"
-#include "provider/cpu/cpu_op.h"
 #include "ukernel/vector.h"
 
-namespace quern::cpu {
+namespace quern::kernels {
 
 // Element p of row s of head h of sample b is at b * batch + h * head + s * row + p * element, in floats.
 struct HeadStrides {
@@ -19,7 +17,7 @@ struct HeadStrides {
   int64_t At(int64_t b, int64_t h, int64_t s) const { return b * batch + h * head + s * row; }
 };
 
-struct AttendSizes {
+struct AttentionSizes {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max() / 2;
 
   int64_t batch = 0, heads = 0, kv_heads = 1;  // kv_heads divides heads
@@ -48,33 +46,36 @@ class ScoreRules {
   ~ScoreRules() = default;
 };
 
-struct AttendOperands {
+struct AttentionOperands {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   float* y = nullptr;  // no operand; a query that sees no key gives zeros
 };
 
 // The products and blocks for one set of sizes.
-class Attend {
+class Attention {
  public:
-  static Result<Attend> Create(const AttendSizes& sizes, const CpuConfig& config, int concurrency);
-  size_t scratch_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
-  Status Run(const StepContext& context, const AttendOperands& operands, const ScoreRules& rules,
-             std::byte* scratch) const;
+  static Result<Attention> Create(const AttentionSizes& sizes, const SelectOptions& options, Precision precision,
+                                  int concurrency);
+  size_t workspace_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
+  Status Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const;
+  // Rows of the micro-kernels that compute scores and weighted sums of a whole block of queries; null: nothing to do.
+  const GemmKernel* ScoresRow() const;
+  const GemmKernel* ValuesRow() const;
 
  private:
   // Products of a block of queries with the first `keys` keys and their values; for whole blocks and the last one.
   struct Products {
     int64_t keys = 0;
-    kernels::MatMul scores, values;
-    std::array<kernels::MatMulPlan, 2> scores_plan, values_plan;
+    MatMul scores, values;
+    std::array<MatMulPlan, 2> scores_plan, values_plan;
   };
-  Attend() = default;
-  Result<Products> MakeProducts(int64_t keys, const CpuConfig& config) const;
+  Attention() = default;
+  Result<Products> MakeProducts(int64_t keys, const SelectOptions& options, Precision precision) const;
   // The right sides of scores and values.
-  MatrixOperand KeyMatrix(int64_t keys) const;
-  MatrixOperand ValueMatrix(int64_t keys) const;
-  kernels::MatMulArgs ScoresArgs(int64_t rows) const;
-  kernels::MatMulArgs ValuesArgs(int64_t rows) const;
+  ukernel::RhsSource KeyMatrix() const;
+  ukernel::RhsSource ValueMatrix() const;
+  MatMulArgs ScoresArgs(int64_t rows) const;
+  MatMulArgs ValuesArgs(int64_t rows) const;
   int64_t KeysFor(int64_t last_query) const;
   // What one task keeps from block to block.
   struct Kept {
@@ -86,13 +87,13 @@ class Attend {
     ScoreRules::Row row;
     float largest = 0;
   };
-  Status RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
+  Status RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
                   const CancelToken* cancel, Kept& kept) const;
   void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
                  Kept& kept) const;
   void RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const;
 
-  AttendSizes sizes_;
+  AttentionSizes sizes_;
   const ukernel::VectorKernel* row_ = nullptr;
   // One query of all heads that share a head of keys is a block of its own.
   bool by_group_ = false;
@@ -108,4 +109,4 @@ class Attend {
   int slots_ = 1;
 };
 
-}  // namespace quern::cpu
+}  // namespace quern::kernels

@@ -1,16 +1,12 @@
-#include "provider/cpu/common/attend.h"
+#include "kernels/attention.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
-#include "provider/cpu/common/epilogue.h"
-#include "provider/cpu/common/loops.h"
-
-namespace quern::cpu {
+namespace quern::kernels {
 namespace {
 
-using kernels::MatMulArgs;
 using ukernel::BinaryKind;
 using ukernel::FoldKind;
 using ukernel::VectorKernel;
@@ -23,6 +19,8 @@ constexpr int64_t kBlockScores = 1 << 17;
 constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
 // Numbers of keys for which products are prepared, when queries see fewer keys than there are.
 constexpr int64_t kReaches = 8;
+// Multiply-adds, in sixteens, below which a task costs more to hand over than to run.
+constexpr int64_t kTaskWork = 32768;
 
 size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -49,56 +47,55 @@ double AddLarge(int64_t n, const float* a, const float* b, float* x) {
 
 }  // namespace
 
-int64_t Attend::KeysFor(int64_t last_query) const {
+int64_t Attention::KeysFor(int64_t last_query) const {
   if (last_query + 1 >= sizes_.queries) return sizes_.keys;
   return std::min(sizes_.keys, sizes_.reach + last_query + 1);
 }
 
-MatrixOperand Attend::KeyMatrix(int64_t keys) const {
-  return {.rows = sizes_.size,
-          .cols = keys,
-          .row_stride = sizes_.k.element * kF32,
-          .col_stride = sizes_.k.row * kF32,
-          .batch = {},
-          .batch_strides = {}};
+ukernel::RhsSource Attention::KeyMatrix() const {
+  return {.format = Format::kF32, .k_stride = sizes_.k.element * kF32, .n_stride = sizes_.k.row * kF32};
 }
 
-MatrixOperand Attend::ValueMatrix(int64_t keys) const {
-  return {.rows = keys,
-          .cols = sizes_.value_size,
-          .row_stride = sizes_.v.row * kF32,
-          .col_stride = kF32,
-          .batch = {},
-          .batch_strides = {}};
+ukernel::RhsSource Attention::ValueMatrix() const {
+  return {.format = Format::kF32, .k_stride = sizes_.v.row * kF32, .n_stride = kF32};
 }
 
-MatMulArgs Attend::ScoresArgs(int64_t rows) const {
+MatMulArgs Attention::ScoresArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
   args.lhs_row_stride = (by_group_ ? sizes_.q.head : sizes_.q.row) * kF32;
-  args.rhs = RunTimeSource(KeyMatrix(sizes_.keys), ukernel::Format::kF32);
+  args.rhs = KeyMatrix();
   args.dst_row_stride = score_pitch_ * kF32;
   args.ops = &scale_;
   args.op_count = 1;
   return args;
 }
 
-MatMulArgs Attend::ValuesArgs(int64_t rows) const {
+MatMulArgs Attention::ValuesArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
   args.lhs_row_stride = score_pitch_ * kF32;
-  args.rhs = RunTimeSource(ValueMatrix(sizes_.keys), ukernel::Format::kF32);
+  args.rhs = ValueMatrix();
   args.dst_row_stride = (by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
   return args;
 }
 
-Result<Attend::Products> Attend::MakeProducts(int64_t keys, const CpuConfig& config) const {
+Result<Attention::Products> Attention::MakeProducts(int64_t keys, const SelectOptions& options,
+                                                    Precision precision) const {
   Products made;
   made.keys = keys;
-  const kernels::GemmProblem problem{.precision = PrecisionFor(config)};
-  const auto m = static_cast<size_t>(block_);
-  QUERN_ASSIGN_OR_RETURN(made.scores, RunTimeProduct(problem, m, KeyMatrix(keys), config));
-  QUERN_ASSIGN_OR_RETURN(made.values, RunTimeProduct(problem, m, ValueMatrix(keys), config));
+  const auto make = [&](int64_t k, int64_t n, const ukernel::RhsSource& rhs) -> Result<MatMul> {
+    const GemmProblem problem{.n = static_cast<size_t>(n),
+                              .k = static_cast<size_t>(k),
+                              .precision = precision,
+                              .expected_m = static_cast<size_t>(block_),
+                              .rhs_constant = false,
+                              .rhs_contiguous = rhs.n_stride == kF32};
+    QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(problem, options));
+    return MatMul::Create(problem, options, layout);
+  };
+  QUERN_ASSIGN_OR_RETURN(made.scores, make(sizes_.size, keys, KeyMatrix()));
+  QUERN_ASSIGN_OR_RETURN(made.values, make(keys, sizes_.value_size, ValueMatrix()));
   const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
   for (size_t i = 0; i < 2; ++i) {
     const bool same = i == 1 && rows[1] == rows[0];
@@ -108,10 +105,11 @@ Result<Attend::Products> Attend::MakeProducts(int64_t keys, const CpuConfig& con
   return made;
 }
 
-Result<Attend> Attend::Create(const AttendSizes& sizes, const CpuConfig& config, int concurrency) {
-  Attend a;
+Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOptions& options, Precision precision,
+                                    int concurrency) {
+  Attention a;
   a.sizes_ = sizes;
-  a.row_ = VectorRowFor(config);
+  a.row_ = ukernel::SelectVectorRow(options.cpu);
   a.scale_ = {.kind = ukernel::EpilogueKind::kMulScalar, .a = sizes.scale};
   const int64_t group = sizes.kv_heads == 0 ? 1 : sizes.heads / sizes.kv_heads;
   a.by_group_ = sizes.queries == 1 && group > 1;
@@ -129,7 +127,7 @@ Result<Attend> Attend::Create(const AttendSizes& sizes, const CpuConfig& config,
     for (int64_t b = std::min(step, blocks());; b = std::min(b + step, blocks())) {
       const int64_t keys = a.by_group_ ? sizes.keys : a.KeysFor(std::min(b * a.block_, a.rows_) - 1);
       if (keys > 0 && (a.products_.empty() || a.products_.back().keys < keys)) {
-        QUERN_ASSIGN_OR_RETURN(Products made, a.MakeProducts(keys, config));
+        QUERN_ASSIGN_OR_RETURN(Products made, a.MakeProducts(keys, options, precision));
         a.products_.push_back(std::move(made));
       }
       if (b == blocks()) break;
@@ -149,9 +147,16 @@ Result<Attend> Attend::Create(const AttendSizes& sizes, const CpuConfig& config,
   return a;
 }
 
+const GemmKernel* Attention::ScoresRow() const {
+  return products_.empty() ? nullptr : products_.back().scores.RowFor(static_cast<size_t>(block_));
+}
+const GemmKernel* Attention::ValuesRow() const {
+  return products_.empty() ? nullptr : products_.back().values.RowFor(static_cast<size_t>(block_));
+}
+
 // Scores to probabilities, in place; keys outside of those that are seen get none.
-void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
-                       Kept& kept) const {
+void Attention::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
+                          Kept& kept) const {
   const int64_t first = std::clamp<int64_t>(row.first, 0, keys), end = std::clamp(row.end, first, keys);
   const int64_t count = end - first;
   float* x = scores + first;
@@ -197,7 +202,7 @@ void Attend::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, 
 }
 
 // A product gives no number where a hidden value is none; only those that are seen count.
-void Attend::RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const {
+void Attention::RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const {
   const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = static_cast<size_t>(sizes_.value_size), .x = y});
   if (sum < kInfinity) return;
   std::fill_n(y, sizes_.value_size, 0.0f);
@@ -207,9 +212,9 @@ void Attend::RepairRow(const float* probabilities, int64_t keys, const float* v,
   }
 }
 
-Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                        const CancelToken* cancel, Kept& kept) const {
-  const AttendSizes& s = sizes_;
+Status Attention::RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                           const CancelToken* cancel, Kept& kept) const {
+  const AttentionSizes& s = sizes_;
   const int64_t blocks = (rows_ + block_ - 1) / block_, group = s.heads / s.kv_heads;
   const int64_t matrix = item / blocks, begin = item % blocks * block_, rows = std::min(block_, rows_ - begin);
   const int64_t per_sample = by_group_ ? s.kv_heads : s.heads, b = matrix / per_sample;
@@ -232,7 +237,7 @@ Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const Scor
   const int64_t keys = computes ? product->keys : std::max<int64_t>(needed, 0);
   const size_t plan = rows == block_ ? 0 : 1;
   InlineExecutor inline_executor;
-  kernels::RunResources resources{.executor = &inline_executor, .cancel = cancel};
+  RunResources resources{.executor = &inline_executor, .cancel = cancel};
   const bool packed = computes && kept.matrix == matrix && kept.product == &*product && kept.plan == plan;
   if (computes) {
     resources.workspace = scratch + scores_offset_;
@@ -273,9 +278,8 @@ Status Attend::RunBlock(int64_t item, const AttendOperands& operands, const Scor
   return OkStatus();
 }
 
-Status Attend::Run(const StepContext& context, const AttendOperands& operands, const ScoreRules& rules,
-                   std::byte* scratch) const {
-  const AttendSizes& s = sizes_;
+Status Attention::Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const {
+  const AttentionSizes& s = sizes_;
   if (matrices_ == 0 || rows_ == 0 || s.value_size == 0) return OkStatus();
   if (s.keys == 0) {
     for (int64_t b = 0; b < s.batch; ++b) {
@@ -285,22 +289,24 @@ Status Attend::Run(const StepContext& context, const AttendOperands& operands, c
     }
     return OkStatus();
   }
+  if (resources.workspace_bytes < workspace_bytes()) return InvalidArgument("the workspace of attention is too small");
+  auto* scratch = static_cast<std::byte*>(resources.workspace);
   std::atomic<bool> failed{false};
   auto task = [&](int slot, int64_t begin, int64_t end) {
     Kept kept;
     for (int64_t item = begin; item < end; ++item) {
       std::byte* own = scratch + static_cast<size_t>(slot) * slot_bytes_;
-      if (!RunBlock(item, operands, rules, own, context.cancel, kept).ok()) failed = true;
+      if (!RunBlock(item, operands, rules, own, resources.cancel, kept).ok()) failed = true;
     }
   };
   const int64_t blocks = (rows_ + block_ - 1) / block_;
   // Products of less than about 20 us together are one task.
   const int64_t work = block_ * s.keys * (s.size + s.value_size + 8) / 16;
-  const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(1, work));
-  QUERN_RETURN_IF_ERROR(context.executor->ParallelFor(matrices_ * blocks, grain, task, context.cancel, slots_));
+  const int64_t grain = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
+  QUERN_RETURN_IF_ERROR(resources.executor->ParallelFor(matrices_ * blocks, grain, task, resources.cancel, slots_));
   if (!failed) return OkStatus();
-  return context.cancel && context.cancel->cancelled() ? Cancelled("the run was cancelled")
-                                                       : Internal("a product of attention failed");
+  return resources.cancel && resources.cancel->cancelled() ? Cancelled("the run was cancelled")
+                                                           : Internal("a product of attention failed");
 }
 
-}  // namespace quern::cpu
+}  // namespace quern::kernels

@@ -70,6 +70,17 @@ const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwS
   return best;
 }
 
+DwConvProblem DepthwiseProblem(const ConvProblem& p) {
+  DwConvProblem d;
+  d.channels = p.in_channels;
+  d.multiplier = p.out_channels / p.in_channels;
+  d.kernel_h = p.kernel_h, d.kernel_w = p.kernel_w;
+  d.stride_h = p.stride_h, d.stride_w = p.stride_w;
+  d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
+  d.pad_top = p.pad_top, d.pad_left = p.pad_left, d.pad_bottom = p.pad_bottom, d.pad_right = p.pad_right;
+  return d;
+}
+
 Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOptions& options,
                               const ConvWeights& weights) {
   if (problem.channels == 0 || problem.multiplier == 0 || problem.kernel_h == 0 || problem.kernel_w == 0 ||

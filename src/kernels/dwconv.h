@@ -21,6 +21,9 @@ struct DwConvProblem {
   size_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
+// The problem of a convolution whose input channels are groups of their own.
+DwConvProblem DepthwiseProblem(const ConvProblem& p);
+
 using DwTable = std::span<const ukernel::KernelList<ukernel::DwConvKernel>* const>;
 
 struct DwSelectOptions {

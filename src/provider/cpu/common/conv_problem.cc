@@ -94,19 +94,8 @@ Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   s.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * s.h_stride;
   s.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * s.d_stride;
   s.o_stride = static_cast<ptrdiff_t>(w[1]) * s.i_stride;
-  source.depthwise = x.dtype == DType::kF32 && dd < 0 && p.groups > 1 && p.groups == p.in_channels && w[1] == 1;
+  source.depthwise = dd < 0 && kernels::Convolution::IsDepthwise(p);
   return source;
-}
-
-kernels::DwConvProblem DepthwiseProblem(const kernels::ConvProblem& p) {
-  kernels::DwConvProblem d;
-  d.channels = p.in_channels;
-  d.multiplier = p.out_channels / p.in_channels;
-  d.kernel_h = p.kernel_h, d.kernel_w = p.kernel_w;
-  d.stride_h = p.stride_h, d.stride_w = p.stride_w;
-  d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
-  d.pad_top = p.pad_top, d.pad_left = p.pad_left, d.pad_bottom = p.pad_bottom, d.pad_right = p.pad_right;
-  return d;
 }
 
 }  // namespace quern::cpu

@@ -3,8 +3,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
-#include "kernels/conv.h"
-#include "kernels/dwconv.h"
+#include "kernels/convolution.h"
 #include "provider/cpu/cpu_op.h"
 #include "tensor/tensor.h"
 
@@ -21,13 +20,10 @@ struct ConvSource {
   kernels::ConvWeights weights;  // without data where they come with the run
   Shape weights_shape;           // [O, I/g, kernel...]
   Tensor constant;               // keeps the memory of weights.data
-  bool depthwise = false;        // float32, two dimensions at most: each input channel by itself
+  bool depthwise = false;        // two dimensions at most, each input channel by itself
 };
 
 // Reads a Conv of kCpuDomain (input [N, spatial..., C]) that the provider claims.
 Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config);
-
-// The driver's form of a depthwise problem.
-kernels::DwConvProblem DepthwiseProblem(const kernels::ConvProblem& p);
 
 }  // namespace quern::cpu

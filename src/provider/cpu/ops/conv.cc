@@ -1,9 +1,7 @@
 // Convolution, channels last: this provider's Conv(x [N, spatial..., C], w [O, C/g, kernel...], bias, residual), of
 // float32 or of integers (common/quantization.h), over one to three spatial dimensions.
-#include "kernels/conv.h"
+#include "kernels/convolution.h"
 
-#include "kernels/dwconv.h"
-#include "kernels/winograd.h"
 #include "ops/common/window.h"
 #include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/conv_problem.h"
@@ -15,6 +13,7 @@
 namespace quern::cpu {
 namespace {
 
+using kernels::ConvAlgorithm;
 using kernels::ConvArgs;
 
 // Why the window cannot be computed here. This provider's Conv has the channels last.
@@ -63,23 +62,23 @@ class ConvKernel final : public CpuKernel {
 
   KernelDescription DescribeFor(size_t pixels) const {
     KernelDescription d;
-    if (algorithm_ == Algorithm::kDepthwise) {
-      d.kernel = ukernel::Name(*dw_.row()).text;
+    if (conv_.algorithm() == ConvAlgorithm::kDepthwise) {
+      d.kernel = ukernel::Name(*conv_.depthwise().row()).text;
       d.why = "depthwise: each channel by itself, no product";
-      d.packed_bytes = dw_.packed_bytes();
-    } else if (algorithm_ == Algorithm::kWinograd) {
+    } else if (conv_.algorithm() == ConvAlgorithm::kWinograd) {
+      const kernels::WinogradConv& c = conv_.winograd();
       const size_t m = (pixels ? pixels : 64) / 4 + 1;
-      d = DescribeRow(winograd_.gemm_problem(), config_, winograd_.weights().choice(), winograd_.GemmRowFor(4 * m), m);
-      d.kernel = std::string(ukernel::Name(winograd_.row()).text) + " + " + d.kernel;
+      d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.GemmRowFor(4 * m), m);
+      d.kernel = std::string(ukernel::Name(c.row()).text) + " + " + d.kernel;
       d.why = "16 products instead of 36 for 2 x 2 outputs; each: " + d.why;
-      d.packed_bytes = winograd_.weights().packed_bytes();
     } else {
-      d = DescribeRow(conv_.gemm_problem(), config_, conv_.weights().choice(), conv_.RowFor(pixels ? pixels : 64),
-                      pixels ? pixels : 64);
-      d.packed_bytes = packs_in_run_ ? 0 : conv_.weights().packed_bytes();
-      if (conv_.folded()) d.why += ", kernel rows folded into K";
-      if (!why_direct_.empty()) d.rejected.emplace_back("winograd_f32", why_direct_);
+      const kernels::Conv& c = conv_.direct();
+      const size_t m = pixels ? pixels : 64;
+      d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.RowFor(m), m);
+      if (c.folded()) d.why += ", kernel rows folded into K";
+      d.rejected.emplace_back("winograd_f32", conv_.why_direct());
     }
+    d.packed_bytes = packs_in_run_ ? 0 : conv_.packed_bytes();
     if (packs_in_run_) d.why += ", weights packed by each run";
     d.why += epilogue_text_;
     return d;
@@ -88,14 +87,9 @@ class ConvKernel final : public CpuKernel {
  private:
   friend class ConvStep;
   CpuConfig config_;
-  enum class Algorithm : uint8_t { kDirect, kDepthwise, kWinograd };
-  Algorithm algorithm_ = Algorithm::kDirect;
-  std::string why_direct_;  // and not Winograd's
   bool packs_in_run_ = false;
   Shape weights_shape_;
-  kernels::Conv conv_;
-  kernels::DwConv dw_;
-  kernels::WinogradConv winograd_;
+  kernels::Convolution conv_;
   EpilogueList epilogue_;
   ProductZeroPoints zeros_;
   std::string epilogue_text_;
@@ -134,22 +128,10 @@ class ConvStep final : public CpuStep {
     args_.op_count = ops_.size();
     pixels_ = static_cast<size_t>(pixels);
     empty_ = context.outputs[0].shape.num_elements() == 0;
-    if (empty_) return;
-    switch (kernel.algorithm_) {
-      case ConvKernel::Algorithm::kDepthwise:
-        scratch_ = kernel.dw_.WorkspaceBytes(args_, context.concurrency);
-        break;
-      case ConvKernel::Algorithm::kWinograd:
-        winograd_plan_ = kernel.winograd_.Plan(args_, context.concurrency);
-        scratch_ = winograd_plan_.workspace_bytes;
-        break;
-      case ConvKernel::Algorithm::kDirect:
-        plan_ = kernel.conv_.Plan(args_, context.concurrency);
-        scratch_ = plan_.workspace_bytes;
-    }
+    if (!empty_) plan_ = kernel.conv_.Plan(args_, context.concurrency);
   }
 
-  size_t scratch_bytes() const override { return scratch_; }
+  size_t scratch_bytes() const override { return plan_.workspace_bytes; }
   KernelDescription Describe() const override { return kernel_.DescribeFor(pixels_); }
 
   Status Run(const StepContext& context) const override {
@@ -165,28 +147,19 @@ class ConvStep final : public CpuStep {
     args.dst = context.outputs[0];
     if (zero_type_ == DType::kI8) args.input_zero_point = *static_cast<const int8_t*>(context.inputs[kInputZeroInput]);
     if (zero_type_ == DType::kU8) args.input_zero_point = *static_cast<const uint8_t*>(context.inputs[kInputZeroInput]);
-    const kernels::RunResources resources{.executor = context.executor,
-                                          .cancel = context.cancel,
-                                          .workspace = context.scratch,
-                                          .workspace_bytes = scratch_};
-    switch (kernel_.algorithm_) {
-      case ConvKernel::Algorithm::kDepthwise:
-        return kernel_.dw_.Run(args, resources);
-      case ConvKernel::Algorithm::kWinograd:
-        return kernel_.winograd_.Run(winograd_plan_, args, resources);
-      case ConvKernel::Algorithm::kDirect:
-        break;
-    }
-    return kernel_.conv_.Run(plan_, args, resources);
+    return kernel_.conv_.Run(plan_, args,
+                             {.executor = context.executor,
+                              .cancel = context.cancel,
+                              .workspace = context.scratch,
+                              .workspace_bytes = plan_.workspace_bytes});
   }
 
  private:
   const ConvKernel& kernel_;
   ConvArgs args_;
-  kernels::ConvPlan plan_;  // of the algorithm that it is
-  kernels::WinogradPlan winograd_plan_;
+  kernels::ConvolutionPlan plan_;
   std::vector<ukernel::EpilogueOp> ops_;
-  size_t scratch_ = 0, pixels_ = 0;
+  size_t pixels_ = 0;
   DType zero_type_ = DType::kUndefined;  // of the input's zero point, where it comes with the run
   bool empty_ = false;
 };
@@ -213,24 +186,9 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConv(node, *context.config));
   kernel->packs_in_run_ = source.weights.data == nullptr;
   kernel->weights_shape_ = source.weights_shape;
-  if (source.depthwise) {
-    kernel->algorithm_ = Algorithm::kDepthwise;
-    kernels::DwSelectOptions options;
-    options.cpu = context.config->cpu.facts();
-    QUERN_ASSIGN_OR_RETURN(kernel->dw_,
-                           kernels::DwConv::Create(DepthwiseProblem(source.problem), options, source.weights));
-    return std::unique_ptr<CpuKernel>(std::move(kernel));
-  }
-  const kernels::ConvProblem& p = source.problem;
-  const kernels::SelectOptions options = SelectOptionsFor(*context.config);
-  kernel->why_direct_ = kernels::WinogradConv::RejectionReason(p, options, source.weights);
-  if (kernel->why_direct_.empty()) {
-    kernel->algorithm_ = Algorithm::kWinograd;
-    QUERN_ASSIGN_OR_RETURN(kernel->winograd_,
-                           kernels::WinogradConv::Create(p, options, source.weights, context.packing()));
-  } else {
-    QUERN_ASSIGN_OR_RETURN(kernel->conv_, kernels::Conv::Create(p, options, source.weights, context.packing()));
-  }
+  QUERN_ASSIGN_OR_RETURN(
+      kernel->conv_, kernels::Convolution::Create(source.problem, source.depthwise, SelectOptionsFor(*context.config),
+                                                  source.weights, context.packing()));
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }
 

@@ -1,0 +1,71 @@
+#include "kernels/convolution.h"
+
+namespace quern::kernels {
+
+bool Convolution::IsDepthwise(const ConvProblem& p) {
+  return p.lhs == Format::kF32 && p.rhs == Format::kF32 && p.kernel_d == 1 && p.groups > 1 && p.groups == p.in_channels;
+}
+
+Result<Convolution> Convolution::Create(const ConvProblem& problem, bool depthwise, const SelectOptions& options,
+                                        const ConvWeights& weights, const Packing& packing) {
+  Convolution c;
+  if (depthwise) {
+    c.algorithm_ = ConvAlgorithm::kDepthwise;
+    DwSelectOptions dw_options;
+    dw_options.cpu = options.cpu;
+    QUERN_ASSIGN_OR_RETURN(c.depthwise_, DwConv::Create(DepthwiseProblem(problem), dw_options, weights));
+    return c;
+  }
+  c.why_direct_ = WinogradConv::RejectionReason(problem, options, weights);
+  if (c.why_direct_.empty()) {
+    c.algorithm_ = ConvAlgorithm::kWinograd;
+    QUERN_ASSIGN_OR_RETURN(c.winograd_, WinogradConv::Create(problem, options, weights, packing));
+  } else {
+    QUERN_ASSIGN_OR_RETURN(c.direct_, Conv::Create(problem, options, weights, packing));
+  }
+  return c;
+}
+
+size_t Convolution::packed_bytes() const {
+  switch (algorithm_) {
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_.packed_bytes();
+    case ConvAlgorithm::kWinograd:
+      return winograd_.weights().packed_bytes();
+    case ConvAlgorithm::kDirect:
+      break;
+  }
+  return direct_.weights().packed_bytes();
+}
+
+ConvolutionPlan Convolution::Plan(const ConvArgs& args, int concurrency) const {
+  ConvolutionPlan p;
+  switch (algorithm_) {
+    case ConvAlgorithm::kDepthwise:
+      p.workspace_bytes = depthwise_.WorkspaceBytes(args, concurrency);
+      break;
+    case ConvAlgorithm::kWinograd:
+      p.winograd = winograd_.Plan(args, concurrency);
+      p.workspace_bytes = p.winograd.workspace_bytes;
+      break;
+    case ConvAlgorithm::kDirect:
+      p.direct = direct_.Plan(args, concurrency);
+      p.workspace_bytes = p.direct.workspace_bytes;
+      break;
+  }
+  return p;
+}
+
+Status Convolution::Run(const ConvolutionPlan& plan, const ConvArgs& args, const RunResources& resources) const {
+  switch (algorithm_) {
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_.Run(args, resources);
+    case ConvAlgorithm::kWinograd:
+      return winograd_.Run(plan.winograd, args, resources);
+    case ConvAlgorithm::kDirect:
+      break;
+  }
+  return direct_.Run(plan.direct, args, resources);
+}
+
+}  // namespace quern::kernels

@@ -147,13 +147,6 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   return a;
 }
 
-const GemmKernel* Attention::ScoresRow() const {
-  return products_.empty() ? nullptr : products_.back().scores.RowFor(static_cast<size_t>(block_));
-}
-const GemmKernel* Attention::ValuesRow() const {
-  return products_.empty() ? nullptr : products_.back().values.RowFor(static_cast<size_t>(block_));
-}
-
 // Scores to probabilities, in place; keys outside of those that are seen get none.
 void Attention::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
                           Kept& kept) const {

@@ -54,13 +54,16 @@ struct AttentionOperands {
 // The products and blocks for one set of sizes.
 class Attention {
  public:
+  Attention() = default;
+
   static Result<Attention> Create(const AttentionSizes& sizes, const SelectOptions& options, Precision precision,
                                   int concurrency);
   size_t workspace_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
   Status Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const;
-  // Rows of the micro-kernels that compute scores and weighted sums of a whole block of queries; null: nothing to do.
-  const GemmKernel* ScoresRow() const;
-  const GemmKernel* ValuesRow() const;
+  // The products of a block of so many queries with all keys and values; null: there is nothing to compute.
+  const MatMul* scores() const { return products_.empty() ? nullptr : &products_.back().scores; }
+  const MatMul* values() const { return products_.empty() ? nullptr : &products_.back().values; }
+  size_t block_rows() const { return static_cast<size_t>(block_); }
 
  private:
   // Products of a block of queries with the first `keys` keys and their values; for whole blocks and the last one.
@@ -69,7 +72,6 @@ class Attention {
     MatMul scores, values;
     std::array<MatMulPlan, 2> scores_plan, values_plan;
   };
-  Attention() = default;
   Result<Products> MakeProducts(int64_t keys, const SelectOptions& options, Precision precision) const;
   // The right sides of scores and values.
   ukernel::RhsSource KeyMatrix() const;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/cpu.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "kernels/select.h"
 
 namespace quern {
 
@@ -36,5 +38,25 @@ struct KernelQuery {
 };
 // {"kind": "kernels"}: every row with what it is and whether `cpu` can run it.
 Result<std::string> KernelReport(const CpuInfo& cpu, const KernelQuery& query);
+
+// What an operator of the drivers computes with, for a call of some size.
+struct OperatorChoice {
+  struct Product {
+    std::string role;  // "product", "scores"...
+    kernels::GemmProblem problem;
+    kernels::LayoutChoice layout;
+    const kernels::GemmKernel* row = nullptr;
+    size_t m = 0;
+  };
+  std::string op, algorithm;
+  std::string why;     // this algorithm
+  std::string kernel;  // that is no product's
+  std::string cpu;
+  size_t packed_bytes = 0;
+  kernels::SelectOptions options;
+  std::vector<Product> products;
+};
+// {"kind": "operator"}.
+std::string OperatorReport(const OperatorChoice& choice);
 
 }  // namespace quern

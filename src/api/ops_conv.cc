@@ -68,6 +68,8 @@ Result<ConvProblem> ReadProblem(const quern_conv_spec& s, int spatial) {
 kernels::ConvWeights ReadFilters(const quern_conv_spec& s, const ConvProblem& p, int spatial) {
   const auto element = static_cast<ptrdiff_t>(FormatBytes(p.rhs));
   kernels::ConvWeights w{.data = s.filter_data};
+  w.zero_point = s.filter_zero_point;
+  w.zero_points = s.filter_zero_points;
   const auto* strides = s.filter_strides;
   if (std::all_of(strides, strides + 5, [](ptrdiff_t x) { return x == 0; })) {
     w.w_stride = element;

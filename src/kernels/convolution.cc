@@ -3,7 +3,9 @@
 namespace quern::kernels {
 
 bool Convolution::IsDepthwise(const ConvProblem& p) {
-  return p.lhs == Format::kF32 && p.rhs == Format::kF32 && p.kernel_d == 1 && p.groups > 1 && p.groups == p.in_channels;
+  const auto is_float = [](Format f) { return f == Format::kF32 || f == Format::kF16 || f == Format::kBf16; };
+  const bool types = (is_float(p.lhs) && is_float(p.rhs)) || (IsInt8(p.lhs) && IsInt8(p.rhs));
+  return types && p.kernel_d == 1 && p.groups > 1 && p.groups == p.in_channels;
 }
 
 Result<Convolution> Convolution::Create(const ConvProblem& problem, bool depthwise, const SelectOptions& options,

@@ -26,7 +26,7 @@ class Convolution {
   // As of Conv. `depthwise`: IsDepthwise, and images of one slice.
   static Result<Convolution> Create(const ConvProblem& problem, bool depthwise, const SelectOptions& options,
                                     const ConvWeights& weights, const Packing& packing);
-  // float32 of which each input channel is a group of its own.
+  // Floats or integers of which each input channel is a group of its own.
   static bool IsDepthwise(const ConvProblem& problem);
 
   ConvAlgorithm algorithm() const { return algorithm_; }

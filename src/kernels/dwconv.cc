@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/gemm_core.h"
+#include "ukernel/convert.h"
 #include "ukernel/vector.h"
 
 namespace quern::kernels {
@@ -18,7 +19,10 @@ using ukernel::RoundUp;
 constexpr double kParallelCycles = 60000;
 constexpr size_t kAlign = ukernel::kPackAlignment;
 
-std::string Reason(const ukernel::DwConvKernel& r, const DwSelectOptions& o) {
+bool SumsIntegers(const DwConvProblem& p) { return IsInt8(p.src); }
+
+std::string Reason(const ukernel::DwConvKernel& r, const DwConvProblem& p, const DwSelectOptions& o) {
+  if (r.src != p.src) return std::string("input ") + FormatName(r.src);
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
@@ -47,7 +51,7 @@ const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwS
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const ukernel::DwConvKernel& r = list->rows[i];
-      if (!Reason(r, options).empty()) continue;
+      if (!Reason(r, problem, options).empty()) continue;
       const double cycles = cost(r);
       if (best && cycles >= fewest) continue;
       best = &r;
@@ -59,7 +63,7 @@ const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwS
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const ukernel::DwConvKernel& r = list->rows[i];
-      DwRowCandidate c{&r, ukernel::Name(r).text, Reason(r, options), 0};
+      DwRowCandidate c{&r, ukernel::Name(r).text, Reason(r, problem, options), 0};
       if (c.reason.empty()) {
         c.cycles = cost(r);
         if (&r != best) c.reason = CostReason(c.cycles, fewest);
@@ -78,6 +82,7 @@ DwConvProblem DepthwiseProblem(const ConvProblem& p) {
   d.stride_h = p.stride_h, d.stride_w = p.stride_w;
   d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
   d.pad_top = p.pad_top, d.pad_left = p.pad_left, d.pad_bottom = p.pad_bottom, d.pad_right = p.pad_right;
+  d.src = p.lhs, d.weights = p.rhs;
   return d;
 }
 
@@ -87,35 +92,52 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
       problem.stride_h == 0 || problem.stride_w == 0 || problem.dilation_h == 0 || problem.dilation_w == 0) {
     return InvalidArgument("channels, kernel, stride and dilation must be at least 1");
   }
+  if (IsInt8(problem.weights) != SumsIntegers(problem)) {
+    return InvalidArgument(std::string("a depthwise convolution of ") + FormatName(problem.src) + " by " +
+                           FormatName(problem.weights));
+  }
   DwConv d;
   d.problem_ = problem;
   d.cpu_ = options.cpu;
   d.row_ = SelectDwRow(problem, options);
-  if (!d.row_) return Unsupported("no depthwise micro-kernel for this CPU");
+  if (!d.row_) return Unsupported(std::string("no depthwise micro-kernel of ") + FormatName(problem.src));
   d.epilogue_ = ukernel::SelectVectorRow(d.cpu_)->epilogue;
   d.source_ = weights;
   d.source_.data = nullptr;
+  d.source_.zero_points = nullptr;
+  const size_t channels = problem.channels * problem.multiplier;
+  if (SumsIntegers(problem)) {
+    d.zero_points_.assign(channels, weights.zero_point);
+    if (weights.zero_points) std::copy_n(weights.zero_points, channels, d.zero_points_.begin());
+  }
   d.packs_in_run_ = weights.data == nullptr;
   if (d.packs_in_run_) return d;
-  QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(d.packed_floats() * 4));
-  d.Pack(weights.data, d.weights_.as<float>());
+  QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(d.packed_lanes() * 4));
+  d.Pack(weights.data, d.weights_.data());
   return d;
 }
 
-size_t DwConv::packed_floats() const {
+size_t DwConv::packed_lanes() const {
   return RoundUp(problem_.channels * problem_.multiplier, size_t{row_->lanes}) * problem_.kernel_h * problem_.kernel_w;
 }
 
-void DwConv::Pack(const void* weights, float* to) const {
+void DwConv::Pack(const void* weights, void* to) const {
   const size_t channels = problem_.channels * problem_.multiplier, lanes = row_->lanes;
-  const size_t taps = problem_.kernel_h * problem_.kernel_w;
-  std::fill_n(to + channels / lanes * taps * lanes, packed_floats() - channels / lanes * taps * lanes, 0.0f);
+  const size_t taps = problem_.kernel_h * problem_.kernel_w, whole = channels / lanes * taps * lanes;
+  char* packed = static_cast<char*>(to);
+  std::memset(packed + whole * 4, 0, (packed_lanes() - whole) * 4);
   for (size_t c = 0; c < channels; ++c) {
     for (size_t t = 0; t < taps; ++t) {
       const char* from = static_cast<const char*>(weights) + static_cast<ptrdiff_t>(c) * source_.o_stride +
                          static_cast<ptrdiff_t>(t / problem_.kernel_w) * source_.h_stride +
                          static_cast<ptrdiff_t>(t % problem_.kernel_w) * source_.w_stride;
-      std::memcpy(to + (c / lanes * taps + t) * lanes + c % lanes, from, 4);
+      const float w = ukernel::LoadFloat(problem_.weights, from);
+      char* at = packed + ((c / lanes * taps + t) * lanes + c % lanes) * 4;
+      if (SumsIntegers(problem_)) {
+        ukernel::StoreAs(at, static_cast<uint32_t>(static_cast<int32_t>(w) - zero_points_[c]) & 0xffffu);
+      } else {
+        ukernel::StoreAs(at, w);
+      }
     }
   }
 }
@@ -142,7 +164,7 @@ struct Areas {
 Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
   Areas s;
   const size_t channels = p.channels * p.multiplier;
-  if (p.multiplier > 1) s.expanded_bytes = RoundUp(a.in_h * a.in_w * channels * 4, kAlign);
+  if (p.multiplier > 1) s.expanded_bytes = RoundUp(a.in_h * a.in_w * channels * FormatBytes(p.src), kAlign);
   s.slot_stride = RoundUp(out_w * channels * 4, 4096) + kAlign;
   return s;
 }
@@ -151,7 +173,7 @@ Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
 class Rows {
  public:
   Rows(const DwConvProblem& problem, const ukernel::DwConvKernel& row, ukernel::EpilogueRun epilogue,
-       const float* weights, const ConvArgs& args, size_t out_w, const EpilogueOp* ops, size_t fused)
+       const void* weights, const ConvArgs& args, size_t out_w, const EpilogueOp* ops, size_t fused)
       : p_(problem),
         row_(row),
         epilogue_(epilogue),
@@ -161,7 +183,7 @@ class Rows {
         ops_(ops),
         fused_(fused),
         channels_(problem.channels * problem.multiplier),
-        dst_format_(EpilogueFormat(Format::kF32, ops, args.op_count)) {}
+        dst_format_(EpilogueFormat(row.acc, ops, args.op_count)) {}
 
   // Output rows [begin, end). input: [in_h] rows of pixels that hold all output channels' operands; scratch: a row of
   // results.
@@ -176,6 +198,7 @@ class Rows {
     k.src = input;
     k.src_pixel_stride = pixel_stride;
     k.src_row_stride = row_stride;
+    k.src_zero_point = a_.input_zero_point;
     k.in_h = a_.in_h;
     k.in_w = a_.in_w;
     k.left = -static_cast<ptrdiff_t>(p_.pad_left);
@@ -209,7 +232,7 @@ class Rows {
                                          .n0 = 0,
                                          .src = out,
                                          .src_row_stride = static_cast<size_t>(k.dst_pixel_stride),
-                                         .src_format = Format::kF32,
+                                         .src_format = EpilogueFormat(row_.acc, ops_, fused_),
                                          .dst = line,
                                          .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)};
       epilogue_(ops_ + fused_, a_.op_count - fused_, block);
@@ -220,7 +243,7 @@ class Rows {
   const DwConvProblem& p_;
   const ukernel::DwConvKernel& row_;
   const ukernel::EpilogueRun epilogue_;
-  const float* weights_;
+  const void* weights_;
   const ConvArgs& a_;
   const size_t out_w_;
   const EpilogueOp* ops_;
@@ -241,7 +264,7 @@ size_t FusedOps(const ukernel::DwConvKernel& row, const EpilogueOp* ops, size_t 
 }  // namespace
 
 void DwConv::RunRows(const ConvArgs& args, size_t begin, size_t end) const {
-  const Rows rows(problem_, *row_, epilogue_, weights_.as<float>(), args, OutWidth(args.in_w), args.ops,
+  const Rows rows(problem_, *row_, epilogue_, weights_.data(), args, OutWidth(args.in_w), args.ops,
                   FusedOps(*row_, args.ops, args.op_count));
   rows.Run(static_cast<const char*>(args.input), args.in_pixel_stride, args.in_row_stride, static_cast<char*>(args.dst),
            begin, end, nullptr);
@@ -249,7 +272,7 @@ void DwConv::RunRows(const ConvArgs& args, size_t begin, size_t end) const {
 
 size_t DwConv::WorkspaceBytes(const ConvArgs& args, int concurrency) const {
   const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w));
-  const size_t packed = packs_in_run_ ? RoundUp(packed_floats() * 4, kAlign) : 0;
+  const size_t packed = packs_in_run_ ? RoundUp(packed_lanes() * 4, kAlign) : 0;
   return packed + areas.expanded_bytes + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
 }
 
@@ -267,12 +290,11 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
   }
   const Areas areas = AreasOf(problem_, args, out_w);
   char* workspace = static_cast<char*>(resources.workspace);
-  const float* weights = weights_.as<float>();
+  const void* weights = weights_.data();
   if (packs_in_run_) {
-    float* packed = reinterpret_cast<float*>(workspace);
-    Pack(args.weights, packed);
-    weights = packed;
-    workspace += RoundUp(packed_floats() * 4, kAlign);
+    Pack(args.weights, workspace);
+    weights = workspace;
+    workspace += RoundUp(packed_lanes() * 4, kAlign);
   }
   const auto for_rows = [&](size_t rows, Task task) {
     if (slots == 1 && !resources.cancel) {
@@ -292,15 +314,14 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     char* dst = static_cast<char*>(args.dst) + index * args.dst_image_stride;
     ptrdiff_t pixel_stride = args.in_pixel_stride, row_stride = args.in_row_stride;
     if (problem_.multiplier > 1) {
-      const size_t pixel = channels * 4;
+      const size_t element = FormatBytes(problem_.src), pixel = channels * element;
       QUERN_RETURN_IF_ERROR(for_rows(args.in_h, [&](int, int64_t begin, int64_t end) {
         for (int64_t y = begin; y < end; ++y) {
           for (size_t x = 0; x < args.in_w; ++x) {
-            const float* from = reinterpret_cast<const float*>(input + y * row_stride +
-                                                               static_cast<ptrdiff_t>(x) * args.in_pixel_stride);
-            float* to = reinterpret_cast<float*>(workspace + (static_cast<size_t>(y) * args.in_w + x) * pixel);
-            for (size_t c = 0; c < problem_.channels; ++c) {
-              for (size_t j = 0; j < problem_.multiplier; ++j) *to++ = from[c];
+            const char* from = input + y * row_stride + static_cast<ptrdiff_t>(x) * args.in_pixel_stride;
+            char* to = workspace + (static_cast<size_t>(y) * args.in_w + x) * pixel;
+            for (size_t c = 0; c < problem_.channels; ++c, from += element) {
+              for (size_t j = 0; j < problem_.multiplier; ++j, to += element) std::memcpy(to, from, element);
             }
           }
         }

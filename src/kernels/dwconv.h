@@ -1,9 +1,10 @@
-// Depthwise convolution over NHWC, float32: each input channel has its own `multiplier` filters.
+// Depthwise convolution over NHWC: each input channel has its own `multiplier` filters.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/aligned_buffer.h"
 #include "kernels/conv.h"
@@ -19,6 +20,8 @@ struct DwConvProblem {
   size_t stride_h = 1, stride_w = 1;
   size_t dilation_h = 1, dilation_w = 1;
   size_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  Format src = Format::kF32;      // kF32 kF16 kBf16, or kI8 kU8
+  Format weights = Format::kF32;  // a float format, or kI8 kU8 for integers
 };
 
 // The problem of a convolution whose input channels are groups of their own.
@@ -49,7 +52,7 @@ class DwConv {
   DwConv() = default;
 
   // weights: element (o, h, w) with o in [0, channels * multiplier); i_stride is not used. Without data, each run packs
-  // its own.
+  // its own. The zero points of integer weights are theirs, not those of a run's arguments.
   static Result<DwConv> Create(const DwConvProblem& problem, const DwSelectOptions& options,
                                const ConvWeights& weights);
 
@@ -68,16 +71,17 @@ class DwConv {
   void RunRows(const ConvArgs& args, size_t begin, size_t end) const;
 
  private:
-  size_t packed_floats() const;
-  void Pack(const void* weights, float* to) const;
+  size_t packed_lanes() const;  // of 4 bytes each
+  void Pack(const void* weights, void* to) const;
 
   DwConvProblem problem_;
   CpuFacts cpu_;
   const ukernel::DwConvKernel* row_ = nullptr;
   ukernel::EpilogueRun epilogue_ = nullptr;  // of the ops that the row leaves
   ConvWeights source_;                       // where they lie, but for the data
+  std::vector<int32_t> zero_points_;         // of integer weights, for each output channel
   bool packs_in_run_ = false;
-  AlignedBuffer weights_;  // [channels * multiplier / lanes][kernel_h * kernel_w][lanes], tails zero
+  AlignedBuffer weights_;  // as DwConvArgs wants them
 };
 
 }  // namespace quern::kernels

@@ -36,20 +36,48 @@ struct Case {
 
 class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
  protected:
+  bool integers() const { return GetParam()->acc == Format::kI32; }
+
+  // A number as it is stored.
+  static double Put(Format f, float x, char* to) {
+    if (IsInt8(f)) {
+      const int q = static_cast<int>(x * 40) & 0xff;
+      *to = static_cast<char>(q);
+      return f == Format::kI8 ? static_cast<double>(static_cast<int8_t>(q)) : q;
+    }
+    ukernel::StoreFloat(f, to, x);
+    return static_cast<double>(ukernel::LoadFloat(f, to));
+  }
+
   std::vector<char> Run(const Case& t, Executor* executor, std::vector<double>* want) {
-    const DwConvProblem& p = t.p;
+    DwConvProblem p = t.p;
+    p.src = GetParam()->src;
+    p.weights = integers() ? Format::kU8 : p.src;
+    const size_t in_bytes = FormatBytes(p.src), weight_bytes = FormatBytes(p.weights);
+    const int32_t zero = !integers() ? 0 : p.src == Format::kI8 ? -5 : 131;
     const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w, gap = 3;
     std::mt19937 rng(9);
     std::normal_distribution<float> normal;
-    std::vector<float> weights(channels * taps), bias(channels), residual;
-    for (auto* v : {&weights, &bias}) {
-      for (float& x : *v) x = normal(rng);
+    std::vector<char> weights(channels * taps * weight_bytes);
+    std::vector<double> weight_values(channels * taps);
+    for (size_t i = 0; i < weight_values.size(); ++i) {
+      weight_values[i] = Put(p.weights, normal(rng), weights.data() + i * weight_bytes);
+    }
+    std::vector<float> bias(channels), scales(channels), residual;
+    std::vector<int32_t> integer_bias(channels), zeros(channels);
+    for (size_t c = 0; c < channels; ++c) {
+      bias[c] = normal(rng);
+      scales[c] = 0.0001f * (1 + std::fabs(normal(rng)));
+      integer_bias[c] = static_cast<int32_t>(normal(rng) * 1000);
+      zeros[c] = static_cast<int32_t>(rng() % 256);
     }
     const size_t pixel = p.channels + gap;
-    GuardedBuffer input((t.images * t.h * t.w * pixel - gap) * 4);
-    float* in = reinterpret_cast<float*>(input.data());
-    for (size_t i = 0; i < input.bytes() / 4; ++i) in[i] = normal(rng);
-    ConvWeights source{weights.data(), static_cast<ptrdiff_t>(taps * 4), 0, static_cast<ptrdiff_t>(p.kernel_w * 4), 4};
+    GuardedBuffer input((t.images * t.h * t.w * pixel - gap) * in_bytes);
+    std::vector<double> in(input.bytes() / in_bytes);
+    for (size_t i = 0; i < in.size(); ++i) in[i] = Put(p.src, normal(rng), input.data() + i * in_bytes) - zero;
+    const auto stride = [&](size_t elements) { return static_cast<ptrdiff_t>(elements * weight_bytes); };
+    ConvWeights source{weights.data(), stride(taps), 0, stride(p.kernel_w), stride(1)};
+    source.zero_points = zeros.data();
     const std::string name = ukernel::Name(*GetParam()).text;
     const bool packed_by_run = rng() % 2 != 0;
     if (packed_by_run) source.data = nullptr;
@@ -59,21 +87,28 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     GuardedBuffer dst(t.images * out_h * out_w * channels * element);
     residual.resize(t.images * out_h * out_w * channels);
     for (float& x : residual) x = normal(rng);
-    const EpilogueOp ops[] = {{.kind = EpilogueKind::kAddVectorN, .data = bias.data()},
-                              {.kind = EpilogueKind::kClamp, .a = -1, .b = 6},
-                              {.kind = EpilogueKind::kAddMatrix, .data = residual.data(), .row_stride = channels * 4},
-                              {.kind = EpilogueKind::kConvert, .format = Format::kBf16}};
+    std::vector<EpilogueOp> ops;
+    if (integers()) {
+      ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = integer_bias.data()});
+      ops.push_back({.kind = EpilogueKind::kMulVectorN, .data = scales.data()});
+    } else {
+      ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = bias.data()});
+    }
+    ops.push_back({.kind = EpilogueKind::kClamp, .a = -1, .b = 6});
+    ops.push_back({.kind = EpilogueKind::kAddMatrix, .data = residual.data(), .row_stride = channels * 4});
+    if (t.convert) ops.push_back({.kind = EpilogueKind::kConvert, .format = Format::kBf16});
     ConvArgs a{.images = t.images, .in_h = t.h, .in_w = t.w, .input = input.data()};
     if (packed_by_run) a.weights = weights.data();
-    a.in_pixel_stride = static_cast<ptrdiff_t>(pixel * 4);
-    a.in_row_stride = static_cast<ptrdiff_t>(t.w * pixel * 4);
-    a.in_image_stride = static_cast<ptrdiff_t>(t.h * t.w * pixel * 4);
+    a.in_pixel_stride = static_cast<ptrdiff_t>(pixel * in_bytes);
+    a.in_row_stride = static_cast<ptrdiff_t>(t.w) * a.in_pixel_stride;
+    a.in_image_stride = static_cast<ptrdiff_t>(t.h) * a.in_row_stride;
+    a.input_zero_point = zero;
     a.dst = dst.data();
     a.dst_pixel_stride = static_cast<ptrdiff_t>(channels * element);
     a.dst_image_stride = static_cast<ptrdiff_t>(out_h * out_w * channels * element);
-    a.ops = ops;
-    a.op_count = t.convert ? 4 : 3;
-    a.op_image_strides[2] = static_cast<ptrdiff_t>(out_h * out_w * channels * 4);
+    a.ops = ops.data();
+    a.op_count = ops.size();
+    a.op_image_strides[integers() ? 3 : 2] = static_cast<ptrdiff_t>(out_h * out_w * channels * 4);
     const size_t bytes = conv.WorkspaceBytes(a, executor ? executor->concurrency() : 1);
     GuardedBuffer workspace(bytes);
     EXPECT_TRUE(conv.Run(a, {.executor = executor, .workspace = workspace.data(), .workspace_bytes = bytes}).ok());
@@ -82,7 +117,7 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
       for (size_t i = 0; i < t.images * out_h * out_w * channels; ++i) {
         const size_t c = i % channels, x = i / channels % out_w, y = i / channels / out_w % out_h;
         const size_t image = i / channels / out_w / out_h;
-        double sum = static_cast<double>(bias[c]);
+        double sum = integers() ? integer_bias[c] : static_cast<double>(bias[c]);
         for (size_t k = 0; k < taps; ++k) {
           const ptrdiff_t iy = static_cast<ptrdiff_t>(y * p.stride_h + k / p.kernel_w * p.dilation_h) -
                                static_cast<ptrdiff_t>(p.pad_top);
@@ -91,8 +126,9 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
           if (iy < 0 || ix < 0 || iy >= static_cast<ptrdiff_t>(t.h) || ix >= static_cast<ptrdiff_t>(t.w)) continue;
           const size_t at =
               ((image * t.h + static_cast<size_t>(iy)) * t.w + static_cast<size_t>(ix)) * pixel + c / p.multiplier;
-          sum += static_cast<double>(in[at]) * static_cast<double>(weights[c * taps + k]);
+          sum += in[at] * (weight_values[c * taps + k] - (integers() ? zeros[c] : 0));
         }
+        if (integers()) sum *= static_cast<double>(scales[c]);
         want->push_back(std::min(6.0, std::max(-1.0, sum)) + static_cast<double>(residual[i]));
       }
     }
@@ -159,24 +195,89 @@ TEST_P(DwRows, ThreadsGiveTheSameBits) {
   }
 }
 
+// Bytes to bytes, exactly: a tile of every width, with padding on all sides.
+TEST_P(DwRows, Requantize) {
+  if (!integers()) GTEST_SKIP() << "not of integers";
+  for (size_t w = 1; w <= 2u * GetParam()->pixels + 1; ++w) {
+    for (size_t channels : {16u, 21u}) {
+      const DwConvProblem p{.channels = channels,
+                            .kernel_h = 3,
+                            .kernel_w = 3,
+                            .pad_top = 1,
+                            .pad_left = 1,
+                            .pad_bottom = 1,
+                            .pad_right = 1,
+                            .src = GetParam()->src,
+                            .weights = Format::kI8};
+      std::mt19937 rng(static_cast<unsigned>(w));
+      std::vector<char> weights(channels * 9);
+      GuardedBuffer input(2 * w * channels), dst(2 * w * channels);
+      for (char& x : weights) x = static_cast<char>(rng());
+      for (size_t i = 0; i < input.bytes(); ++i) input.data()[i] = static_cast<char>(rng());
+      const DwConv conv = DwConv::Create(p, {.cpu = HostCpu().facts(), .force_row = ukernel::Name(*GetParam()).text},
+                                         ConvWeights{weights.data(), 9, 0, 3, 1})
+                              .value();
+      const EpilogueOp op{.kind = EpilogueKind::kRequantize, .format = Format::kU8, .scale = 0.003f, .integer = 77};
+      const auto pixel = static_cast<ptrdiff_t>(channels), row = static_cast<ptrdiff_t>(w) * pixel;
+      ConvArgs a{.in_h = 2, .in_w = w, .input = input.data()};
+      a.in_pixel_stride = a.dst_pixel_stride = pixel;
+      a.in_row_stride = row;
+      a.in_image_stride = a.dst_image_stride = 2 * row;
+      a.input_zero_point = 3;
+      a.dst = dst.data();
+      a.ops = &op;
+      a.op_count = 1;
+      const size_t bytes = conv.WorkspaceBytes(a, 1);
+      GuardedBuffer workspace(bytes);
+      ASSERT_TRUE(conv.Run(a, {.workspace = workspace.data(), .workspace_bytes = bytes}).ok());
+      for (ptrdiff_t y = 0; y < 2; ++y) {
+        for (ptrdiff_t x = 0; x < static_cast<ptrdiff_t>(w); ++x) {
+          for (ptrdiff_t c = 0; c < pixel; ++c) {
+            int32_t sum = 0;
+            for (ptrdiff_t k = 0; k < 9; ++k) {
+              const ptrdiff_t iy = y + k / 3 - 1, ix = x + k % 3 - 1;
+              if (iy < 0 || ix < 0 || iy > 1 || ix >= static_cast<ptrdiff_t>(w)) continue;
+              const char byte = input.data()[iy * row + ix * pixel + c];
+              const int32_t value = p.src == Format::kI8 ? static_cast<int8_t>(byte) : static_cast<uint8_t>(byte);
+              sum += (value - 3) * static_cast<int8_t>(weights[static_cast<size_t>(c * 9 + k)]);
+            }
+            const float q = std::nearbyint(static_cast<float>(sum) * 0.003f) + 77;
+            ASSERT_EQ(static_cast<uint8_t>(dst.data()[y * row + x * pixel + c]),
+                      static_cast<uint8_t>(std::min(255.0f, std::max(0.0f, q))))
+                << w << " wide, at " << y << "," << x << "," << c;
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, DwRows, testing::ValuesIn(Rows()),
                          [](const auto& info) { return std::string(ukernel::Name(*info.param).text); });
 
 TEST(SelectDwRow, FollowsTheCpu) {
-  const DwConvProblem p{.channels = 64, .kernel_h = 3, .kernel_w = 3};
+  DwConvProblem p{.channels = 64, .kernel_h = 3, .kernel_w = 3};
   const auto isa = [&](const char* cpu) {
     std::vector<DwRowCandidate> report;
     DwSelectOptions options;
     options.cpu = CpuFromSpec(cpu).value().facts();
     options.ignore_missing_bodies = true;
     const auto* row = SelectDwRow(p, options, &report);
-    EXPECT_EQ(report.size(), ukernel::AllDwConvKernels().size());
+    size_t rows = 0;
+    for (const auto* list : ukernel::AllDwConvKernels()) rows += list->count;
+    EXPECT_EQ(report.size(), rows);
     for (const DwRowCandidate& c : report) EXPECT_EQ(c.reason.empty(), c.row == row) << c.name;
     return std::string(row->isa.name);
   };
   EXPECT_EQ(isa("sapphirerapids"), "avx512");
   EXPECT_EQ(isa("haswell"), "avx2");
   EXPECT_EQ(isa("graviton3"), "neon");
+  p.src = Format::kU8, p.weights = Format::kI8;
+  EXPECT_EQ(isa("icelake"), "avx512vnni");
+  EXPECT_EQ(isa("icelake,-avx512vnni"), "avx512");
+  EXPECT_EQ(isa("haswell"), "avx2");
+  p.src = p.weights = Format::kF16;
+  EXPECT_EQ(isa("icelake"), "avx512");
 }
 
 }  // namespace

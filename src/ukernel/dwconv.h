@@ -14,17 +14,21 @@ namespace quern::ukernel {
 // One call: `channels` output channels of `rows` whole output rows of `pixels` pixels,
 //   dst[y][x][c] = ops(sum over i < kernel_h, j < kernel_w of weights[c / lanes][i * kernel_w + j][c % lanes]
 //                      * src[top + y * stride_h + i * dilation_h][left + x * stride_w + j * dilation_w][c]),
-// where input outside of [0, in_h) x [0, in_w) counts as zero and is not read. Sums run over rows, then columns.
+// where input outside of [0, in_h) x [0, in_w) counts as zero and is not read. Sums run over rows, then columns. Of
+// integers, src less the zero point is summed in int32.
 struct DwConvArgs {
   size_t rows = 1, pixels = 0;
   size_t channels = 0;                                 // any number
-  const void* src = nullptr;                           // channel 0 of input row 0, column 0; float32
+  const void* src = nullptr;                           // channel 0 of input row 0, column 0; of the row's format
   ptrdiff_t src_pixel_stride = 0, src_row_stride = 0;  // bytes
+  int32_t src_zero_point = 0;                          // rows of integers
   size_t in_h = 0, in_w = 0;
   ptrdiff_t top = 0, left = 0;  // the input row and column of the first output's first tap; negative in padding
   size_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  const float* weights = nullptr;  // [channels / lanes][kernel_h * kernel_w][lanes], 64-byte aligned, tails zero
-  void* dst = nullptr;             // float32
+  // [channels / lanes][kernel_h * kernel_w][lanes], 64-byte aligned, tails zero: float32, or for rows of integers int32
+  // that hold the weight less its zero point in the low 16 bits, the others zero.
+  const void* weights = nullptr;
+  void* dst = nullptr;                                 // of EpilogueFormat(acc, ops, op_count)
   ptrdiff_t dst_pixel_stride = 0, dst_row_stride = 0;  // bytes
   const EpilogueOp* ops = nullptr;                     // only ops that the row fuses
   size_t op_count = 0;
@@ -35,16 +39,19 @@ using DwConvRun = void (*)(const DwConvArgs&);
 
 struct DwConvKernel {
   Isa isa{};
-  uint16_t lanes = 16;  // channels of a weight unit
-  uint16_t pixels = 1;  // pixels computed at once
-  uint32_t fused = 0;   // mask of EpilogueBit
+  Format src = Format::kF32;      // kF32 kF16 kBf16, kI8 kU8
+  Format weights = Format::kF32;  // kF32, or kI8 where integers are summed
+  Format acc = Format::kF32;      // kF32 or kI32
+  uint16_t lanes = 16;            // channels of a weight unit
+  uint16_t pixels = 1;            // pixels computed at once
+  uint32_t fused = 0;             // mask of EpilogueBit
   Engine engine = Engine::kVector;
   float cycles_per_tap = 1;    // per lanes channels, pixel and tap
   float cycles_per_pixel = 4;  // per lanes channels and pixel
   DwConvRun run = nullptr;
 };
 
-// `dwconv_f32_f32_f32_<pixels>x<lanes>_<isa>`
+// `dwconv_<src>_<weights>_<acc>_<pixels>x<lanes>_<isa>`
 KernelName Name(const DwConvKernel& row);
 
 std::span<const KernelList<DwConvKernel>* const> AllDwConvKernels();

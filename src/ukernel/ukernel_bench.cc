@@ -176,11 +176,12 @@ void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
   a.pixels = kPixels;
   a.channels = kChannels;
   a.src = x.data();
-  a.src_pixel_stride = a.dst_pixel_stride = kChannels * 4;
-  a.src_row_stride = kWidth * kChannels * 4;
+  a.src_pixel_stride = static_cast<ptrdiff_t>(kChannels * FormatBytes(row.src));
+  a.dst_pixel_stride = kChannels * 4;
+  a.src_row_stride = kWidth * a.src_pixel_stride;
   a.in_h = a.kernel_h = a.kernel_w = 3;
   a.in_w = kWidth;
-  a.weights = reinterpret_cast<const float*>(weights.data());
+  a.weights = weights.data();
   a.dst = dst.data();
   Measure(state, "ops", 2.0 * kPixels * kChannels * kTaps, [&] { row.run(a); });
 }

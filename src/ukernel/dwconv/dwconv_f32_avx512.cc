@@ -9,7 +9,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr DwConvRun kRun = RunDw<Vector, 8>;
+static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 8>;
 #else
 static constexpr DwConvRun kRun = nullptr;
 #endif

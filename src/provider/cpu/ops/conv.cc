@@ -183,7 +183,9 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
-  QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConv(node, *context.config));
+  QUERN_ASSIGN_OR_RETURN(ConvSource source, ReadConv(node, *context.config));
+  source.weights.zero_point = kernel->zeros_.w;
+  source.weights.zero_points = kernel->zeros_.w_vector();
   kernel->packs_in_run_ = source.weights.data == nullptr;
   kernel->weights_shape_ = source.weights_shape;
   QUERN_ASSIGN_OR_RETURN(

@@ -1,8 +1,6 @@
 // Convolutions of integers become this provider's:
 //   y = QLinearConv(x, sx, zx, W, sw, zw, sy, zy, b)
 //     ->  y = quern.cpu.Conv(x, W, b, -, sx * sw / sy, zw) {x_zero_point = zx, y_zero_point = zy, y_type}
-// and depthwise ones, whose float32 kernel is faster than products of one channel, where float32 counts them exactly:
-//     ->  y = QuantizeLinear(Mul(Conv(DequantizeLinear(x, 1, zx), W - zw, b), sx * sw / sy), 1, zy)
 // Results are those of ONNX's formula: rint(sum * (sx * sw / sy)) + zy.
 //   y = ConvInteger(x, W, zx, zw)  ->  y = quern.cpu.Conv(x, W, -, -, -, zw, zx) {y_type = int32}
 #include <algorithm>
@@ -13,9 +11,6 @@
 
 namespace quern::cpu {
 namespace {
-
-// Integers up to here are exact in float32.
-constexpr int64_t kExact = int64_t{1} << 24;
 
 int32_t ByteAt(const Tensor& t, int64_t i) {
   return t.dtype() == DType::kI8 ? t.data<int8_t>()[i] : t.data<uint8_t>()[i];
@@ -56,10 +51,6 @@ class Converter {
       factors_.push_back(x_scale * w_scale / y_scale);
       zeros_.push_back(ByteAt(constants_[kQLinearWeightZero], each(kQLinearWeightZero, c)));
     }
-    const int64_t groups = node_->GetInt("group", 1);
-    const bool depthwise = groups > 1 && w.dim(1) == 1 && node_->input(0)->type().rank() < 5;
-    if (depthwise && LargestSum(w, node_->input(kQLinearBias) ? &constants_[kQLinearBias] : nullptr) < kExact)
-      return ConvertDepthwise();
     ConvertProducts();
     return OkStatus();
   }
@@ -71,21 +62,6 @@ class Converter {
     v->set_type(ValueType::Tensor(t.dtype(), Dims(s.begin(), s.end())));
     return v;
   }
-  GraphValue* Add(const char* op, int opset, std::vector<GraphValue*> inputs, DType type) {
-    Node* made = graph_.AddNode({.name = node_->name(),
-                                 .op_type = op,
-                                 .opset = opset,
-                                 .inputs = std::move(inputs),
-                                 .outputs = {graph_.UniqueName(node_->output(0)->name() + "_part")}},
-                                node_);
-    made->output(0)->set_type(ValueType::Tensor(type, node_->output(0)->type().shape));
-    return made->output(0);
-  }
-  void ReplaceBy(GraphValue* y) {
-    graph_.ReplaceAllUses(node_->output(0), y);
-    RemoveIfDead(graph_, node_);
-  }
-
   // This provider's Conv on integers; of its type the result tells.
   Node* ReplaceByProduct(std::vector<GraphValue*> inputs) {
     const DType type = node_->output(0)->type().dtype;
@@ -105,32 +81,6 @@ class Converter {
     product->SetAttribute("x_zero_point", int64_t{ByteAt(constants_[kQLinearXZero], 0)});
     product->SetAttribute("y_scale", 1.0f);
     product->SetAttribute("y_zero_point", int64_t{ByteAt(constants_[kQLinearYZero], 0)});
-  }
-
-  Status ConvertDepthwise() {
-    const Tensor& w = constants_[kQLinearWeight];
-    QUERN_ASSIGN_OR_RETURN(Tensor weights, Tensor::Allocate(DType::kF32, w.shape()));
-    const int64_t taps = w.shape().num_elements(1, w.rank());
-    for (int64_t i = 0; i < w.num_elements(); ++i) {
-      weights.data<float>()[i] = static_cast<float>(ByteAt(w, i) - zeros_[static_cast<size_t>(i / taps)]);
-    }
-    GraphValue* one = Constant("_one", Tensor::Scalar(1.0f));
-    GraphValue* x = Add("DequantizeLinear", 13, {node_->input(0), one, node_->input(kQLinearXZero)}, DType::kF32);
-    x->set_type(ValueType::Tensor(DType::kF32, node_->input(0)->type().shape));
-    std::vector<GraphValue*> inputs = {x, Constant("_weights", std::move(weights))};
-    if (node_->input(kQLinearBias)) {
-      std::vector<float> bias;
-      for (const int32_t b : constants_[kQLinearBias].values<int32_t>()) bias.push_back(static_cast<float>(b));
-      inputs.push_back(Constant("_bias", Tensor::FromValues<float>(Shape{channels_}, bias)));
-    }
-    GraphValue* sums = Add("Conv", 11, std::move(inputs), DType::kF32);
-    for (const auto& [name, value] : node_->attributes()) sums->producer()->SetAttribute(name, value);
-    Shape by_channel{channels_};
-    for (int d = 2; d < w.rank(); ++d) by_channel.push_back(1);
-    GraphValue* factors = Constant("_factors", Tensor::FromValues<float>(by_channel, factors_));
-    GraphValue* scaled = Add("Mul", 14, {sums, factors}, DType::kF32);
-    ReplaceBy(Add("QuantizeLinear", 13, {scaled, one, node_->input(kQLinearYZero)}, node_->output(0)->type().dtype));
-    return OkStatus();
   }
 
   Graph& graph_;

@@ -2,7 +2,7 @@
 //   y = MatMul(DequantizeLinear(x, sx, zx), DequantizeLinear(const W, sw, zw))
 //     ->  y = quern.cpu.MatMul(x, W, -, -, sx * sw, zw) {x_zero_point = zx}
 // Gemm with a bias and Conv (channels last, between transposes) likewise; a bias is int32 where it is dequantized by
-// sx * sw, else float32. Depthwise convolutions stay: their float32 kernel is faster than products of one channel.
+// sx * sw, else float32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -119,11 +119,7 @@ std::optional<Tensor> BiasOf(const GraphValue* bias, const Integers& p, const Co
 
 // Whether the node's attributes are those of a plain product or of a convolution that the driver takes.
 bool IsPlain(const Node& node, const CpuConfig& config) {
-  if (node.Is("Conv")) {
-    const Dims &x = *node.input(0)->type().shape, &w = *node.input(1)->type().shape;
-    const bool depthwise = node.GetInt("group", 1) > 1 && x[1].is_constant(node.GetInt("group", 1)) && w[1] == 1;
-    return !depthwise && FindCpuOp(kCpuDomain, "Conv")->reject(node, config).empty();
-  }
+  if (node.Is("Conv")) return FindCpuOp(kCpuDomain, "Conv")->reject(node, config).empty();
   if (!node.Is("Gemm")) return true;
   return !node.GetInt("transA", 0) && node.GetFloat("alpha", 1) == 1 &&
          (!node.input(2) || node.GetFloat("beta", 1) == 1);

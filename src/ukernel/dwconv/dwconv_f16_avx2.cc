@@ -1,0 +1,59 @@
+// Depthwise convolution of float16 and bfloat16 on AVX2, summed in float32.
+#include "ukernel/dwconv/tile_dw.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/vector_f32_avx2.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+// Fewer than a vector, without the stack.
+__m128i LoadHalves(const char* p, size_t lanes) {
+  uint64_t low = 0, high = 0;
+  for (size_t i = 0; i < lanes; ++i) {
+    uint16_t half;
+    __builtin_memcpy(&half, p + 2 * i, 2);
+    if (i < 4) low |= uint64_t{half} << (16 * i);
+    if (i >= 4) high |= uint64_t{half} << (16 * (i - 4));
+  }
+  return _mm_set_epi64x(static_cast<int64_t>(high), static_cast<int64_t>(low));
+}
+struct LoadsF16 {
+  static constexpr size_t kBytes = 2;
+  static __m256 Load(const char* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  static __m256 LoadPart(const char* p, size_t lanes, __m256i) { return _mm256_cvtph_ps(LoadHalves(p, lanes)); }
+};
+struct LoadsBf16 {
+  static constexpr size_t kBytes = 2;
+  static __m256 Wide(__m128i x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
+  static __m256 Load(const char* p) { return Wide(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
+  static __m256 LoadPart(const char* p, size_t lanes, __m256i) { return Wide(LoadHalves(p, lanes)); }
+};
+
+static constexpr DwConvRun kF16 = RunDw<DwFloats<Vector, LoadsF16>, 4>;
+static constexpr DwConvRun kBf16 = RunDw<DwFloats<Vector, LoadsBf16>, 4>;
+#else
+static constexpr DwConvRun kF16 = nullptr, kBf16 = nullptr;
+#endif
+
+constexpr DwConvKernel Row(Format src, DwConvRun run) {
+  return {.isa = kIsa,
+          .src = src,
+          .lanes = 16,
+          .pixels = 4,
+          .fused = kFusedF32,
+          .engine = Engine::kVector,
+          .cycles_per_tap = 1.4f,
+          .cycles_per_pixel = 8,
+          .run = run};
+}
+static constexpr DwConvKernel kRows[] = {Row(Format::kF16, kF16), Row(Format::kBf16, kBf16)};
+
+}  // namespace
+
+extern const KernelList<DwConvKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<DwConvKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

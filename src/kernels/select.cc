@@ -2,8 +2,6 @@
 #include "kernels/select.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <tuple>
@@ -26,15 +24,9 @@ std::string Text(const Rejection& rejection) {
 }  // namespace
 
 std::string CostReason(double cycles, double best) {
-  const double ratio = best > 0 ? cycles / best : 1.0;
-  // The fewest digits that show more than 1.
-  constexpr int kMostDigits = 5;
-  for (int digits = 1; digits <= kMostDigits; ++digits) {
-    char text[48];
-    std::snprintf(text, sizeof(text), "%.*f", digits, ratio);
-    if (std::strtod(text, nullptr) > 1) return std::string("cost ") + text + "x of best";
-  }
-  return "cost equal to best";
+  char text[ukernel::kReasonBytes];
+  ukernel::CostText(cycles, best, text, sizeof(text));
+  return text;
 }
 
 std::string LayoutName(const PackLayout& layout) {

@@ -25,37 +25,6 @@ RhsSource SourceKind(const GemmProblem& p) {
 
 bool ScaleFits(Format source, Format layout) { return layout == source || layout == Format::kF32; }
 
-// Whether the layout keeps what the problem needs.
-Rejection RejectLayout(const PackLayout& l, const GemmProblem& p) {
-  if (!CanPackRhs(l, SourceKind(p))) return {.reason = Reason::kSource, .format = p.rhs};
-  const bool block = IsBlockProblem(p);
-  if (block && l.scale == Format::kNone && !p.allow_expansion) return {.reason = Reason::kExpandsBlocks};
-  if (block && FormatBits(l.element) > FormatBits(p.rhs) && !p.allow_expansion) {
-    return {.reason = Reason::kWidensBlocks};
-  }
-  if (block && l.scale != Format::kNone && !ScaleFits(BlockScale(p), l.scale)) {
-    return {.reason = Reason::kScaleFormat, .format = BlockScale(p)};
-  }
-  if (!block && l.scale != Format::kNone) return {.reason = Reason::kNoBlockScales};
-  const bool has_zero = p.zero_point != Format::kNone || p.rhs == Format::kQ4_1;
-  if (block && l.scale != Format::kNone && !has_zero && l.offset != Format::kNone) {
-    return {.reason = Reason::kNoZeroPoints};
-  }
-  if (p.segments > 1 && l.scale != Format::kNone) return {.reason = Reason::kBlockSegments};
-  const bool narrow = l.element == Format::kBf16 || l.element == Format::kF16;
-  if (narrow && l.element != p.rhs && p.precision != Precision::kBf16) {
-    return {.reason = Reason::kNarrow, .format = l.element};
-  }
-  // Where a split in bf16 terms is unsafe, float32 must still be there.
-  if (IsSplit(l.element)) return {.reason = Reason::kTermsOnly};
-  if (IsInt8(p.lhs) && l.sums != Format::kI32) return {.reason = Reason::kNoSums};
-  if (p.lhs == Format::kI8d && l.sums == Format::kNone) return {.reason = Reason::kNoSums};
-  if (p.channel_scales != l.channel_scales) {
-    return {.reason = p.channel_scales ? Reason::kNoChannelScales : Reason::kHasChannelScales};
-  }
-  return {};
-}
-
 bool PrecisionFits(const GemmKernel& r, const GemmProblem& p) {
   return r.precision == Precision::kExact || r.precision <= p.precision;
 }
@@ -103,6 +72,36 @@ void ForEachRow(RowTable rows, Visit visit) {
 }
 
 }  // namespace
+
+Rejection RejectLayout(const PackLayout& l, const GemmProblem& p) {
+  if (!CanPackRhs(l, SourceKind(p))) return {.reason = Reason::kSource, .format = p.rhs};
+  const bool block = IsBlockProblem(p);
+  if (block && l.scale == Format::kNone && !p.allow_expansion) return {.reason = Reason::kExpandsBlocks};
+  if (block && FormatBits(l.element) > FormatBits(p.rhs) && !p.allow_expansion) {
+    return {.reason = Reason::kWidensBlocks};
+  }
+  if (block && l.scale != Format::kNone && !ScaleFits(BlockScale(p), l.scale)) {
+    return {.reason = Reason::kScaleFormat, .format = BlockScale(p)};
+  }
+  if (!block && l.scale != Format::kNone) return {.reason = Reason::kNoBlockScales};
+  const bool has_zero = p.zero_point != Format::kNone || p.rhs == Format::kQ4_1;
+  if (block && l.scale != Format::kNone && !has_zero && l.offset != Format::kNone) {
+    return {.reason = Reason::kNoZeroPoints};
+  }
+  if (p.segments > 1 && l.scale != Format::kNone) return {.reason = Reason::kBlockSegments};
+  const bool narrow = l.element == Format::kBf16 || l.element == Format::kF16;
+  if (narrow && l.element != p.rhs && p.precision != Precision::kBf16) {
+    return {.reason = Reason::kNarrow, .format = l.element};
+  }
+  // Where a split in bf16 terms is unsafe, float32 must still be there.
+  if (IsSplit(l.element)) return {.reason = Reason::kTermsOnly};
+  if (IsInt8(p.lhs) && l.sums != Format::kI32) return {.reason = Reason::kNoSums};
+  if (p.lhs == Format::kI8d && l.sums == Format::kNone) return {.reason = Reason::kNoSums};
+  if (p.channel_scales != l.channel_scales) {
+    return {.reason = p.channel_scales ? Reason::kNoChannelScales : Reason::kHasChannelScales};
+  }
+  return {};
+}
 
 Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
                     const PackLayout* layout) {

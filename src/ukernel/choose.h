@@ -38,6 +38,9 @@ static constexpr size_t LayoutVectorBytes(const PackLayout& l, const CpuFacts& c
 Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
                     const PackLayout* layout);
 
+// Why a layout does not keep what the problem needs.
+Rejection RejectLayout(const PackLayout& layout, const GemmProblem& problem);
+
 // Estimated cycles of the whole product on one core by `row`: tiles, block transforms, preparation of the left side,
 // packing of a run-time right side, and memory traffic. The layout must be one that the row accepts.
 double EstimateCycles(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout,

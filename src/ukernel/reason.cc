@@ -1,6 +1,9 @@
 // The words of reasons and layouts.
 #include "ukernel/reason.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "ukernel/text_writer.h"
 
 namespace quern::ukernel {
@@ -125,6 +128,19 @@ size_t ReasonText(const Rejection& rejection, char* text, size_t bytes) {
   TextWriter w(text, bytes);
   WriteReason(w, rejection);
   return w.length();
+}
+
+size_t CostText(double cycles, double best, char* text, size_t bytes) {
+  const double ratio = best > 0 ? cycles / best : 1.0;
+  TextWriter w(text, bytes);
+  // The fewest digits that show more than 1.
+  constexpr int kMostDigits = 5;
+  for (int digits = 1; digits <= kMostDigits; ++digits) {
+    char number[48];
+    std::snprintf(number, sizeof(number), "%.*f", digits, ratio);
+    if (std::strtod(number, nullptr) > 1) return w.Text("cost ").Text(number).Text("x of best").length();
+  }
+  return w.Text("cost equal to best").length();
 }
 
 }  // namespace quern::ukernel

@@ -68,4 +68,8 @@ size_t LayoutText(const PackLayout& layout, char* text, size_t bytes);
 // "needs sme2", "no body in this build", "K % 32 != 0", "layout f32 [N/8][K][8]"; likewise. Empty for kNone.
 size_t ReasonText(const Rejection& rejection, char* text, size_t bytes);
 
+// Why something that would serve was not chosen: "cost 1.8x of best", with as many digits as tell the two apart, or
+// "cost equal to best" (then the order of the table or the memory decided); likewise.
+size_t CostText(double cycles, double best, char* text, size_t bytes);
+
 }  // namespace quern::ukernel

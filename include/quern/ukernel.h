@@ -313,8 +313,9 @@ QUERN_UKERNEL_API quern_ukernel_status quern_ukernel_select(const quern_ukernel_
 
 /* ---------------------------------------------------------------- a plan: steps, sizes and offsets */
 /* Everything that follows from (kernel, layout, problem, CPU). A plain value, filled by quern_ukernel_make_plan;
- * callers read it. Work may be cut anywhere along M at multiples of m_unit and along N at multiples of n_unit, and
- * every cut gives the same bits; m_step and n_step make whole tiles. */
+ * callers read it. Work may be cut anywhere along M at multiples of m_unit and along N at multiples of n_unit. Cut at
+ * multiples of m_step and n_step, results have the same bits however many parts there are (those of integer
+ * accumulators always have). */
 typedef struct quern_ukernel_plan {
   size_t struct_size;
   const quern_ukernel* kernel;

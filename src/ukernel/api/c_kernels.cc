@@ -102,7 +102,7 @@ quern_ukernel_status quern_ukernel_get_info(const quern_ukernel* kernel, const q
   }
   c.has_body = r.run != nullptr;
   c.lhs = ToC(r.lhs);
-  c.lhs_source = ToC(r.lhs == Format::kI8d ? Format::kF32 : LhsSourceFormat(r));
+  c.lhs_source = ToC(LhsSourceFormat(r));
   c.rhs = ToC(r.rhs);
   c.acc = ToC(r.dst);
   c.precision = ToC(r.precision);

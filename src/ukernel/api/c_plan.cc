@@ -82,7 +82,7 @@ quern_ukernel_status quern_ukernel_make_plan(const quern_ukernel* kernel, const 
   c.packs_lhs = IsPrepared(row);
   c.transforms = !SameElements(state.layout, row.consumed);
   c.acc = ToC(row.dst);
-  c.lhs_source = ToC(row.lhs == Format::kI8d ? Format::kF32 : LhsSourceFormat(row));
+  c.lhs_source = ToC(LhsSourceFormat(row));
   c.dynamic = row.lhs == Format::kI8d;
   c.scratch_bytes = row.scratch_bytes;
   c.rhs_bytes = state.geometry.total_bytes;

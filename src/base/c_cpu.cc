@@ -7,9 +7,9 @@
 #include "base/c_cpu.h"
 #include "base/cpu_probe.h"
 
-extern "C" quern_ukernel_status quern_cpu_detect(quern_cpu* cpu) {
+extern "C" int32_t quern_cpu_detect(quern_cpu* cpu) {
   using namespace quern;
-  if (!cpu || cpu->struct_size < sizeof(size_t)) return QUERN_UKERNEL_INVALID_ARGUMENT;
+  if (!cpu || cpu->struct_size < sizeof(size_t)) return 1;
   const CpuProbe probe = ProbeCpu();
   const int number = sched_getcpu();
   CpuFacts facts;
@@ -30,5 +30,5 @@ extern "C" quern_ukernel_status quern_cpu_detect(quern_cpu* cpu) {
   found.fma512_ports = probe.fma512_ports;
   found.struct_size = cpu->struct_size;
   std::memcpy(cpu, &found, std::min(cpu->struct_size, sizeof found));
-  return QUERN_UKERNEL_OK;
+  return 0;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/cpu_features.h"
-#include "quern/ukernel.h"
+#include "quern/cpu.h"
 
 namespace quern {
 

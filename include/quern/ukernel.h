@@ -7,8 +7,8 @@
  * - Functions that are called once (select, plan, sizes, pack) check what they are given and return a
  *   quern_ukernel_status. Those of the hot path (enter, leave, tile, transform, run, run_block) do not check.
  * - Structs begin with struct_size, which their *_init function sets; it zeroes the rest, and zero is always the
- *   default. Later versions only append fields. quern_ukernel_layout has a fixed size with reserved bytes instead, so
- *   that it can be stored beside packed weights.
+ *   default. Later versions only append fields. Those without (layouts, operations, candidates, taps) have a fixed
+ *   size; what is reserved in them is 0.
  * - Strides and offsets are in bytes unless said otherwise; extents (m, n, k, steps, units) are elements.
  * - Packed buffers begin at multiples of QUERN_UKERNEL_ALIGNMENT, as do scratch, panels and workspaces; anything else
  *   needs its elements' alignment only.
@@ -34,8 +34,8 @@ QUERN_UKERNEL_API int32_t quern_ukernel_abi_version(void);
 
 typedef enum quern_ukernel_status {
   QUERN_UKERNEL_OK = 0,
-  QUERN_UKERNEL_INVALID_ARGUMENT = 1, /* null, a struct without its size, a range outside of the operand */
-  QUERN_UKERNEL_UNSUPPORTED = 2,      /* no kernel, layout or packer for it; fields that this version does not know */
+  QUERN_UKERNEL_INVALID_ARGUMENT = 1, /* null, no size or unknown fields of a struct, a range outside of the operand */
+  QUERN_UKERNEL_UNSUPPORTED = 2,      /* no kernel, layout or packer for it on this CPU */
   QUERN_UKERNEL_TOO_LARGE = 3         /* sizes that do not fit into size_t */
 } quern_ukernel_status;
 /* "ok", "invalid argument", "unsupported", "too large". */
@@ -309,8 +309,7 @@ static inline void quern_ukernel_rhs_source_init(quern_ukernel_rhs_source* sourc
   source->struct_size = sizeof *source;
 }
 /* Packs the columns [n_begin, n_end) into `packed`, which is the whole buffer of rhs_bytes; ranges may be packed by
- * several threads at once. n_begin is a multiple of n_unit, n_end one or N. *flags (may be NULL) gets what was found.
- */
+ * several threads at once. n_begin is a multiple of n_unit, n_end one or N. *flags (may be NULL): what was found. */
 QUERN_UKERNEL_API quern_ukernel_status quern_ukernel_pack_rhs(const quern_ukernel_plan* plan,
                                                               const quern_ukernel_rhs_source* source, size_t n_begin,
                                                               size_t n_end, void* packed, uint32_t* flags);
@@ -390,6 +389,7 @@ typedef struct quern_ukernel_op {
   float scale;
   int32_t integer;
   void* out; /* of reductions; callers that split N give each part its own */
+  uint64_t reserved[2];
 } quern_ukernel_op;
 static inline void quern_ukernel_op_init(quern_ukernel_op* op, int32_t kind) {
   memset(op, 0, sizeof *op);

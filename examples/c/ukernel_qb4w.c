@@ -201,6 +201,7 @@ int main(int argc, char** argv) {
       norm += full * full;
     }
   }
+  norm = norm > 0 ? norm : 1; /* nothing to multiply */
   of_rows = sqrt(of_rows / norm);
   of_all = sqrt(of_all / norm);
   printf("%zu x %zu x %zu on %d threads: relative error %.2g of the int8 rows, %.2g of the 4-bit weights too\n", m, n,

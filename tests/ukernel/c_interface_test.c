@@ -227,6 +227,18 @@ static void TestErrors(void) {
   EXPECT(quern_ukernel_make_plan(kernel, &layout, &p, &plain, &plan) == QUERN_UKERNEL_OK && plan.packs_lhs);
   EXPECT(quern_ukernel_lhs_bytes(&plan, (size_t)-1 / 4, &bytes) == QUERN_UKERNEL_TOO_LARGE);
   EXPECT(quern_ukernel_lhs_bytes(&plan, 5, &bytes) == QUERN_UKERNEL_OK && bytes >= 5 * 30);
+  memory = malloc(bytes + QUERN_UKERNEL_ALIGNMENT);
+  packed = memory + (QUERN_UKERNEL_ALIGNMENT - (uintptr_t)memory % QUERN_UKERNEL_ALIGNMENT);
+  EXPECT(quern_ukernel_pack_lhs(&plan, 5, &rows, 0, 6, packed, NULL) == QUERN_UKERNEL_INVALID_ARGUMENT);
+  EXPECT(quern_ukernel_pack_lhs(&plan, 5, &rows, 0, 5, packed + 4, NULL) == QUERN_UKERNEL_INVALID_ARGUMENT);
+  rows.form = 257;
+  EXPECT(quern_ukernel_pack_lhs(&plan, 5, &rows, 0, 5, packed, NULL) == QUERN_UKERNEL_INVALID_ARGUMENT);
+  rows.form = QUERN_UKERNEL_LHS_ROW_POINTERS;
+  EXPECT(quern_ukernel_pack_lhs(&plan, 5, &rows, 0, 5, packed, NULL) == QUERN_UKERNEL_INVALID_ARGUMENT);
+  rows.form = 0;
+  rows.format = QUERN_UKERNEL_I8;
+  EXPECT(quern_ukernel_pack_lhs(&plan, 5, &rows, 0, 5, packed, NULL) == QUERN_UKERNEL_UNSUPPORTED);
+  free(memory);
 }
 
 int main(void) {

@@ -185,9 +185,10 @@ quern_ukernel_status quern_ukernel_pack_lhs(const quern_ukernel_plan* plan, size
   const PlanState& state = StateOf(*plan);
   LhsSource s;
   if (!FromC(c.format ? c.format : plan->lhs_source, &s.format)) return QUERN_UKERNEL_INVALID_ARGUMENT;
-  s.form = static_cast<LhsForm>(c.form ? c.form : QUERN_UKERNEL_LHS_ROWS);
-  const bool pointers = s.form == kLhsRowPointers, taps = s.form == kLhsTaps;
-  if (!pointers && !taps && s.form != kLhsRows) return QUERN_UKERNEL_INVALID_ARGUMENT;
+  const int32_t form = c.form ? c.form : QUERN_UKERNEL_LHS_ROWS;
+  const bool pointers = form == QUERN_UKERNEL_LHS_ROW_POINTERS, taps = form == QUERN_UKERNEL_LHS_TAPS;
+  if (!pointers && !taps && form != QUERN_UKERNEL_LHS_ROWS) return QUERN_UKERNEL_INVALID_ARGUMENT;
+  s.form = static_cast<LhsForm>(form);
   const bool empty = m == 0 || plan->k == 0;
   if (!empty && (pointers ? !c.row_pointers : !c.data || (taps && !c.taps))) return QUERN_UKERNEL_INVALID_ARGUMENT;
   if (plan->segments > 1 && s.form == kLhsRows) return QUERN_UKERNEL_INVALID_ARGUMENT;

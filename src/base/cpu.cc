@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <optional>
 
 namespace quern {
@@ -232,21 +231,13 @@ std::string Quoted(std::string_view text) {
   return quoted;
 }
 
-uint32_t Saturate(uint64_t bytes) {
-  return static_cast<uint32_t>(std::min<uint64_t>(bytes, std::numeric_limits<uint32_t>::max()));
-}
-
 }  // namespace
 
 CpuFacts CpuInfo::facts() const {
   CpuFacts f;
   f.arch = arch;
   f.features = features;
-  // Threads of one core share its L1, so L2's sharers divided by L1's are the cores that share it.
-  const uint32_t l2_cores = std::max(1u, l2.shared_by / std::max(1u, l1d.shared_by));
-  if (l1d.bytes) f.l1d_bytes = Saturate(l1d.bytes);
-  if (l2.bytes) f.l2_bytes = Saturate(l2.bytes / l2_cores);
-  f.l3_bytes = Saturate(l3.bytes);
+  SetCacheFacts({l1d, l2, l3}, &f);
   f.sve_vector_bytes = sve_vector_bytes;
   f.sme_vector_bytes = sme_vector_bytes;
   f.fma_ports = fma_ports;

@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "base/cpu_features.h"
+#include "base/cpu_probe.h"
 #include "base/status.h"
 
 namespace quern {
-
-struct CacheInfo {
-  uint64_t bytes = 0;  // of one cache; 0: unknown or not there
-  uint32_t line_bytes = 0;
-  uint32_t ways = 0;       // 0: unknown
-  uint32_t shared_by = 1;  // logical CPUs that share one such cache
-};
 
 // A feature that the CPU's architecture knows and this CpuInfo lacks for another reason than "the CPU lacks it".
 struct AbsentFeature {
@@ -74,12 +68,5 @@ inline bool CanRun(const CpuInfo& cpu) { return CheckCanRun(cpu).ok(); }
 // `features` less those whose prerequisites are not in the set: avx512vnni goes with avx512f. What went is added to
 // `absent` (when not null) as "needs <prerequisite>".
 CpuFeatures CloseFeatures(CpuFeatures features, std::vector<AbsentFeature>* absent = nullptr);
-
-// Caches as Linux tells them in <folder>/index*/{level,type,size,...}, e.g. of /sys/devices/system/cpu/cpu0/cache.
-// What is not told keeps zero bytes.
-struct CacheSet {
-  CacheInfo l1d, l2, l3;
-};
-CacheSet ReadSysfsCaches(const std::string& folder);
 
 }  // namespace quern

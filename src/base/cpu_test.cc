@@ -207,7 +207,7 @@ TEST(ReadSysfsCaches, ReadsAFolder) {
   cache(1, "1", "Instruction", "32K", "0");
   cache(2, "2", "Unified", "1024K", "0-3");
   cache(3, "3", "Unified", "36M", "0-3,8,10-11");
-  const CacheSet set = ReadSysfsCaches(root.string());
+  const CacheSet set = ReadSysfsCaches(root.c_str());
   EXPECT_EQ(set.l1d.bytes, 64u << 10);
   EXPECT_EQ(set.l1d.shared_by, 1u);
   EXPECT_EQ(set.l2.bytes, 1u << 20);
@@ -215,7 +215,7 @@ TEST(ReadSysfsCaches, ReadsAFolder) {
   EXPECT_EQ(set.l3.bytes, 36u << 20);
   EXPECT_EQ(set.l3.shared_by, 7u);
   EXPECT_EQ(set.l3.line_bytes, 64u);
-  EXPECT_EQ(ReadSysfsCaches((root / "nothing").string()).l1d.bytes, 0u);
+  EXPECT_EQ(ReadSysfsCaches((root / "nothing").c_str()).l1d.bytes, 0u);
   std::filesystem::remove_all(root);
 }
 

@@ -9,18 +9,7 @@ namespace quern::kernels {
 namespace {
 
 using ukernel::EpilogueKind;
-
-// Length of the prefix of the ops that the row runs.
-size_t FusedLength(const GemmKernel& row, const EpilogueOp* ops, size_t count) {
-  size_t fused = FusedPrefix(row.fused, ops, count);
-  if (fused == count) return fused;
-  // Reductions see the number before it is stored: where they stay with the driver, so does the conversion.
-  while (fused > 0 && (ops[fused - 1].kind == EpilogueKind::kRequantize ||
-                       ops[fused - 1].kind == EpilogueKind::kConvert || IsReduction(ops[fused - 1].kind))) {
-    --fused;
-  }
-  return fused;
-}
+using ukernel::FusedLength;
 
 // Packs the rows [m0, m1) of a block of the left side; m0 is a multiple of the tile.
 void PrepareRows(const GemmBlock& b, size_t m0, size_t m1) {
@@ -89,15 +78,6 @@ Status Prepare(const GemmBlock& b, const RunResources& r) {
 }
 
 }  // namespace
-
-size_t DynamicOps(const GemmKernel& row, const PackLayout& layout, EpilogueOp* out) {
-  if (row.lhs != Format::kI8d) return 0;
-  out[0].kind = EpilogueKind::kAddOuter;
-  out[1].kind = EpilogueKind::kDivVectorM;
-  if (!layout.channel_scales) return 2;
-  out[2].kind = EpilogueKind::kMulVectorN;
-  return 3;
-}
 
 EpilogueOp MovedDown(EpilogueOp op, size_t rows) {
   const auto move = [&](size_t bytes) {

@@ -8,6 +8,7 @@
 
 #include "kernels/driver.h"
 #include "kernels/select.h"
+#include "ukernel/driving.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
 
@@ -43,9 +44,7 @@ struct GemmOperands {
   size_t op_count = 0;
 };
 
-// Kinds of the ops that turn products of dynamic rows into real numbers, which run before the caller's (numerics.md):
-// (acc - zero*sums) / scale [* channel scale]. Returns their number, 0 for other rows.
-size_t DynamicOps(const GemmKernel& row, const PackLayout& layout, EpilogueOp* out);
+using ukernel::DynamicOps;
 
 // The most ops of one product: the caller's, and those that drivers put before them.
 inline constexpr size_t kMaxGemmOps = ukernel::kMaxEpilogueOps + 4;

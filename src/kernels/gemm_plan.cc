@@ -70,12 +70,7 @@ void PlanKBlocks(GemmPlan& p, const PackLayout& consumed) {
   // Bytes of one column over 64 k: 4-bit elements have half a byte per k.
   const size_t per64 = std::max<size_t>(ukernel::RhsElementBytes(consumed, 1, 64), 1);
   const size_t column_bytes = std::min(kColumnBytes, p.cpu.l2_bytes / 4 / p.main.tile_n);
-  size_t grain = std::lcm(std::lcm(ukernel::RhsGroup(p.layout), ukernel::RhsGroup(consumed)), size_t{row.kr});
-  if (p.layout.scale != Format::kNone && p.rhs_shape.block) grain = std::lcm(grain, p.rhs_shape.block);
-  if (p.prepared) {
-    grain = std::lcm(grain, size_t{row.lhs_layout.k_interleave});
-    if (FormatTerms(row.lhs_layout.element) > 1) grain = std::lcm(grain, size_t{row.lhs_layout.k_multiple});
-  }
+  const size_t grain = ukernel::KGrain(row, p.layout, p.rhs_shape.block);
   const size_t most = std::max(grain, column_bytes * 64 / per64 / grain * grain);
   const bool taps = p.segments > 1 && !p.prepared;
   const size_t length = taps ? p.k : p.prepared && p.segments > 1 ? p.lhs_geometry.segment_k * p.segments : p.k;
@@ -199,9 +194,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   if (!ukernel::SameElements(p.layout, row.consumed) && !shape.in_place) {
     p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu, ukernel::Lookup::kRun);
   }
-  p.panel_layout = row.consumed;
-  p.panel_layout.sums = p.panel_layout.bias = Format::kNone;
-  p.panel_layout.channel_scales = false;
+  p.panel_layout = ukernel::PanelLayout(row);
 
   const size_t tile_m = p.main.tile_m, tile_n = p.main.tile_n;
   p.lhs_block = std::max<size_t>(p.m, 1);

@@ -1,9 +1,8 @@
-// Selection of micro-kernels in two stages, both pure functions of (problem, CPU, table of rows): at load the resident
-// layout of the right side, per call the row for M. Every rejected layout and row gives its reason.
+// Selection of micro-kernels in two stages (ukernel/choose.h) for drivers: at load the resident layout of the right
+// side, per call the row for M. Every rejected layout and row gives its reason in words.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,24 +11,18 @@
 #include "base/cpu_features.h"
 #include "base/status.h"
 #include "kernels/problem.h"
+#include "ukernel/choose.h"
 #include "ukernel/gemm.h"
 #include "ukernel/pack.h"
 
 namespace quern::kernels {
 
-using RowTable = std::span<const ukernel::KernelList<GemmKernel>* const>;
-
-// What selection may choose from, and for whom.
-struct SelectOptions {
-  CpuFacts cpu;
-  RowTable rows = ukernel::AllGemmKernels();
-  std::string_view force_row;          // only the row of this name (tests, experiments)
-  bool ignore_missing_bodies = false;  // the CPU is not this host: rows without a body count
-};
-
-// The Ms that the load stage weighs when none is expected.
-inline constexpr size_t kSelectionM[] = {1, 16, 128, 1024};
-inline constexpr size_t kSelectionMCount = 4;
+using ukernel::EstimateCycles;
+using ukernel::kSelectionM;
+using ukernel::kSelectionMCount;
+using ukernel::ReadsInPlace;
+using ukernel::RowTable;
+using ukernel::SelectOptions;
 
 struct LayoutCandidate {
   PackLayout layout;
@@ -69,18 +62,9 @@ std::string LayoutName(const PackLayout& layout);
 std::string RejectionReason(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
                             const LayoutChoice* layout);
 
-// Estimated cycles of the whole product on one core by `row`: tiles, block transforms, preparation of the left side,
-// packing of a run-time right side, and memory traffic. The layout must be one that the row accepts.
-double EstimateCycles(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout,
-                      size_t m);
-
 // Why something that would serve was not chosen: "cost 1.8x of best", with as many digits as tell the two apart, or
 // "cost equal to best" (then the order of the table or the memory decided).
 std::string CostReason(double cycles, double best);
-
-// Whether a call with M rows reads a run-time right side where it is. Packing pays off over many rows, and always where
-// the columns are far apart (every k another page).
-bool ReadsInPlace(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, size_t m);
 
 // Load stage. kUnsupported, with the reasons, when no row can serve the problem.
 Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOptions& options,

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "base/cpu.h"
 #include "ukernel/transform.h"
@@ -259,6 +261,18 @@ TEST(Select, ReachesEveryRow) {
       EXPECT_TRUE(row.only_forced || reached.count(&row)) << ukernel::Name(row).text << " is never selected";
     }
   }
+}
+
+TEST(Select, HasRoomForEveryLayout) {
+  std::vector<PackLayout> layouts;
+  for (const auto* list : ukernel::AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      for (const PackLayout& l : list->rows[i].layouts) {
+        if (std::find(layouts.begin(), layouts.end(), l) == layouts.end()) layouts.push_back(l);
+      }
+    }
+  }
+  EXPECT_LE(layouts.size(), ukernel::kMaxLayoutScores);
 }
 
 TEST(Select, NamesLayouts) {

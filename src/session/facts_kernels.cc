@@ -10,7 +10,6 @@
 //              call {chosen, kernels [{name, cycles, reason}]}}        reason: why not; absent for the chosen one
 //   or selection {..., error} when no kernel serves the types
 #include <algorithm>
-#include <array>
 
 #include "kernels/select.h"
 #include "session/facts.h"
@@ -34,18 +33,11 @@ using kernels::SelectionReport;
 using ukernel::Format;
 using ukernel::Isa;
 
-// In the order of ukernel::EpilogueKind.
-constexpr std::array kEpilogueNames = {
-    "add_vector_n", "mul_vector_n", "add_vector_m", "mul_vector_m", "div_vector_m", "add_outer",   "add_outer_scalar",
-    "add_matrix",   "mul_matrix",   "add_scalar",   "mul_scalar",   "clamp",        "leaky_relu",  "prelu",
-    "hard_sigmoid", "hard_swish",   "sigmoid",      "silu",         "tanh",         "elu",         "gelu",
-    "gelu_tanh",    "softplus",     "exp",          "requantize",   "convert",      "row_min_max", "row_sum_squares"};
-static_assert(kEpilogueNames.size() == static_cast<size_t>(ukernel::EpilogueKind::kCount));
-
 Json FusedJson(uint32_t mask) {
   Json list = Json::array();
-  for (size_t i = 0; i < kEpilogueNames.size(); ++i) {
-    if (mask & (uint32_t{1} << i)) list.push_back(kEpilogueNames[i]);
+  for (size_t i = 0; i < static_cast<size_t>(ukernel::EpilogueKind::kCount); ++i) {
+    const auto kind = static_cast<ukernel::EpilogueKind>(i);
+    if (mask & EpilogueBit(kind)) list.push_back(EpilogueName(kind));
   }
   return list;
 }

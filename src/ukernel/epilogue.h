@@ -46,6 +46,16 @@ enum class EpilogueKind : uint8_t {
   kCount,
 };
 
+static constexpr const char* EpilogueName(EpilogueKind k) {
+  constexpr const char* kNames[] = {
+      "add_vector_n", "mul_vector_n", "add_vector_m", "mul_vector_m", "div_vector_m", "add_outer",   "add_outer_scalar",
+      "add_matrix",   "mul_matrix",   "add_scalar",   "mul_scalar",   "clamp",        "leaky_relu",  "prelu",
+      "hard_sigmoid", "hard_swish",   "sigmoid",      "silu",         "tanh",         "elu",         "gelu",
+      "gelu_tanh",    "softplus",     "exp",          "requantize",   "convert",      "row_min_max", "row_sum_squares"};
+  static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(EpilogueKind::kCount));
+  return kNames[static_cast<size_t>(k)];
+}
+
 struct EpilogueOp {
   EpilogueKind kind = EpilogueKind::kClamp;
   Format format = Format::kF32;

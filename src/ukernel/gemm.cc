@@ -1,54 +1,24 @@
 // Names of GEMM rows, computed from their descriptors.
 #include "ukernel/gemm.h"
 
+#include "ukernel/text_writer.h"
+
 namespace quern::ukernel {
 namespace {
 
-class NameWriter {
- public:
-  explicit NameWriter(KernelName& name) : name_(name) {}
-
-  void Text(const char* s) {
-    while (*s && at_ + 1 < sizeof(name_.text)) name_.text[at_++] = *s++;
-  }
-  void Number(size_t x) {
-    char digits[20];
-    size_t count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + x % 10);
-      x /= 10;
-    } while (x);
-    while (count && at_ + 1 < sizeof(name_.text)) name_.text[at_++] = digits[--count];
-  }
-  void Extent(size_t x, VectorScale scale) {
-    Number(x);
-    if (scale != VectorScale::kFixed) Text("v");
-  }
-
- private:
-  KernelName& name_;
-  size_t at_ = 0;
-};
+void Extent(TextWriter& w, size_t x, VectorScale scale) { w.Number(x).Text(scale == VectorScale::kFixed ? "" : "v"); }
 
 }  // namespace
 
 KernelName Name(const GemmKernel& row) {
   KernelName name;
-  NameWriter w(name);
-  w.Text("gemm_");
-  w.Text(FormatName(row.lhs));
+  TextWriter w(name.text, sizeof(name.text));
+  w.Text("gemm_").Text(FormatName(row.lhs)).Text("_").Text(FormatName(row.rhs)).Text("_").Text(FormatName(row.dst));
   w.Text("_");
-  w.Text(FormatName(row.rhs));
-  w.Text("_");
-  w.Text(FormatName(row.dst));
-  w.Text("_");
-  w.Extent(row.mr, row.mr_scale);
+  Extent(w, row.mr, row.mr_scale);
   w.Text("x");
-  w.Extent(row.nr, row.nr_scale);
-  w.Text("x");
-  w.Number(row.kr);
-  w.Text("_");
-  w.Text(row.isa.name);
+  Extent(w, row.nr, row.nr_scale);
+  w.Text("x").Number(row.kr).Text("_").Text(row.isa.name);
   if (row.isa.emulated) w.Text("_emulated");
   return name;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/cpu.h"
+#include "base/sme_units.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -351,6 +352,7 @@ const CpuInfo& HostCpu() {
     merge(&cpu.l1d, sysfs.l1d);
     merge(&cpu.l2, sysfs.l2);
     merge(&cpu.l3, sysfs.l3);
+    if (cpu.features.Has(F::kSme)) cpu.sme_units = ReadSmeUnits("", UsableCpus()).count;
     return cpu;
   }();
   return host;

@@ -76,6 +76,17 @@ size_t LayoutCount(const GemmKernel& r) {
   return count;
 }
 
+std::string DisabledReason(const GemmKernel& r, const CpuFacts& cpu) {
+  KernelGroup group = KernelGroup::kCount;
+  if (!r.isa.any_arch && cpu.IsDisabled(KernelGroup::kGemm)) group = KernelGroup::kGemm;
+  if (r.cost.engine == ukernel::Engine::kVector512) {
+    if (cpu.IsDisabled(KernelGroup::kVector512)) group = KernelGroup::kVector512;
+  } else if (r.cost.engine == ukernel::Engine::kMatrix) {
+    if (cpu.IsDisabled(KernelGroup::kMatrix)) group = KernelGroup::kMatrix;
+  }
+  return group == KernelGroup::kCount ? "" : std::string(KernelGroupName(group)) + " is switched off";
+}
+
 // Reasons that hold whatever the layout.
 std::string BasicReason(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
   const bool dynamic = p.lhs == Format::kI8d;
@@ -85,6 +96,7 @@ std::string BasicReason(const GemmKernel& r, const GemmProblem& p, const SelectO
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
+  if (std::string reason = DisabledReason(r, o.cpu); !reason.empty()) return reason;
   if (!o.force_row.empty() && o.force_row != ukernel::Name(r).text) return "another row is forced";
   if (r.only_forced && o.force_row.empty()) return "taken only when forced";
   if (!r.run && !o.ignore_missing_bodies) return "no body in this build";

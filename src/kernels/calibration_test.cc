@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <tuple>
+
+#include "kernels/check_selection.h"
 
 namespace quern::kernels {
 namespace {
@@ -199,6 +202,48 @@ TEST(Calibration, FitsTermsToTimes) {
     }
   }
   FAIL() << "no row " << kFirst;
+}
+
+// The portable float32 rows alone, so that measuring takes little.
+RowTable PortableRows() {
+  static const std::vector<const ukernel::KernelList<GemmKernel>*> lists = [] {
+    std::vector<const ukernel::KernelList<GemmKernel>*> few;
+    for (const auto* list : ukernel::AllGemmKernels()) {
+      if (list->stem == std::string("gemm_f32_f32_f32_portable")) few.push_back(list);
+    }
+    return few;
+  }();
+  return lists;
+}
+
+TEST(Calibration, MeasuresRowsIntoAFile) {
+  const RowTable rows = PortableRows();
+  ASSERT_EQ(rows.size(), 1u);
+  size_t lines = 0;
+  const Result<Calibration> c =
+      Calibrate(HostCpu(), {.seconds = 1e-3, .rows = rows, .progress = [&](const std::string&) { ++lines; }});
+  ASSERT_TRUE(c.ok()) << c.status().message();
+  EXPECT_EQ(c->rows.size(), rows[0]->count);
+  EXPECT_EQ(lines, 1 + rows[0]->count);
+  const Result<Calibration> read = ParseCalibration(CalibrationText(*c, HostCpu()), HostCpu(), rows);
+  EXPECT_TRUE(read.ok()) << read.status().message();
+  CpuInfo other = HostCpu();
+  other.arch = HostArch() == Arch::kAArch64 ? Arch::kX86_64 : Arch::kAArch64;
+  EXPECT_EQ(Calibrate(other, {}).status().code(), StatusCode::kUnsupported);
+}
+
+TEST(CheckSelection, MeasuresSeededShapes) {
+  const CheckOptions options{.shapes = 4, .seed = 3, .seconds_per_row = 1e-4, .rows = PortableRows()};
+  const auto first = CheckSelection(HostCpu(), options), second = CheckSelection(HostCpu(), options);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  ASSERT_EQ(first->size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const CheckedShape &a = (*first)[i], &b = (*second)[i];
+    EXPECT_EQ(std::tie(a.types, a.m, a.n, a.k, a.chosen), std::tie(b.types, b.m, b.n, b.k, b.chosen));
+    EXPECT_THAT(a.chosen, HasSubstr("gemm_f32_f32_f32"));
+    EXPECT_GT(a.best_seconds, 0);
+    EXPECT_GE(a.ratio(), 1);
+  }
 }
 
 }  // namespace

@@ -177,6 +177,7 @@ TEST(SelectDwRow, FollowsTheCpu) {
   EXPECT_EQ(isa("sapphirerapids"), "avx512");
   EXPECT_EQ(isa("haswell"), "avx2");
   EXPECT_EQ(isa("graviton3"), "neon");
+  EXPECT_EQ(isa("sapphirerapids,-dwconv"), "portable");
 }
 
 }  // namespace

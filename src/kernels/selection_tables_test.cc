@@ -92,7 +92,7 @@ std::string TestName(const testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpus, SelectionTables,
+INSTANTIATE_TEST_SUITE_P(Selection, SelectionTables,
                          testing::Values("haswell", "alderlake", "skylake-avx512", "icelake", "sapphirerapids",
                                          "granite-rapids", "sierra-forest", "zen4", "zen5", "cortex-a53", "graviton2",
                                          "graviton3", "graviton4", "grace", "yitian710", "tensor-g3",

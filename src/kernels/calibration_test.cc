@@ -233,7 +233,7 @@ TEST(Calibration, MeasuresRowsIntoAFile) {
 }
 
 TEST(CheckSelection, MeasuresSeededShapes) {
-  const CheckOptions options{.shapes = 4, .seed = 3, .seconds_per_row = 1e-4, .rows = PortableRows()};
+  const CheckOptions options{.shapes = 4, .seed = 3, .seconds_per_row = 1e-4, .rows = PortableRows(), .progress = {}};
   const auto first = CheckSelection(HostCpu(), options), second = CheckSelection(HostCpu(), options);
   ASSERT_TRUE(first.ok()) << first.status().message();
   ASSERT_EQ(first->size(), 4u);

@@ -1,5 +1,6 @@
 // The document about a CPU:
 //   name, model, arch, is_host, can_run (absent reason "cannot_run"), features [name], absent [{feature, reason}],
+//   disabled [name of a KernelGroup],
 //   caches {l1d, l2, l3: {bytes, line_bytes, ways, shared_by}}, sve_vector_bytes, sme_vector_bytes, fma_ports,
 //   fma512_ports, sme_units, known [name of a CPU that can be asked for]
 //   cores {usable, physical, fast, quota, sme_units, sme_units_known, default_threads}
@@ -41,6 +42,11 @@ Result<std::string> CpuReport(const CpuInfo& cpu, Measure measure) {
     } else {
       doc["absent"].push_back({{"feature", CpuFeatureName(feature)}, {"reason", AbsentReason(cpu, feature)}});
     }
+  }
+  doc["disabled"] = Json::array();
+  for (size_t i = 0; i < static_cast<size_t>(KernelGroup::kCount); ++i) {
+    const auto group = static_cast<KernelGroup>(i);
+    if (cpu.facts().IsDisabled(group)) doc["disabled"].push_back(KernelGroupName(group));
   }
   doc["caches"] = {{"l1d", CacheJson(cpu.l1d)}, {"l2", CacheJson(cpu.l2)}, {"l3", CacheJson(cpu.l3)}};
   if (cpu.sve_vector_bytes) doc["sve_vector_bytes"] = cpu.sve_vector_bytes;

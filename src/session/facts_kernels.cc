@@ -65,7 +65,8 @@ Json RowJson(const std::string& name, const char* family, const Isa& isa, bool h
   } else if (const CpuFeature missing = cpu.features.FirstMissing(isa.needs);
              !isa.any_arch && missing != CpuFeature::kCount) {
     reason = std::string("needs ") + CpuFeatureName(missing);
-  } else if (const KernelGroup group = GroupOf(family); !isa.any_arch && cpu.facts().IsDisabled(group)) {
+  } else if (const KernelGroup group = GroupOf(family);
+             cpu.facts().IsDisabled(group) && (!isa.any_arch || group == KernelGroup::kWinograd)) {
     reason = std::string(KernelGroupName(group)) + " is switched off";
   } else if (!has_body && cpu.arch == HostArch()) {
     reason = "this build has no body for it";

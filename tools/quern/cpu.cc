@@ -45,7 +45,7 @@ void PrintWrapped(const char* heading, const std::string& text) {
 // A line of progress every two seconds: measuring takes some.
 std::string Facts(const CpuArguments& args) {
   if (!args.measure) return quern::CpuFacts(args.common.cpu);
-  Progress("measuring one core, then all (10 to 20 seconds) ...");
+  Progress("measuring one core, then all (10 to 20 seconds of an idle machine) ...");
   std::future<std::string> facts = std::async(std::launch::async, [&] { return quern::CpuFacts(args.common.cpu, 2); });
   const double begin = Now();
   while (facts.wait_for(std::chrono::seconds(2)) != std::future_status::ready) {

@@ -99,8 +99,8 @@ int CheckSelection(const KernelArguments& args) {
     return status;
   }
   std::vector<Json> shapes(doc["shapes"].begin(), doc["shapes"].end());
-  std::stable_sort(shapes.begin(), shapes.end(),
-                   [](const Json& a, const Json& b) { return a["ratio"].get<double>() > b["ratio"].get<double>(); });
+  std::sort(shapes.begin(), shapes.end(),
+            [](const Json& a, const Json& b) { return a["ratio"].get<double>() > b["ratio"].get<double>(); });
   Table table({">of best", "types", "MxNxK", "chosen", "fastest"});
   for (const Json& s : shapes) {
     char ratio[32];

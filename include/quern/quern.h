@@ -407,12 +407,23 @@ QUERN_API quern_status quern_session_facts(const quern_session* session, const c
 QUERN_API quern_status quern_session_text(const quern_session* session, const char* stage, char** text);
 
 /* Facts about a CPU ("native", "haswell", "apple-m4", ...; NULL: QUERN_CPU or native): features, caches, cores.
- * measure: also time its peaks and bandwidth (seconds; the host only). */
+ * measure: 1: also time the peaks and the bandwidth of one core (seconds; the host only); 2: of one core and of all. */
 QUERN_API quern_status quern_cpu_facts(const char* cpu, int32_t measure, char** json);
 /* The micro-kernels: family NULL is all. With m, n, k > 0 and types ("f32,f32,f32": lhs, rhs, dst, and optionally a
  * precision; NULL: these): both selection stages for that shape with every row's cost or reason. */
 QUERN_API quern_status quern_kernel_facts(const char* cpu, const char* family, int64_t m, int64_t n, int64_t k,
                                           const char* types, char** json);
+
+/* A line about how far something long has come, on the calling thread. */
+typedef void (*quern_progress)(void* user, const char* line);
+/* Times this machine's micro-kernels for about so many seconds and gives the text of a
+ * calibration file, freed by quern_buffer_free. Sessions and quern_kernel_facts take their cost terms from the file
+ * that the environment variable QUERN_CALIBRATION names (for "native" CPUs). progress may be NULL. */
+QUERN_API quern_status quern_calibrate(const char* cpu, double seconds, quern_progress progress, void* user,
+                                       char** text);
+/* Measures whether the micro-kernels chosen for so many seeded shapes are the fastest here. */
+QUERN_API quern_status quern_check_selection(const char* cpu, int64_t shapes, quern_progress progress, void* user,
+                                             char** json);
 
 #ifdef __cplusplus
 }

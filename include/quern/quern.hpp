@@ -602,8 +602,8 @@ class Session {
   detail::Handle<quern_session, quern_session_free> handle_;
 };
 
-// cpu empty: QUERN_CPU or native.
-inline std::string CpuFacts(const std::string& cpu = {}, bool measure = false) {
+// cpu empty: QUERN_CPU or native. measure: 1 one core, 2 also all cores.
+inline std::string CpuFacts(const std::string& cpu = {}, int measure = 0) {
   char* json = nullptr;
   Check(quern_cpu_facts(cpu.empty() ? nullptr : cpu.c_str(), measure, &json));
   return TakeText(json);
@@ -614,6 +614,20 @@ inline std::string KernelFacts(const std::string& cpu = {}, const std::string& f
   char* json = nullptr;
   Check(quern_kernel_facts(cpu.empty() ? nullptr : cpu.c_str(), family.empty() ? nullptr : family.c_str(), m, n, k,
                            types.empty() ? nullptr : types.c_str(), &json));
+  return TakeText(json);
+}
+
+inline std::string Calibrate(const std::string& cpu, double seconds, quern_progress progress = nullptr,
+                             void* user = nullptr) {
+  char* text = nullptr;
+  Check(quern_calibrate(cpu.empty() ? nullptr : cpu.c_str(), seconds, progress, user, &text));
+  return TakeText(text);
+}
+
+inline std::string CheckSelection(const std::string& cpu, std::int64_t shapes, quern_progress progress = nullptr,
+                                  void* user = nullptr) {
+  char* json = nullptr;
+  Check(quern_check_selection(cpu.empty() ? nullptr : cpu.c_str(), shapes, progress, user, &json));
   return TakeText(json);
 }
 

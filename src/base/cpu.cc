@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/cpu_names.h"
+
 namespace quern {
 namespace {
 
@@ -76,91 +78,6 @@ struct FamilyName {
 constexpr FamilyName kFamilies[] = {
     {"sse4", F::kSse41}, {"avx512", F::kAvx512F}, {"avx10", F::kAvx10_1}, {"amx", F::kAmxTile}};
 
-constexpr CpuFeatures kHaswell(F::kSse41, F::kSse42, F::kPopcnt, F::kAvx, F::kAvx2, F::kFma, F::kF16c, F::kBmi2);
-constexpr CpuFeatures kIceLake =
-    kHaswell.With(CpuFeatures(F::kAvx512F, F::kAvx512Bw, F::kAvx512Vl, F::kAvx512Dq, F::kAvx512Cd, F::kAvx512Vbmi,
-                              F::kAvx512Vbmi2, F::kAvx512Vnni));
-constexpr CpuFeatures kSapphireRapids =
-    kIceLake.With(CpuFeatures(F::kAvxVnni, F::kAvx512Bf16, F::kAvx512Fp16, F::kAmxTile, F::kAmxInt8, F::kAmxBf16));
-// Neoverse V1 implements Armv8.4 with SVE, bf16 and i8mm; no SVE2.
-constexpr CpuFeatures kGraviton3(F::kNeon, F::kFp16, F::kFhm, F::kDotProd, F::kI8mm, F::kBf16, F::kSve, F::kSveI8mm,
-                                 F::kSveBf16);
-// Apple M4 implements SME2 with 512-bit streaming vectors and neither non-streaming SVE nor FA64, SME2.1 or F16F16.
-constexpr CpuFeatures kAppleM4(F::kNeon, F::kFp16, F::kFhm, F::kDotProd, F::kI8mm, F::kBf16, F::kSme, F::kSme2,
-                               F::kSmeI16i64, F::kSmeF64f64);
-
-struct NamedCpu {
-  std::string_view name;
-  const char* model;
-  Arch arch;
-  CpuFeatures features;
-  CacheInfo l1d, l2, l3;  // bytes, line, ways, shared by
-  uint32_t sve_vector_bytes, sme_vector_bytes;
-  uint8_t fma_ports, fma512_ports;
-};
-
-constexpr uint64_t kKiB = 1024;
-constexpr uint64_t kMiB = 1024 * kKiB;
-
-// Caches and units are those of a common member of the family, from the vendors' optimization manuals.
-constexpr NamedCpu kNamed[] = {
-    {"haswell",
-     "Haswell (AVX2, FMA)",
-     Arch::kX86_64,
-     kHaswell,
-     {32 * kKiB, 64, 8, 2},
-     {256 * kKiB, 64, 8, 2},
-     {8 * kMiB, 64, 16, 8},
-     0,
-     0,
-     2,
-     0},
-    {"icelake",
-     "Ice Lake server (AVX-512, VNNI)",
-     Arch::kX86_64,
-     kIceLake,
-     {48 * kKiB, 64, 12, 2},
-     {1280 * kKiB, 64, 20, 2},
-     {48 * kMiB, 64, 12, 64},
-     0,
-     0,
-     2,
-     2},
-    {"sapphirerapids",
-     "Sapphire Rapids (AVX-512, AMX)",
-     Arch::kX86_64,
-     kSapphireRapids,
-     {48 * kKiB, 64, 12, 2},
-     {2 * kMiB, 64, 16, 2},
-     {105 * kMiB, 64, 15, 112},
-     0,
-     0,
-     2,
-     2},
-    {"graviton3",
-     "AWS Graviton3 (Neoverse V1, SVE 256)",
-     Arch::kAArch64,
-     kGraviton3,
-     {64 * kKiB, 64, 4, 1},
-     {1 * kMiB, 64, 8, 1},
-     {32 * kMiB, 64, 16, 64},
-     32,
-     0,
-     4,
-     0},
-    {"apple-m4",
-     "Apple M4 (NEON, SME2, streaming vectors of 512 bits)",
-     Arch::kAArch64,
-     kAppleM4,
-     {128 * kKiB, 128, 8, 1},
-     {16 * kMiB, 128, 0, 4},
-     {},
-     0,
-     64,
-     4,
-     0},
-};
-
 CpuInfo GenericCpu() {
   CpuInfo cpu;
   cpu.arch = HostArch();
@@ -171,8 +88,8 @@ CpuInfo GenericCpu() {
   } else {
     cpu.model = "any x86-64 CPU";
   }
-  cpu.l1d = {32 * kKiB, 64, 8, 1};
-  cpu.l2 = {512 * kKiB, 64, 8, 1};
+  cpu.l1d = {32 << 10, 64, 8, 1};
+  cpu.l2 = {512 << 10, 64, 8, 1};
   cpu.fma_ports = 1;
   return cpu;
 }
@@ -180,23 +97,7 @@ CpuInfo GenericCpu() {
 std::optional<CpuInfo> CpuByName(std::string_view name) {
   if (name == "native") return HostCpu();
   if (name == "generic") return GenericCpu();
-  for (const NamedCpu& n : kNamed) {
-    if (n.name != name) continue;
-    CpuInfo cpu;
-    cpu.arch = n.arch;
-    cpu.name = n.name;
-    cpu.model = n.model;
-    cpu.features = n.features;
-    cpu.l1d = n.l1d;
-    cpu.l2 = n.l2;
-    cpu.l3 = n.l3;
-    cpu.sve_vector_bytes = n.sve_vector_bytes;
-    cpu.sme_vector_bytes = n.sme_vector_bytes;
-    cpu.fma_ports = n.fma_ports;
-    cpu.fma512_ports = n.fma512_ports;
-    return cpu;
-  }
-  return std::nullopt;
+  return NamedCpu(name);
 }
 
 F FeatureByName(std::string_view name) {
@@ -221,7 +122,16 @@ std::string KnownFeatures(Arch arch) {
   for (size_t i = 0; i < kCpuFeatureCount; ++i) {
     if (CpuFeatureArch(static_cast<F>(i)) == arch) add(CpuFeatureName(static_cast<F>(i)));
   }
+  list += "; micro-kernels:";
+  for (size_t i = 0; i < static_cast<size_t>(KernelGroup::kCount); ++i)
+    add(KernelGroupName(static_cast<KernelGroup>(i)));
   return list;
+}
+
+KernelGroup GroupByName(std::string_view name) {
+  size_t i = 0;
+  while (i < static_cast<size_t>(KernelGroup::kCount) && name != KernelGroupName(static_cast<KernelGroup>(i))) ++i;
+  return static_cast<KernelGroup>(i);
 }
 
 std::string Quoted(std::string_view text) {
@@ -240,8 +150,13 @@ CpuFacts CpuInfo::facts() const {
   SetCacheFacts({l1d, l2, l3}, &f);
   f.sve_vector_bytes = sve_vector_bytes;
   f.sme_vector_bytes = sme_vector_bytes;
+  f.sme_units = static_cast<uint16_t>(std::clamp(sme_units, 0, 0xffff));
   f.fma_ports = fma_ports;
   f.fma512_ports = fma512_ports;
+  f.disabled = disabled;
+  f.l2_read = l2_read;
+  f.l3_read = l3_read;
+  f.memory_read = memory_read;
   return f;
 }
 
@@ -266,7 +181,7 @@ std::string AbsentReason(const CpuInfo& cpu, CpuFeature feature) {
 
 std::vector<std::string_view> CpuNames() {
   std::vector<std::string_view> names = {"native", "generic"};
-  for (const NamedCpu& n : kNamed) names.push_back(n.name);
+  for (std::string_view name : NamedCpuNames()) names.push_back(name);
   return names;
 }
 
@@ -287,6 +202,11 @@ Result<CpuInfo> CpuFromSpec(std::string_view spec) {
     if (word.size() < 2 || word[0] != '-') {
       return InvalidArgument(Quoted(word) + " in CPU " + Quoted(spec) + ": after the name, only '-feature' is allowed");
     }
+    if (const KernelGroup group = GroupByName(word.substr(1)); group != KernelGroup::kCount) {
+      cpu.name += "," + std::string(word);
+      cpu.disabled |= static_cast<uint16_t>(1u << static_cast<unsigned>(group));
+      continue;
+    }
     const F feature = FeatureByName(word.substr(1));
     if (feature == F::kCount || CpuFeatureArch(feature) != cpu.arch) {
       return InvalidArgument("unknown feature " + Quoted(word.substr(1)) + " in CPU " + Quoted(spec) + "; " +
@@ -299,7 +219,7 @@ Result<CpuInfo> CpuFromSpec(std::string_view spec) {
     cpu.features = CloseFeatures(cpu.features, &cpu.absent);
   }
   if (!cpu.features.Has(F::kSve)) cpu.sve_vector_bytes = 0;
-  if (!cpu.features.Has(F::kSme)) cpu.sme_vector_bytes = 0;
+  if (!cpu.features.Has(F::kSme)) cpu.sme_vector_bytes = 0, cpu.sme_units = 0;
   if (!cpu.features.Has(F::kAvx512F)) cpu.fma512_ports = 0;
   return cpu;
 }

@@ -29,8 +29,11 @@ struct CpuInfo {
   CacheInfo l3;
   uint32_t sve_vector_bytes = 0;  // 0 without SVE
   uint32_t sme_vector_bytes = 0;  // streaming vector length, 0 without SME
+  int sme_units = 0;              // that can work at once, shared by cores; 0 without SME
   uint8_t fma_ports = 2;          // 256-bit (x86) or 128-bit (Arm) FMA units of a core
   uint8_t fma512_ports = 0;       // 512-bit FMA units of a core
+  uint16_t disabled = 0;          // bits by KernelGroup
+  float l2_read = CpuFacts{}.l2_read, l3_read = CpuFacts{}.l3_read, memory_read = CpuFacts{}.memory_read;
   std::vector<AbsentFeature> absent;
 
   // What micro-kernels get to know. Unknown caches get the defaults of CpuFacts; l3_bytes is what one core may count on
@@ -52,9 +55,9 @@ std::string AbsentReason(const CpuInfo& cpu, CpuFeature feature);
 std::vector<std::string_view> CpuNames();
 
 // A CPU from "NAME[,-feature...]", as in `--cpu` and QUERN_CPU: native (the host), generic (the host's architecture
-// without optional features), haswell, icelake, sapphirerapids, graviton3, apple-m4. "-feature" takes away a feature
-// and all that depend on it; "-amx", "-avx512", "-sse4" name their whole family. An unknown name is kInvalidArgument
-// and lists the known ones.
+// without optional features), or a row of cpu_names.cc (haswell, graviton3, apple-m4...). "-feature" takes away a
+// feature and all that depend on it; "-amx", "-avx512", "-sse4" name their whole family; "-winograd", "-matrix" and the
+// like switch off a KernelGroup. An unknown name is kInvalidArgument and lists the known ones.
 Result<CpuInfo> CpuFromSpec(std::string_view spec);
 
 // CpuFromSpec of the environment variable QUERN_CPU, or of "native" when it is unset or empty.

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/cpu.h"
+#include "base/sme_units.h"
 
 namespace quern {
 namespace {
@@ -65,6 +66,7 @@ const CpuInfo& HostCpu() {
     CpuInfo cpu = Detect();
     cpu.name = "native";
     cpu.features = CloseFeatures(cpu.features, &cpu.absent);
+    if (cpu.features.Has(CpuFeature::kSme)) cpu.sme_units = ReadSmeUnits("", UsableCpus()).count;
     return cpu;
   }();
   return host;

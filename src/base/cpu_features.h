@@ -228,6 +228,31 @@ class CpuFeatures {
 
 static_assert(kCpuFeatureCount <= 64);
 
+// What can be switched off by name as features can ("native,-winograd"): of a family of micro-kernels, all rows but the
+// portable ones (of winograd, those too); of an engine, the products that it computes.
+enum class KernelGroup : uint8_t {
+  kGemm,
+  kDwConv,
+  kWinograd,
+  kVector,
+  kElementwise,
+  kFold,
+  kAffine,
+  kPack,
+  kTransform,
+  kQuantize,
+  kVector512,  // 512-bit multiply-add units
+  kMatrix,     // AMX, SME
+  kCount,
+};
+
+constexpr const char* KernelGroupName(KernelGroup g) {
+  constexpr const char* kNames[] = {"gemm",   "dwconv", "winograd",  "vector",   "elementwise", "fold",
+                                    "affine", "pack",   "transform", "quantize", "vector512",   "matrix"};
+  static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(KernelGroup::kCount));
+  return g < KernelGroup::kCount ? kNames[static_cast<size_t>(g)] : "unknown";
+}
+
 // What micro-kernels' cost terms and tiles depend on; base/cpu.h fills it from a CpuInfo. Zeroes mean "not there".
 struct CpuFacts {
   Arch arch = HostArch();
@@ -237,9 +262,15 @@ struct CpuFacts {
   uint32_t l3_bytes = 0;          // seen by one core
   uint32_t sve_vector_bytes = 0;  // non-streaming SVE vector length
   uint32_t sme_vector_bytes = 0;  // streaming vector length (SVL)
+  uint16_t sme_units = 0;         // that can work at once: cores share them
   // Full-width multiply-add instructions per cycle and core, by engine width; they scale the cost terms.
   uint8_t fma_ports = 2;     // 256-bit (x86) or 128-bit (Arm) FMA units
   uint8_t fma512_ports = 2;  // 512-bit FMA units, 1 on client and early server cores
+  uint16_t disabled = 0;     // bits by KernelGroup
+  // Bytes per cycle that one core reads from L2, L3 (about twice what memory gives) and memory (15 GB/s at 3 GHz).
+  float l2_read = 32, l3_read = 10, memory_read = 5;
+
+  constexpr bool IsDisabled(KernelGroup g) const { return (disabled >> static_cast<unsigned>(g)) & 1; }
 };
 
 }  // namespace quern

@@ -91,6 +91,50 @@ TEST(CpuFromSpec, NamedCpusHaveTheirTrueFeatures) {
   EXPECT_EQ(apple.sme_vector_bytes, 64u);
   EXPECT_EQ(apple.facts().l2_bytes, 4u << 20);  // 16 MiB shared by four cores
 
+  // Units and vector lengths that costs follow.
+  EXPECT_EQ(icelake.fma512_ports, 2);
+  EXPECT_EQ(Cpu("rocketlake").fma512_ports, 1);
+  EXPECT_EQ(Cpu("zen4").fma512_ports, 1);
+  EXPECT_EQ(Cpu("zen5").fma512_ports, 2);
+  EXPECT_EQ(Cpu("alderlake").fma512_ports, 0);
+  EXPECT_EQ(Cpu("sierra-forest").fma_ports, 1);
+  EXPECT_EQ(Cpu("graviton4").sve_vector_bytes, 16u);
+  EXPECT_EQ(Cpu("sme2-256").sme_vector_bytes, 32u);
+  EXPECT_EQ(Cpu("apple-m4").facts().sme_units, 1);
+  EXPECT_EQ(Cpu("apple-m4,-sme2").facts().sme_units, 1);
+  EXPECT_EQ(Cpu("apple-m4,-sme").facts().sme_units, 0);
+
+  struct Case {
+    const char* name;
+    CpuFeatures has, lacks;
+  };
+  const Case cases[] = {
+      {"skylake-avx512", CpuFeatures(F::kAvx512Bw), CpuFeatures(F::kAvx512Vnni)},
+      {"cascadelake", CpuFeatures(F::kAvx512Vnni), CpuFeatures(F::kAvx512Vbmi)},
+      {"granite-rapids", CpuFeatures(F::kAmxFp16, F::kAvx10_1), CpuFeatures(F::kAvx10_2, F::kAvxVnniInt8)},
+      {"diamond-rapids", CpuFeatures(F::kAvx10_2, F::kAmxFp8, F::kAvxVnniInt8), {}},
+      {"alderlake", CpuFeatures(F::kAvxVnni), CpuFeatures(F::kAvx512F, F::kAvxVnniInt8)},
+      {"sierra-forest", CpuFeatures(F::kAvxVnniInt8), CpuFeatures(F::kAvx512F, F::kAvxVnniInt16)},
+      {"lunar-lake", CpuFeatures(F::kAvxVnniInt16), CpuFeatures(F::kAvx512F)},
+      {"zen3", CpuFeatures(F::kFma), CpuFeatures(F::kAvx512F, F::kAvxVnni)},
+      {"zen4", CpuFeatures(F::kAvx512Bf16, F::kAvx512Vnni), CpuFeatures(F::kAvxVnni, F::kAvx512Fp16)},
+      {"zen5", CpuFeatures(F::kAvxVnni, F::kAvx512Bf16), CpuFeatures(F::kAvx512Fp16, F::kAvxVnniInt8)},
+      {"cortex-a53", CpuFeatures(F::kNeon), CpuFeatures(F::kFp16, F::kDotProd)},
+      {"graviton2", CpuFeatures(F::kFp16, F::kDotProd), CpuFeatures(F::kI8mm, F::kSve)},
+      {"graviton4", CpuFeatures(F::kSve2, F::kSveBf16), CpuFeatures(F::kSme)},
+      {"grace", CpuFeatures(F::kSve2, F::kSveI8mm), CpuFeatures(F::kSme)},
+      {"tensor-g3", CpuFeatures(F::kSve2, F::kI8mm), CpuFeatures(F::kBf16)},
+      {"snapdragon-8-gen1", CpuFeatures(F::kI8mm, F::kFhm), CpuFeatures(F::kSve, F::kBf16)},
+      {"apple-m1", CpuFeatures(F::kDotProd, F::kFhm), CpuFeatures(F::kI8mm, F::kBf16)},
+      {"apple-m2", CpuFeatures(F::kI8mm, F::kBf16), CpuFeatures(F::kSve, F::kSme)},
+      {"sme2-128", CpuFeatures(F::kSme2, F::kSve2), CpuFeatures(F::kSmeI16i64, F::kSmeFa64)},
+  };
+  for (const Case& c : cases) {
+    const CpuFeatures features = Cpu(c.name).features;
+    EXPECT_TRUE(features.ContainsAll(c.has)) << c.name;
+    EXPECT_EQ(features.Without(c.lacks), features) << c.name;
+  }
+
   const CpuInfo generic = Cpu("generic");
   EXPECT_EQ(generic.arch, HostArch());
   EXPECT_TRUE(CanRun(generic));
@@ -138,6 +182,19 @@ TEST(CpuFromSpec, FamilyNamesAndSeveralFeatures) {
   EXPECT_EQ(Cpu("sapphirerapids,-avx512").features, Cpu("sapphirerapids,-avx512f").features);
   // Taking away what is not there changes nothing but the name.
   EXPECT_EQ(Cpu("haswell,-amx").features, Cpu("haswell").features);
+}
+
+TEST(CpuFromSpec, SwitchesOffKernels) {
+  EXPECT_EQ(Cpu("haswell").facts().disabled, 0);
+  const CpuInfo cpu = Cpu("haswell,-winograd,-f16c,-matrix");
+  EXPECT_EQ(cpu.name, "haswell,-winograd,-f16c,-matrix");
+  for (size_t i = 0; i < static_cast<size_t>(KernelGroup::kCount); ++i) {
+    const auto group = static_cast<KernelGroup>(i);
+    EXPECT_EQ(cpu.facts().IsDisabled(group), group == KernelGroup::kWinograd || group == KernelGroup::kMatrix)
+        << KernelGroupName(group);
+  }
+  EXPECT_FALSE(cpu.features.Has(F::kF16c));
+  EXPECT_THAT(CpuFromSpec("haswell,-pooling").status().message(), HasSubstr("winograd"));
 }
 
 TEST(CpuFromSpec, ErrorsListWhatIsKnown) {

@@ -171,6 +171,7 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency, size_t row_pixels) co
   }
   bool reduces = false;
   for (size_t i = 0; i < args.op_count; ++i) reduces |= IsReduction(args.ops[i].kind);
+  concurrency = RowConcurrency(row, cpu_, concurrency);
   const size_t slots = static_cast<size_t>(std::max(concurrency, 1));
   p.parallel_entries = slots > 1 && p.entries >= kEntriesPerSlot * slots && !reduces;
   const GemmShape shape{.m = m, .image = !p.plain_rows, .ops = args.ops, .op_count = args.op_count};

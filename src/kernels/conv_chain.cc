@@ -114,6 +114,8 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
       static_cast<double>(d.channels) *
       static_cast<double>(d.kernel_h * d.kernel_w + (before_ ? before_->problem().in_channels : 0) +
                           (after_ ? after_->problem().out_channels : 0));
+  if (before_) concurrency = RowConcurrency(*before_->RowFor(plan.before_pixels), cpu_, concurrency);
+  if (after_) concurrency = RowConcurrency(*after_->RowFor(plan.after_pixels), cpu_, concurrency);
   const bool parallel = per_pixel * static_cast<double>(plan.out_h * plan.out_w) > kParallelOperations;
   plan.slots = parallel ? static_cast<int>(std::min(static_cast<size_t>(std::max(concurrency, 1)), plan.strips)) : 1;
   plan.workspace_bytes = plan.slot_stride * static_cast<size_t>(plan.slots);

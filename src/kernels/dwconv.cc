@@ -26,6 +26,7 @@ std::string Reason(const ukernel::DwConvKernel& r, const DwConvProblem& p, const
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
+  if (!r.isa.any_arch && o.cpu.IsDisabled(KernelGroup::kDwConv)) return "dwconv is switched off";
   if (!o.force_row.empty() && o.force_row != ukernel::Name(r).text) return "another row is forced";
   if (!r.run && !o.ignore_missing_bodies) return "no body in this build";
   return "";

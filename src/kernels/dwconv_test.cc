@@ -272,6 +272,7 @@ TEST(SelectDwRow, FollowsTheCpu) {
   EXPECT_EQ(isa("sapphirerapids"), "avx512");
   EXPECT_EQ(isa("haswell"), "avx2");
   EXPECT_EQ(isa("graviton3"), "neon");
+  EXPECT_EQ(isa("sapphirerapids,-dwconv"), "portable");
   p.src = Format::kU8, p.weights = Format::kI8;
   EXPECT_EQ(isa("icelake"), "avx512vnni");
   EXPECT_EQ(isa("icelake,-avx512vnni"), "avx512");

@@ -125,6 +125,9 @@ struct GemmShape {
   size_t prepared_bytes = kPreparedBytes;  // smaller in tests
 };
 
+// How many of `concurrency` threads may run the row at once: cores share SME units.
+int RowConcurrency(const GemmKernel& row, const CpuFacts& cpu, int concurrency);
+
 // The row must be eligible for the problem and the layout.
 GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutChoice& choice, const GemmKernel& row,
                   const GemmKernel* fallback, const GemmShape& shape, int concurrency);

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/cpu.h"
+#include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/row_table.h"
 #include "parallel/hostile_executor.h"
@@ -335,6 +336,41 @@ TEST(Gemm, WorkersEnterAModeOncePerRegion) {
       EXPECT_GE(counters.modes_entered, 1u);
       EXPECT_LE(counters.modes_entered, static_cast<uint64_t>(plan.slots));
     }
+  }
+}
+
+// Cores share SME units: a region has no more slots than there are units, and rows of other engines all of them.
+TEST(Gemm, ThreadsOfSmeRowsAreCappedToTheUnits) {
+  SelectOptions options;
+  options.cpu = CpuFromSpec("apple-m4").value().facts();
+  options.ignore_missing_bodies = true;
+  const GemmProblem problem{.n = 2048, .k = 1024, .expected_m = 1024};
+  const LayoutChoice layout = SelectLayout(problem, options).value();
+  const MatMul matmul = MatMul::Create(problem, options, layout).value();
+  const GemmKernel& row = *matmul.RowFor(1024);
+  ASSERT_EQ(row.cost.engine, ukernel::Engine::kMatrix) << ukernel::Name(row).text;
+  const GemmKernel* other = nullptr;
+  for (const auto* list : options.rows) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& r = list->rows[i];
+      if (r.rhs == Format::kF32 && r.isa.name == std::string("neon")) other = &r;
+    }
+  }
+  ASSERT_NE(other, nullptr);
+  const PackedRhs packed = PackedRhs::Describe(problem, layout);
+  MatMulArgs many{.m = 1024, .lhs_row_stride = 4096, .packed_rhs = &packed, .dst_row_stride = 8192};
+  const BatchDim batch[] = {{.count = 1000, .lhs = 1 << 24, .dst = 1 << 24}};
+  many.batch = batch;
+  for (uint16_t units : {1, 2, 3}) {
+    CpuFacts cpu = options.cpu;
+    cpu.sme_units = units;
+    EXPECT_EQ(PlanGemm(problem, cpu, layout, row, nullptr, {.m = 1024}, 8).slots, units);
+    EXPECT_EQ(PlanGemm(problem, cpu, layout, row, nullptr, {.m = 1024}, 1).slots, 1);
+    EXPECT_EQ(PlanGemm(problem, cpu, {other->layouts[0], 0}, *other, nullptr, {.m = 1024}, 8).slots, 8);
+    options.cpu = cpu;
+    const MatMulPlan plan = MatMul::Create(problem, options, layout)->Plan(many, 8);
+    EXPECT_EQ(plan.slots, units);
+    EXPECT_EQ(plan.parallel_batches, units > 1);
   }
 }
 

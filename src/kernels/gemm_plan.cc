@@ -144,6 +144,11 @@ class Carver {
 
 }  // namespace
 
+int RowConcurrency(const GemmKernel& row, const CpuFacts& cpu, int concurrency) {
+  const bool sme = row.cost.engine == ukernel::Engine::kMatrix && row.isa.needs.Has(CpuFeature::kSme);
+  return sme && cpu.sme_units > 0 ? std::min(concurrency, static_cast<int>(cpu.sme_units)) : concurrency;
+}
+
 KBlock KBlockAt(const GemmPlan& p, size_t index) {
   KBlock b;
   if (p.segments > 1 && !p.prepared) {
@@ -225,7 +230,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
 
   // Tasks first: blocks lie within a task's part. A transform is run by one task per panel, so M is not split then.
   const bool reduces = std::any_of(ops, ops + count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
-  Split(p, problem, concurrency, p.transform == nullptr, !reduces);
+  Split(p, problem, RowConcurrency(row, cpu, concurrency), p.transform == nullptr, !reduces);
   const size_t n_part = static_cast<size_t>(EvenPart(static_cast<int64_t>(std::min(p.n, p.n_group)),
                                                      static_cast<int64_t>(p.n_parts), 0, static_cast<int64_t>(tile_n))
                                                 .size());

@@ -169,6 +169,7 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
     fallback = SelectSplitFallback(fallbacks_, problem_, cpu_, layout_.layout, p.m);
   }
   const GemmShape shape{.m = p.m, .in_place = p.rhs_in_place, .ops = args.ops, .op_count = args.op_count};
+  concurrency = RowConcurrency(row, cpu_, concurrency);
   const size_t slots = static_cast<size_t>(std::max(concurrency, 1));
   p.parallel_batches = slots > 1 && p.batch_count >= kBatchesPerSlot * slots;
   p.gemm = PlanGemm(problem_, cpu_, layout_, row, fallback, shape, p.parallel_batches ? 1 : concurrency);

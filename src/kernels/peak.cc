@@ -2,10 +2,13 @@
 #include "kernels/peak.h"
 
 #include <algorithm>
+#include <barrier>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <numeric>
 #include <random>
+#include <thread>
 
 #include "base/aligned_buffer.h"
 #include "ukernel/peak.h"
@@ -49,44 +52,105 @@ const PeakKernel* WidestFma(const CpuFacts& cpu) {
   return best;
 }
 
-double Slice(const PeakKernel& row, double seconds) {
-  size_t steps = 1000;
-  double operations = 0;
-  const double begin = ThreadSeconds();
-  double spent = 0;
-  do {
-    const double now = ThreadSeconds();
-    g_sink = g_sink + row.run(steps, RandomData());
-    operations += row.operations * static_cast<double>(steps);
-    if (ThreadSeconds() - now < 1e-3) steps *= 2;
-    spent = ThreadSeconds() - begin;
-  } while (spent < seconds);
-  return operations / spent / 1e9;
+// The row of memory with the widest registers.
+const PeakKernel* WidestMemory(const CpuFacts& cpu) {
+  const PeakKernel* best = nullptr;
+  for (const auto* list : ukernel::AllPeakKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const PeakKernel& row = list->rows[i];
+      if (!row.read || !IsaRunsOn(row.isa, cpu) || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+      if (!best || row.vector_bytes > best->vector_bytes) best = &row;
+    }
+  }
+  return best;
 }
 
-double ReadSlice(const AlignedBuffer& buffer, size_t bytes, double seconds) {
-  const uint64_t* p = buffer.as<uint64_t>();
-  double read = 0;
+// Calls work(amount), which does that much, for about `seconds` of this thread's time; the amount per second.
+template <class Work>
+double Rate(double seconds, const Work& work) {
+  double done = 0, spent = 0;
   const double begin = ThreadSeconds();
-  double spent = 0;
   do {
-    uint64_t sums[8] = {};
-    for (size_t i = 0; i + 8 <= bytes / 8; i += 8) {
-      for (size_t j = 0; j < 8; ++j) sums[j] += p[i + j];
-    }
-    for (uint64_t s : sums) g_sink = g_sink + s;
-    read += static_cast<double>(bytes);
+    done += work();
     spent = ThreadSeconds() - begin;
   } while (spent < seconds);
-  return read / spent / 1e9;
+  return done / spent;
+}
+
+double Slice(const PeakKernel& row, double seconds) {
+  size_t steps = 1000;
+  return Rate(seconds, [&] {
+    const double now = ThreadSeconds();
+    const size_t run = steps;
+    g_sink = g_sink + row.run(run, RandomData());
+    if (ThreadSeconds() - now < 1e-3) steps *= 2;
+    return row.operations * static_cast<double>(run) / 1e9;
+  });
+}
+
+enum class Access : uint8_t { kRead, kCopy };
+
+// Reads `bytes`, or copies the first half of them to the second.
+double MemorySlice(const PeakKernel& row, Access access, std::byte* memory, size_t bytes, double seconds) {
+  const size_t grain = ukernel::kPeakMemoryGrain, half = bytes / 2 / grain * grain;
+  const size_t all = bytes / grain * grain;
+  const auto repeats = static_cast<int>(std::max<size_t>(1, (size_t{1} << 20) / all));  // the clock is not free
+  return Rate(seconds, [&] {
+    for (int i = 0; i < repeats; ++i) {
+      if (access == Access::kCopy) {
+        row.copy(memory + half, memory, half);
+      } else {
+        g_sink = g_sink + row.read(memory, all);
+      }
+    }
+    return static_cast<double>(access == Access::kCopy ? half : all) * repeats / 1e9;
+  });
 }
 
 struct Series {
   Peak peak;
   const PeakKernel* row = nullptr;
-  size_t bytes = 0;
+  Access access = Access::kRead;
+  size_t bytes = 0;  // of each thread
   std::vector<double> values;
 };
+
+// The sum of what `threads` threads reach at the same time.
+template <class Slice>
+double Together(int threads, const Slice& slice) {
+  if (threads <= 1) return slice(0);
+  std::vector<double> rates(static_cast<size_t>(threads));
+  std::barrier start(threads);
+  const auto run = [&](int thread) {
+    start.arrive_and_wait();
+    rates[static_cast<size_t>(thread)] = slice(thread);
+  };
+  std::vector<std::jthread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(run, t);
+  run(0);
+  others.clear();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+struct Level {
+  const char* name;
+  size_t bytes;  // of each thread
+};
+
+// Working sets that lie in each level: half of it, and of L3 not more than tells it from L2. `memory` is of all
+// threads.
+std::vector<Level> Levels(const CpuInfo& host, size_t memory, int threads) {
+  const CpuFacts facts = host.facts();
+  const auto count = static_cast<size_t>(threads);
+  const size_t l2 = host.l2.bytes ? facts.l2_bytes : 0;
+  std::vector<Level> levels;
+  if (host.l1d.bytes) levels.push_back({"l1", facts.l1d_bytes / 2});
+  if (l2) levels.push_back({"l2", l2 / 2});
+  const size_t l3 = std::min<size_t>(host.l3.bytes / 2, 16 * l2 * count) / count;
+  if (l3 >= 2 * l2 && l3 > 0) levels.push_back({"l3", l3});
+  levels.push_back({"memory", memory / count});
+  return levels;
+}
 
 }  // namespace
 
@@ -121,28 +185,36 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
     }
   }
   AlignedBuffer buffer;
-  if (options.bandwidth) {
+  const PeakKernel* mover = options.bandwidth ? WidestMemory(facts) : nullptr;
+  const int threads = std::max(1, options.threads);
+  size_t share = 0;
+  if (mover) {
     const CpuInfo& host = HostCpu();
     const size_t memory = std::min(kMostBytes, std::max<size_t>(size_t{64} << 20, host.l3.bytes * 5 / 2));
     Result<AlignedBuffer> made = AlignedBuffer::Allocate(memory, {.huge_pages = true});
     if (made.ok()) {
       buffer = std::move(*made);
       std::memset(buffer.data(), 1, memory);
-      const auto add = [&](const char* name, size_t bytes) {
-        Series s;
-        s.peak.name = name;
-        s.peak.unit = "GB/s";
-        s.bytes = bytes;
-        all.push_back(std::move(s));
-      };
-      if (host.l2.bytes) add("read l2", std::min(memory, static_cast<size_t>(host.l2.bytes) / 2));
-      add("read memory", memory);
+      share = memory / static_cast<size_t>(threads) / 4096 * 4096;
+      for (const Level& level : Levels(host, memory, threads)) {
+        for (Access access : {Access::kRead, Access::kCopy}) {
+          Series s;
+          s.peak.name = std::string(access == Access::kRead ? "read " : "copy ") + level.name;
+          s.peak.unit = mover->unit;
+          s.access = access;
+          s.bytes = std::min(level.bytes, share);
+          all.push_back(std::move(s));
+        }
+      }
     }
   }
   for (int round = 0; round < std::max(1, options.rounds); ++round) {
     for (Series& s : all) {
-      s.values.push_back(s.row ? Slice(*s.row, options.seconds_per_round)
-                               : ReadSlice(buffer, s.bytes, options.seconds_per_round));
+      s.values.push_back(Together(threads, [&](int thread) {
+        if (s.row) return Slice(*s.row, options.seconds_per_round);
+        std::byte* memory = buffer.data() + share * static_cast<size_t>(thread);
+        return MemorySlice(*mover, s.access, memory, s.bytes, options.seconds_per_round);
+      }));
     }
   }
   std::vector<Peak> peaks;

@@ -1,4 +1,5 @@
-// What this machine can do: measured peaks of its multiply-add engines and its read bandwidth, on one core.
+// What this machine can do: measured peaks of its multiply-add engines and its bandwidth, on one core or on all at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,9 @@
 namespace quern::kernels {
 
 struct Peak {
-  std::string name;  // "fma avx512", "vnni avx512", "amx int8", "amx bf16", "read l2", "read memory"
+  std::string name;  // "fma avx512", "vnni avx512vnni", "amx amxint8"; "read l1", "copy l2", "read l3", "read memory"
   std::string unit;  // "GFLOP/s", "GOP/s", "GB/s"
-  double value = 0;  // the median over the rounds
+  double value = 0;  // the median over the rounds; copying counts each byte once
   double best = 0;
 };
 
@@ -20,10 +21,12 @@ struct PeakOptions {
   int rounds = 7;  // alternating over the measurements
   double seconds_per_round = 0.05;
   bool bandwidth = true;
+  int threads = 1;  // that run a loop at the same time, each on memory of its own; the peak is their sum
 };
 
-// Runs every loop that `cpu` and this host have, in alternation, on the calling thread: at least 12 independent
-// accumulators in registers, random data.
+// Runs every loop that `cpu` and this host have, in alternation: independent accumulators in registers, enough to hide
+// latencies, and random data; memory by the widest registers, over half of a level of caches. The calling thread is one
+// of the threads.
 std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options = {});
 
 // Seconds of processor time that the calling thread has used: other processes on the core do not count. What slices are

@@ -138,6 +138,45 @@ TEST(Select, SaysWhyNot) {
   EXPECT_EQ(RejectionReason(steps, odd, options, nullptr), "K % 32 != 0");
 }
 
+TEST(Select, LeavesOutWhatIsSwitchedOff) {
+  const GemmProblem p{.n = 512, .k = 512, .expected_m = 512};
+  EXPECT_THAT(Choose("icelake", p, 512), HasSubstr("avx512"));
+  EXPECT_THAT(Choose("icelake,-vector512", p, 512), HasSubstr("avx2"));
+  EXPECT_THAT(Choose("icelake,-gemm", p, 512), HasSubstr("portable"));
+  EXPECT_THAT(Choose("apple-m4", p, 512), HasSubstr("sme2"));
+  EXPECT_THAT(Choose("apple-m4,-matrix", p, 512), HasSubstr("neon"));
+  EXPECT_THAT(Choose("icelake,-pack,-winograd", p, 512), HasSubstr("avx512"));
+  SelectionReport report;
+  ASSERT_TRUE(SelectLayout(p, On("icelake,-vector512"), &report).ok());
+  EXPECT_THAT(report.rows, Contains(AllOf(Field(&RowCandidate::name, HasSubstr("f32_f32_f32_6x64x1_avx512")),
+                                          Field(&RowCandidate::reason, "vector512 is switched off"))));
+
+  // Of the other families, portable rows remain.
+  const CpuFacts all = On("icelake").cpu;
+  const auto without = [](const char* family) { return On(std::string("icelake,-") + family).cpu; };
+  const ukernel::PackLayout& f32 = ukernel::kF32x16;
+  const ukernel::TransformKernel* fast = nullptr;
+  for (const auto* list : ukernel::AllTransformKernels()) {
+    const ukernel::TransformKernel& t = list->rows[0];
+    if (t.isa.name == std::string("avx512")) fast = &t;
+  }
+  ASSERT_NE(fast, nullptr);
+  const auto transform = [&](const CpuFacts& cpu) {
+    return std::string(ukernel::FindTransformKernel(fast->from, fast->to, cpu, ukernel::Lookup::kCost)->isa.name);
+  };
+  EXPECT_EQ(transform(all), "avx512");
+  EXPECT_EQ(transform(without("pack")), "avx512");
+  EXPECT_EQ(transform(without("transform")), "portable");
+  ukernel::RhsSource source{.k_stride = 4 * 512, .n_stride = 4};
+  source.format = Format::kF32;
+  const auto pack = [&](const CpuFacts& cpu) {
+    const ukernel::PackKernel* row = ukernel::FindPackKernel(f32, source, cpu, ukernel::Lookup::kCost);
+    return row ? std::string(row->isa.name) : "";
+  };
+  EXPECT_EQ(pack(all), "avx2");
+  EXPECT_EQ(pack(without("pack")), "portable");
+}
+
 TEST(Select, BlocksStayBlocksUnlessAllowed) {
   GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 32, .scale = Format::kBf16};
   const Result<LayoutChoice> refused = SelectLayout(p, On("haswell"));

@@ -317,6 +317,7 @@ class WinogradRun {
 
 std::string WinogradConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options,
                                           const ConvWeights& weights) {
+  if (options.cpu.IsDisabled(KernelGroup::kWinograd)) return "winograd is switched off";
   if (std::string why = CannotServe(problem, weights); !why.empty()) return why;
   const size_t pixels = problem.expected_pixels ? problem.expected_pixels : kUsualPixels;
   GemmProblem direct = ProductOf(problem);
@@ -416,6 +417,7 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   p.blocks = CeilDiv(p.tiles, p.block_tiles);
   const bool reduces =
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
+  concurrency = RowConcurrency(*SelectRow(eligible_, gemm_, cpu_, weights_.layout(), p.block_tiles), cpu_, concurrency);
   const auto threads = static_cast<size_t>(reduces ? 1 : std::max(concurrency, 1));
   const double operations = static_cast<double>(kWinogradComponents * p.tiles) * static_cast<double>(c.in_channels) *
                             static_cast<double>(c.out_channels);

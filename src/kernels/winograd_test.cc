@@ -279,6 +279,9 @@ TEST(Winograd, ServesThreeByThreeAndSaysWhyNot) {
   const ConvWeights weights{.data = w.data(), .o_stride = 128 * 36, .i_stride = 36, .h_stride = 12, .w_stride = 4};
   EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "");
   EXPECT_EQ(WinogradConv::RejectionReason(p, options, {}), "weights that come with the run");
+  SelectOptions without = options;
+  without.cpu = CpuFromSpec("native,-winograd").value().facts();
+  EXPECT_EQ(WinogradConv::RejectionReason(p, without, weights), "winograd is switched off");
   ConvProblem thin = p;
   thin.in_channels = 3;
   EXPECT_NE(WinogradConv::RejectionReason(thin, options, weights).find("the direct algorithm"), std::string::npos);

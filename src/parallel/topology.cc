@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/sme_units.h"
+
 namespace quern {
 namespace {
 
@@ -182,7 +184,6 @@ Topology ReadTopology(const TopologySource& source) {
     cpu.id = id;
     cpu.package = ReadInt(folder + "topology/physical_package_id", 0);
     cpu.core = ReadInt(folder + "topology/core_id", id);
-    cpu.cluster = ReadInt(folder + "topology/cluster_id", -1);
     const bool is_small = std::find(small.begin(), small.end(), id) != small.end();
     cpu.capacity = static_cast<uint32_t>(
         std::clamp(ReadInt(folder + "cpu_capacity", is_small ? kSmallCoreCapacity : 1024), 1, 1 << 20));
@@ -191,16 +192,19 @@ Topology ReadTopology(const TopologySource& source) {
 
   uint32_t fastest = 1;
   for (const LogicalCpu& c : t.cpus) fastest = std::max(fastest, c.capacity);
-  std::set<std::pair<int, int>> cores, fast, clusters;
+  std::set<std::pair<int, int>> cores, fast;
   for (const LogicalCpu& c : t.cpus) {
     cores.insert({c.package, c.core});
     if (2 * c.capacity < fastest) continue;
     fast.insert({c.package, c.core});
-    clusters.insert({c.package, c.cluster});
   }
   t.physical_cores = static_cast<int>(cores.size());
   t.fast_cores = static_cast<int>(fast.size());
-  t.sme_units = source.has_sme ? static_cast<int>(clusters.size()) : 0;
+  if (source.has_sme) {
+    const SmeUnits units = ReadSmeUnits(source.root, ids);
+    t.sme_units = units.count;
+    t.sme_units_known = units.known;
+  }
   t.quota_cpus = ReadCgroupQuota(source.root).value_or(0);
   const int quota = t.quota_cpus > 0 ? static_cast<int>(std::min(std::ceil(t.quota_cpus), 1e6)) : INT32_MAX;
   t.running_cpus = std::min(static_cast<int>(t.cpus.size()), quota);

@@ -16,7 +16,6 @@ struct LogicalCpu {
   int id = 0;  // the kernel's number
   int package = 0;
   int core = 0;              // logical CPUs with the same package and core share a physical core
-  int cluster = -1;          // cores that share L2 or an SME unit; -1 unknown
   uint32_t capacity = 1024;  // relative speed, 1024 for the fastest kind of core
 };
 
@@ -25,7 +24,8 @@ struct Topology {
   double quota_cpus = 0;         // CPUs' worth of time that cgroups allow; 0 without a quota
   int physical_cores = 1;        // distinct cores among cpus
   int fast_cores = 1;            // physical cores with at least half of the fastest one's capacity
-  int sme_units = 0;             // a guess: one per cluster of fast cores; 0 without SME
+  int sme_units = 0;             // that the fast cores can use at once; 0 without SME
+  bool sme_units_known = false;  // told by the CPUs; else a guess, one per cluster
   int running_cpus = 1;          // how many of cpus can run at once: all, or the quota rounded up if that is less
   int default_threads = 1;       // fast_cores, or the quota rounded up if that is less
 };

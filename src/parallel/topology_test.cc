@@ -162,6 +162,13 @@ TEST(ReadTopology, HybridCores) {
   EXPECT_EQ(t.fast_cores, 4);
   EXPECT_EQ(t.default_threads, 4);
   EXPECT_EQ(t.sme_units, 1);
+  EXPECT_FALSE(t.sme_units_known);
+  for (int id = 0; id < 8; ++id) {  // the middle cores share a unit, the large one has its own
+    arm.Cpu(id, "regs/identification/smidr_el1", id < 4 ? "0x0000000041006001" : id < 7 ? "0x41006002" : "0x41004000");
+  }
+  t = ReadTopology({.root = arm.path(), .affinity = all, .has_sme = true});
+  EXPECT_EQ(t.sme_units, 2);
+  EXPECT_TRUE(t.sme_units_known);
   // Bound to the small cores, they are the fast ones.
   t = ReadTopology({.root = arm.path(), .affinity = {0, 1, 2, 3}});
   EXPECT_EQ(t.default_threads, 4);

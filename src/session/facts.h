@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,11 @@ Result<std::string> SessionFacts(const Executable& executable, std::string_view 
 // it).
 Result<std::string> SessionText(const Executable& executable, std::string_view stage);
 
-// {"kind": "cpu"}: features, absent ones with reasons, caches, cores. `measure` adds peaks: kUnsupported if the host
-// cannot run code for this CPU.
-Result<std::string> CpuReport(const CpuInfo& cpu, bool measure);
+enum class Measure : uint8_t { kNothing, kOneCore, kAllCores };
+
+// {"kind": "cpu"}: features, absent ones with reasons, caches, cores. `measure` adds peaks, of one core or also of all
+// at once: kUnsupported if the host cannot run code for this CPU.
+Result<std::string> CpuReport(const CpuInfo& cpu, Measure measure);
 
 struct KernelQuery {
   std::string family;           // "gemm", "dwconv", "vector", "pack"...; empty: all
@@ -38,6 +41,12 @@ struct KernelQuery {
 };
 // {"kind": "kernels"}: every row with what it is and whether `cpu` can run it.
 Result<std::string> KernelReport(const CpuInfo& cpu, const KernelQuery& query);
+
+using ProgressLine = std::function<void(const std::string&)>;
+// The text of a calibration file of this machine, from about so many seconds of measurements.
+Result<std::string> CalibrationReport(const CpuInfo& cpu, double seconds, const ProgressLine& progress);
+// {"kind": "selection_check"}: how far the chosen rows are from the fastest, over seeded shapes, measured here.
+Result<std::string> SelectionCheckReport(const CpuInfo& cpu, int64_t shapes, const ProgressLine& progress);
 
 // What an operator of the drivers computes with, for a call of some size.
 struct OperatorChoice {

@@ -5,12 +5,13 @@
 //     dwconv: pixels, lanes, fuses;   vector, winograd: lanes;   elementwise, fold: vector_bytes;
 //     pack: source, layout;
 //     transform: from, to;   quantize: source, dst
-//   selection {m, n, k, types, precision, load {chosen, layouts [{name, score, resident_bytes, cycles, kernel,
-//   reason}]},
+//   selection {m, n, k, types, precision, calibrated, load {chosen, layouts [{name, score, resident_bytes, cycles,
+//   kernel, reason}]},
 //              call {chosen, kernels [{name, cycles, reason}]}}        reason: why not; absent for the chosen one
 //   or selection {..., error} when no kernel serves the types
 #include <algorithm>
 
+#include "kernels/calibration.h"
 #include "kernels/select.h"
 #include "session/facts.h"
 #include "session/facts_json.h"
@@ -42,6 +43,12 @@ Json FusedJson(uint32_t mask) {
   return list;
 }
 
+KernelGroup GroupOf(std::string_view family) {
+  size_t i = 0;
+  while (i < static_cast<size_t>(KernelGroup::kCount) && family != KernelGroupName(static_cast<KernelGroup>(i))) ++i;
+  return static_cast<KernelGroup>(i);
+}
+
 // Name, family, ISA, and whether the CPU can run it.
 Json RowJson(const std::string& name, const char* family, const Isa& isa, bool has_body, const CpuInfo& cpu) {
   std::string reason;
@@ -50,6 +57,9 @@ Json RowJson(const std::string& name, const char* family, const Isa& isa, bool h
   } else if (const CpuFeature missing = cpu.features.FirstMissing(isa.needs);
              !isa.any_arch && missing != CpuFeature::kCount) {
     reason = std::string("needs ") + CpuFeatureName(missing);
+  } else if (const KernelGroup group = GroupOf(family);
+             cpu.facts().IsDisabled(group) && (!isa.any_arch || group == KernelGroup::kWinograd)) {
+    reason = std::string(KernelGroupName(group)) + " is switched off";
   } else if (!has_body && cpu.arch == HostArch()) {
     reason = "this build has no body for it";
   }
@@ -251,14 +261,21 @@ Result<Json> SelectionJson(const CpuInfo& cpu, const KernelQuery& query) {
   problem.n = static_cast<size_t>(query.n);
   problem.k = static_cast<size_t>(query.k);
   problem.expected_m = static_cast<size_t>(query.m);
+  QUERN_ASSIGN_OR_RETURN(const auto calibration, kernels::CalibrationFromEnvironment(cpu));
+  CpuInfo measured = cpu;
   kernels::SelectOptions options;
-  options.cpu = cpu.facts();
+  if (calibration) {
+    calibration->ApplyTo(measured);
+    options.rows = calibration->rows();
+  }
+  options.cpu = measured.facts();
   options.ignore_missing_bodies = !CanRun(cpu);
   Json doc = {{"m", query.m},
               {"n", query.n},
               {"k", query.k},
               {"types", query.types.empty() ? "f32,f32,f32" : query.types},
-              {"precision", PrecisionName(problem.precision)}};
+              {"precision", PrecisionName(problem.precision)},
+              {"calibrated", calibration != nullptr}};
   SelectionReport report;
   const Result<kernels::LayoutChoice> layout = kernels::SelectLayout(problem, options, &report);
   Json layouts = Json::array();

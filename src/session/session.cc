@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "kernels/calibration.h"
 #include "parallel/thread_pool.h"
 #include "parallel/topology.h"
 #include "provider/cpu/cpu_provider.h"
@@ -88,7 +89,15 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.packed_store = pack_cache;
       config.skip_passes = options.skip_passes;
       config.serial_branches = WantsSerialBranches(options);
-      if (options.gemm_rows) config.gemm_rows = *options.gemm_rows;
+      if (options.gemm_rows) {
+        config.gemm_rows = *options.gemm_rows;
+      } else {
+        QUERN_ASSIGN_OR_RETURN(config.calibration, kernels::CalibrationFromEnvironment(config.cpu));
+      }
+      if (config.calibration) {
+        config.gemm_rows = config.calibration->rows();
+        config.calibration->ApplyTo(config.cpu);
+      }
       providers.push_back(cpu::MakeCpuProvider(std::move(config), executor));
       providers.push_back(cpu::MakeSizedProvider(options.cpu));
     } else if (name == "reference") {

@@ -9,7 +9,7 @@ KernelName Name(const AffineKernel& row) { return NameOfIsaRow("affine_any", row
 
 const AffineKernel* SelectAffineRow(const CpuFacts& cpu) {
   return WidestRow(
-      AllAffineKernels(), cpu, [](const AffineKernel& row) { return row.quantize; },
+      AllAffineKernels(), KernelGroup::kAffine, cpu, [](const AffineKernel& row) { return row.quantize; },
       [](const AffineKernel& row) { return row.vector_bytes; });
 }
 

@@ -35,6 +35,15 @@ size_t LayoutCount(const GemmKernel& r) {
   return count;
 }
 
+// The family or engine of the row that is switched off; kCount if none is.
+KernelGroup DisabledGroup(const GemmKernel& r, const CpuFacts& cpu) {
+  if (!r.isa.any_arch && cpu.IsDisabled(KernelGroup::kGemm)) return KernelGroup::kGemm;
+  const KernelGroup engine = r.cost.engine == Engine::kVector512 ? KernelGroup::kVector512
+                             : r.cost.engine == Engine::kMatrix  ? KernelGroup::kMatrix
+                                                                 : KernelGroup::kCount;
+  return engine != KernelGroup::kCount && cpu.IsDisabled(engine) ? engine : KernelGroup::kCount;
+}
+
 // Reasons that hold whatever the layout.
 Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
   const bool dynamic = p.lhs == Format::kI8d;
@@ -43,6 +52,9 @@ Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const Selec
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return {.reason = Reason::kArch, .arch = r.isa.arch};
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return {.reason = Reason::kFeature, .feature = missing};
+  if (const KernelGroup g = DisabledGroup(r, o.cpu); g != KernelGroup::kCount) {
+    return {.reason = Reason::kDisabled, .group = g};
+  }
   if (!o.force_row.empty() && o.force_row != Name(r).text) return {.reason = Reason::kNotForced};
   if (r.only_forced && o.force_row.empty()) return {.reason = Reason::kOnlyForced};
   if (!r.run && !o.ignore_missing_bodies) return {.reason = Reason::kNoBody};

@@ -9,7 +9,7 @@ KernelName Name(const ElementwiseKernel& row) { return NameOfIsaRow("elementwise
 
 const ElementwiseKernel* SelectElementwiseRow(const CpuFacts& cpu) {
   return WidestRow(
-      AllElementwiseKernels(), cpu, [](const ElementwiseKernel& row) { return row.unary; },
+      AllElementwiseKernels(), KernelGroup::kElementwise, cpu, [](const ElementwiseKernel& row) { return row.unary; },
       [](const ElementwiseKernel& row) { return row.vector_bytes; });
 }
 

@@ -9,7 +9,7 @@ KernelName Name(const FoldKernel& row) { return NameOfIsaRow("fold_any", row.isa
 
 const FoldKernel* SelectFoldRow(const CpuFacts& cpu) {
   return WidestRow(
-      AllFoldKernels(), cpu, [](const FoldKernel& row) { return row.f64.fold; },
+      AllFoldKernels(), KernelGroup::kFold, cpu, [](const FoldKernel& row) { return row.f64.fold; },
       [](const FoldKernel& row) { return row.vector_bytes; });
 }
 

@@ -21,6 +21,11 @@ static constexpr bool IsaRunsOn(const Isa& isa, const CpuFacts& cpu) {
   return isa.any_arch || (isa.arch == cpu.arch && cpu.features.ContainsAll(isa.needs));
 }
 
+// The same for a row of a family, which may be switched off for the CPU but for its portable rows.
+static constexpr bool RowRunsOn(const Isa& isa, KernelGroup family, const CpuFacts& cpu) {
+  return isa.any_arch || (!cpu.IsDisabled(family) && IsaRunsOn(isa, cpu));
+}
+
 // What a row of a family is looked up for: to be called, or for its cost. Costs must not depend on the host, so that
 // choices for a CPU are the same everywhere: they count rows without a body in this build too.
 enum class Lookup : uint8_t { kRun, kCost };

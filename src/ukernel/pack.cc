@@ -264,7 +264,7 @@ const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& sour
     for (size_t i = 0; i < list->count; ++i) {
       const PackKernel& row = list->rows[i];
       if (!(row.layout == layout) || row.source != source.format || source.scales) continue;
-      if (!IsaRunsOn(row.isa, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
+      if (!RowRunsOn(row.isa, KernelGroup::kPack, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (row.contiguous_n && source.n_stride != element) continue;
       if (row.contiguous_k && source.k_stride != element) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;

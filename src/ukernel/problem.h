@@ -41,10 +41,12 @@ static constexpr RhsShape RhsShapeOf(const GemmProblem& p, size_t vector_bytes) 
 // The row computes with bf16 terms of float32 numbers, which not every number splits into.
 static constexpr bool ComputesOnTerms(const GemmKernel& r) { return IsSplit(r.lhs) || IsSplit(r.consumed.element); }
 
-// Bytes per cycle that one core reads at most of so many that are read again and again: from L2, L3, memory (15 GB/s at
-// 3 GHz; an L3 slice gives about twice that). A level counts as half its size: other data is there too.
+// Bytes per cycle that one core reads at most of so many that are read again and again: from L2, L3 or memory. A level
+// counts as half its size: other data is there too.
 static constexpr double ReadBytesPerCycle(double bytes, const CpuFacts& cpu) {
-  return bytes <= static_cast<double>(cpu.l2_bytes) / 2 ? 32 : bytes <= static_cast<double>(cpu.l3_bytes) / 2 ? 10 : 5;
+  return bytes <= static_cast<double>(cpu.l2_bytes) / 2   ? cpu.l2_read
+         : bytes <= static_cast<double>(cpu.l3_bytes) / 2 ? cpu.l3_read
+                                                          : cpu.memory_read;
 }
 
 }  // namespace quern::ukernel

@@ -116,7 +116,7 @@ const LhsPackKernel* FindLhsPackKernel(const LhsLayout& layout, const LhsSource&
     for (size_t i = 0; i < list->count; ++i) {
       const LhsPackKernel& row = list->rows[i];
       if (!(row.layout == layout) || row.source != source.format || !(row.forms & source.form)) continue;
-      if (!IsaRunsOn(row.isa, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
+      if (!RowRunsOn(row.isa, KernelGroup::kQuantize, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;
     }
   }

@@ -39,6 +39,9 @@ void WriteReason(TextWriter& w, const Rejection& r) {
     case Reason::kFeature:
       w.Text("needs ").Text(CpuFeatureName(r.feature));
       break;
+    case Reason::kDisabled:
+      w.Text(KernelGroupName(r.group)).Text(" is switched off");
+      break;
     case Reason::kNotForced:
       w.Text("another row is forced");
       break;

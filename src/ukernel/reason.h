@@ -18,6 +18,7 @@ enum class Reason : uint8_t {
   kLhs,           // reads another left side [format]
   kArch,          // for another architecture [arch]
   kFeature,       // the CPU lacks one [feature]
+  kDisabled,      // its family or engine is switched off [group]
   kNotForced,     // another row was asked for by name
   kOnlyForced,    // taken by name alone
   kNoBody,        // this build has none
@@ -51,6 +52,7 @@ struct Rejection {
   Format format = Format::kNone;
   Arch arch = Arch::kX86_64;
   CpuFeature feature = CpuFeature::kCount;
+  KernelGroup group = KernelGroup::kCount;
   Precision precision = Precision::kExact;
   uint16_t number = 0;
   PackLayout layout{};

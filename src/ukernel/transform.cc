@@ -14,7 +14,9 @@ const TransformKernel* FindTransformKernel(const PackLayout& from, const PackLay
   for (const KernelList<TransformKernel>* list : AllTransformKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const TransformKernel& row = list->rows[i];
-      if (!SameElements(row.from, from) || !SameElements(row.to, to) || !IsaRunsOn(row.isa, cpu)) continue;
+      if (!SameElements(row.from, from) || !SameElements(row.to, to) ||
+          !RowRunsOn(row.isa, KernelGroup::kTransform, cpu))
+        continue;
       if (lookup == Lookup::kRun && !row.run) continue;
       if (!best || row.cycles_per_element < best->cycles_per_element) best = &row;
     }

@@ -9,7 +9,7 @@ KernelName Name(const VectorKernel& row) { return NameOfIsaRow("vector_f32", row
 
 const VectorKernel* SelectVectorRow(const CpuFacts& cpu) {
   return WidestRow(
-      AllVectorKernels(), cpu, [](const VectorKernel& row) { return row.unary; },
+      AllVectorKernels(), KernelGroup::kVector, cpu, [](const VectorKernel& row) { return row.unary; },
       [](const VectorKernel& row) { return row.lanes; });
 }
 

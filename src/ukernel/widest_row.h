@@ -22,12 +22,13 @@ inline KernelName NameOfIsaRow(const char* family, const Isa& isa) {
 // Of the rows that have a body in this build and run on the CPU, the one with the widest registers; null if there is
 // none. body(row) is null without a body; width(row) is in any unit.
 template <class Kernel, class Body, class Width>
-const Kernel* WidestRow(std::span<const KernelList<Kernel>* const> lists, const CpuFacts& cpu, Body body, Width width) {
+const Kernel* WidestRow(std::span<const KernelList<Kernel>* const> lists, KernelGroup family, const CpuFacts& cpu,
+                        Body body, Width width) {
   const Kernel* best = nullptr;
   for (const KernelList<Kernel>* list : lists) {
     for (size_t i = 0; i < list->count; ++i) {
       const Kernel& row = list->rows[i];
-      if (!body(row) || !IsaRunsOn(row.isa, cpu)) continue;
+      if (!body(row) || !RowRunsOn(row.isa, family, cpu)) continue;
       if (!best || width(row) > width(*best)) best = &row;
     }
   }

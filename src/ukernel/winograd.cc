@@ -9,7 +9,7 @@ KernelName Name(const WinogradKernel& row) { return NameOfIsaRow("winograd_f32",
 
 const WinogradKernel* SelectWinogradRow(const CpuFacts& cpu) {
   return WidestRow(
-      AllWinogradKernels(), cpu, [](const WinogradKernel& row) { return row.input; },
+      AllWinogradKernels(), KernelGroup::kWinograd, cpu, [](const WinogradKernel& row) { return row.input; },
       [](const WinogradKernel& row) { return row.lanes; });
 }
 

@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using quern::Value;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
@@ -141,8 +142,7 @@ TEST_F(Command, InspectSaysWhyANodeIsNotTaken) {
   Spill(In("m.onnx"), OneNodeModel("RandomUniformLike", 1));
   const Ended e = Quern("inspect --stage partition " + In("m.onnx"));
   ASSERT_EQ(e.status, 0) << e.err;
-  EXPECT_THAT(e.out,
-              testing::ContainsRegex("the_node +RandomUniformLike +[0-9]+ +reference +0 +cpu: .*RandomUniformLike"));
+  EXPECT_THAT(e.out, ContainsRegex("the_node +RandomUniformLike +[0-9]+ +reference +0 +cpu: .*RandomUniformLike"));
   const Json doc = Json::parse(Quern("inspect --json --stage partition " + In("m.onnx")).out);
   const Json& node = doc["partition"]["nodes"][0];
   EXPECT_EQ(node["provider"], "reference");
@@ -372,6 +372,38 @@ TEST_F(Command, KernelsExplainsAChoice) {
   EXPECT_EQ(e.status, 0) << e.err;
   EXPECT_EQ(Quern("kernels --shape 128x768").status, 2);
   EXPECT_EQ(Quern("kernels --types f32,f32,f32").status, 2);
+}
+
+TEST_F(Command, KernelsCanBeLeftOut) {
+  const std::string shape = "kernels --cpu haswell --shape 128x768x768 --types f32,f32,f32";
+  Ended e = Quern(shape + " --disable gemm");
+  EXPECT_EQ(e.status, 0) << e.err;
+  EXPECT_THAT(e.out,
+              AllOf(HasSubstr("gemm is switched off"), HasSubstr("the kernel: gemm_f32_f32_f32_3x16x1_portable")));
+  e = Quern("kernels --family vector --cpu haswell --disable fold,vector");
+  EXPECT_THAT(e.out, ContainsRegex("vector_f32_avx2 +vector is switched off"));
+  EXPECT_THAT(e.out, ContainsRegex("vector_f32_portable +yes"));
+  e = Quern("kernels --disable pooling");
+  EXPECT_EQ(e.status, 1);
+  EXPECT_THAT(e.err, AllOf(HasSubstr("unknown feature 'pooling'"), HasSubstr("winograd")));
+}
+
+TEST_F(Command, CalibrationIsReadFromAFile) {
+  const std::string shape = "kernels --shape 128x768x768 --types f32,f32,f32 --json";
+  EXPECT_EQ(Json::parse(Quern(shape).out)["selection"]["calibrated"], false);
+  Spill(In("bad_calibration.txt"), "quern calibration 1\ncpu of another machine\n");
+  ::setenv("QUERN_CALIBRATION", In("bad_calibration.txt").c_str(), 1);
+  for (const std::string& command : {shape, "run " + Model() + " --random", std::string("kernels --check-selection")}) {
+    const Ended e = Quern(command);
+    EXPECT_EQ(e.status, 1) << command;
+    EXPECT_THAT(e.err, AllOf(HasSubstr("bad_calibration.txt: line 2"), HasSubstr("of another machine"))) << command;
+  }
+  // Choices for a named CPU are those of the shipped data.
+  EXPECT_EQ(Quern("kernels --cpu haswell --shape 128x768x768").status, 0);
+  ::unsetenv("QUERN_CALIBRATION");
+  EXPECT_EQ(Quern("kernels --calibrate --seconds 0").status, 1);
+  EXPECT_EQ(Quern("kernels --check-selection --shapes 0").status, 1);
+  EXPECT_EQ(Quern("kernels --check-selection --calibrate").status, 2);
 }
 
 }  // namespace

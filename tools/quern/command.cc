@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iomanip>
@@ -17,9 +18,22 @@ namespace {
 
 void AddCpuOption(CLI::App& app, CommonOptions& options) {
   app.add_option("--cpu", options.cpu,
-                 "CPU to choose for: native, generic, haswell, icelake, sapphirerapids, graviton3, apple-m4, each with "
-                 "-FEATURE... to take features away (default: QUERN_CPU, or native)")
+                 "CPU to choose for: native, generic, haswell, sapphirerapids, zen4, graviton3, apple-m4 and others (a "
+                 "wrong name lists them), each with -FEATURE... to take features away (default: QUERN_CPU, or native)")
       ->type_name("NAME[,-FEATURE...]");
+  app.add_option("--disable", options.disabled,
+                 "micro-kernels to leave out: a family (but for its portable rows), or an engine: vector512, matrix; "
+                 "as -NAME in --cpu")
+      ->type_name("FAMILY,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.parse_complete_callback([&options] {
+    if (options.disabled.empty()) return;
+    const char* variable = std::getenv("QUERN_CPU");
+    if (options.cpu.empty()) options.cpu = variable && *variable ? variable : "native";
+    for (const std::string& name : options.disabled) options.cpu += ",-" + name;
+    options.disabled.clear();
+  });
   app.add_flag_callback(
       "-v,--verbose",
       [&options] {

@@ -24,7 +24,8 @@ struct Failure : std::runtime_error {
 };
 
 struct CommonOptions {
-  std::string cpu;
+  std::string cpu;  // with what --disable takes away
+  std::vector<std::string> disabled;
   std::vector<std::string> providers;
   int threads = 0;
   std::string precision;
@@ -38,8 +39,8 @@ struct CommonOptions {
 // A subcommand; here, as to make one costs each file that does it seconds to compile.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* description);
 
-// --cpu, --provider, --threads, --precision, --limit, -v (which lowers the log level too). `thread_counts`: --threads
-// takes a list, and fills this one instead.
+// --cpu, --disable, --provider, --threads, --precision, --limit, -v (which lowers the log level too). `thread_counts`:
+// --threads takes a list, and fills this one instead.
 void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* thread_counts = nullptr);
 void AddLimitOption(CLI::App& app, CommonOptions& options);
 // For commands without a session: --provider and --threads are accepted, as everywhere, and help says that they have no

@@ -1,6 +1,8 @@
 // quern cpu: what a CPU can do, and what this one was measured to do.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
+#include <future>
 #include <memory>
 
 #include "command.h"
@@ -40,9 +42,20 @@ void PrintWrapped(const char* heading, const std::string& text) {
   std::puts(line.c_str());
 }
 
+// A line of progress every two seconds: measuring takes some.
+std::string Facts(const CpuArguments& args) {
+  if (!args.measure) return quern::CpuFacts(args.common.cpu);
+  Progress("measuring one core, then all (10 to 20 seconds of an idle machine) ...");
+  std::future<std::string> facts = std::async(std::launch::async, [&] { return quern::CpuFacts(args.common.cpu, 2); });
+  const double begin = Now();
+  while (facts.wait_for(std::chrono::seconds(2)) != std::future_status::ready) {
+    Progress("measuring: " + std::to_string(static_cast<int>(Now() - begin)) + " s");
+  }
+  return facts.get();
+}
+
 int ShowCpu(const CpuArguments& args) {
-  if (args.measure) Progress("measuring one core (some seconds) ...");
-  const Json doc = ParseJson(quern::CpuFacts(args.common.cpu, args.measure));
+  const Json doc = ParseJson(Facts(args));
   if (args.json) {
     std::puts(Dump(doc).c_str());
     return 0;
@@ -73,13 +86,16 @@ int ShowCpu(const CpuArguments& args) {
     const Json& cores = doc["cores"];
     std::string text = Text(cores, "usable") + " usable logical, " + Text(cores, "physical") + " physical";
     if (cores.contains("quota")) text += ", quota " + FormatNumber(cores["quota"].get<double>());
-    if (cores.contains("sme_units")) text += ", SME units " + Text(cores, "sme_units") + " (a guess)";
+    if (cores.contains("sme_units")) {
+      text += ", SME units " + Text(cores, "sme_units") + (cores["sme_units_known"].get<bool>() ? "" : " (a guess)");
+    }
     std::printf("%-10s %s; default %s threads\n", "cores", text.c_str(), Text(cores, "default_threads").c_str());
   }
   if (!args.measure) return 0;
-  Table peaks({"measured", ">median", ">best", "unit"});
+  const auto number = [](const Json& p, const char* key) { return FormatNumber(p[key].get<double>()); };
+  Table peaks({"measured", ">one core", ">best", ">" + Text(doc, "peak_threads") + " threads", ">best", "unit"});
   for (const Json& p : doc["peaks"]) {
-    peaks.Add({Text(p, "name"), FormatNumber(p["value"].get<double>()), FormatNumber(p["best"].get<double>()),
+    peaks.Add({Text(p, "name"), number(p, "value"), number(p, "best"), number(p, "all_value"), number(p, "all_best"),
                Text(p, "unit")});
   }
   peaks.Print("");
@@ -91,7 +107,8 @@ int ShowCpu(const CpuArguments& args) {
 void AddCpu(CLI::App& app, int& status) {
   auto args = std::make_shared<CpuArguments>();
   CLI::App* sub = AddCommand(app, "cpu", "Show features, caches and cores; measure peaks");
-  sub->add_flag("--measure", args->measure, "time the multiply-add engines and the read bandwidth of one core");
+  sub->add_flag("--measure", args->measure,
+                "time the multiply-add engines and the bandwidth of each level of memory, on one core and on all");
   sub->add_flag("--json", args->json, "print the facts as JSON");
   AddCommonOptionsWithoutSession(*sub, args->common);
   sub->footer(

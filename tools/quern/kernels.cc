@@ -1,7 +1,9 @@
 // quern kernels: the rows of the micro-kernel library, and what both selection stages say of a shape.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "command.h"
 #include "json.h"
@@ -12,8 +14,10 @@ namespace {
 
 struct KernelArguments {
   CommonOptions common;
-  std::string family, shape, types;
-  bool json = false;
+  std::string family, shape, types, output;
+  bool json = false, calibrate = false, check = false;
+  double seconds = 60;
+  std::int64_t shapes = 200;
 };
 
 std::string Number(const Json& object, const char* key) {
@@ -71,7 +75,50 @@ int PrintSelection(const Json& doc) {
   return selection.contains("error") ? 1 : 0;
 }
 
+void PrintProgress(void*, const char* line) { Progress(line); }
+
+int Calibrate(const KernelArguments& args) {
+  const std::string text = quern::Calibrate(args.common.cpu, args.seconds, PrintProgress);
+  if (args.output.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    WriteFile(args.output, text);
+    Progress("QUERN_CALIBRATION=" + args.output + " makes sessions choose by it");
+  }
+  return 0;
+}
+
+// Status 1 when the shapes are not chosen as well as they should be: 95 % within 10 % of the fastest, none beyond 30 %.
+int CheckSelection(const KernelArguments& args) {
+  constexpr double kShare = 0.95, kWorst = 1.3;
+  const Json doc = ParseJson(quern::CheckSelection(args.common.cpu, args.shapes, PrintProgress));
+  const double share = doc["within_10"].get<double>(), worst = doc["worst"].get<double>();
+  const int status = share >= kShare && worst <= kWorst ? 0 : 1;
+  if (args.json) {
+    std::puts(Dump(doc).c_str());
+    return status;
+  }
+  std::vector<Json> shapes(doc["shapes"].begin(), doc["shapes"].end());
+  std::sort(shapes.begin(), shapes.end(),
+            [](const Json& a, const Json& b) { return a["ratio"].get<double>() > b["ratio"].get<double>(); });
+  Table table({">of best", "types", "MxNxK", "chosen", "fastest"});
+  for (const Json& s : shapes) {
+    char ratio[32];
+    std::snprintf(ratio, sizeof(ratio), "%.2f", s["ratio"].get<double>());
+    const bool same = Text(s, "chosen") == Text(s, "best");
+    table.Add({ratio, Text(s, "types"), Text(s, "m") + "x" + Text(s, "n") + "x" + Text(s, "k"), Text(s, "chosen"),
+               same ? "it is" : Text(s, "best")});
+  }
+  table.Print("");
+  std::printf("%.1f %% of %zu shapes within 10 %% of the fastest, the worst %.2f times; %s cost data\n", 100 * share,
+              shapes.size(), worst, doc["calibrated"].get<bool>() ? "calibrated" : "shipped");
+  return status;
+}
+
 int ShowKernels(const KernelArguments& args) {
+  if (args.calibrate && args.check) throw Failure("--calibrate and --check-selection do not go together", true);
+  if (args.calibrate) return Calibrate(args);
+  if (args.check) return CheckSelection(args);
   std::vector<std::int64_t> mnk(3, 0);
   if (!args.shape.empty()) {
     mnk = ParseShape(args.shape, "--shape");
@@ -106,12 +153,21 @@ void AddKernels(CLI::App& app, int& status) {
                   "bf16, i8, u8, i8d (dynamic int8 rows), qb4w (4-bit blocks) (default f32,f32,f32)")
       ->type_name("LHS,RHS,DST[,PRECISION]");
   sub->add_flag("--json", args->json, "print the facts as JSON");
+  sub->add_flag("--calibrate", args->calibrate,
+                "time the rows on this machine and print their cost terms, for QUERN_CALIBRATION");
+  sub->add_option("--seconds", args->seconds, "with --calibrate: about how long (default 60)")->type_name("S");
+  sub->add_option("-o,--output", args->output, "with --calibrate: the file to write")->type_name("FILE");
+  sub->add_flag("--check-selection", args->check,
+                "measure whether the rows chosen for seeded shapes are the fastest here");
+  sub->add_option("--shapes", args->shapes, "with --check-selection: how many (default 200)")->type_name("N");
   AddCommonOptionsWithoutSession(*sub, args->common);
   sub->footer(
       "Examples:\n"
       "  quern kernels --family gemm\n"
       "  quern kernels --shape 128x768x768 --types f32,f32,f32\n"
-      "  quern kernels --shape 1x4096x4096 --types i8d,qb4w,f32 --cpu apple-m4");
+      "  quern kernels --shape 1x4096x4096 --types i8d,qb4w,f32 --cpu apple-m4\n"
+      "  quern kernels --shape 128x768x768 --disable vector512\n"
+      "  quern kernels --calibrate -o here.txt; QUERN_CALIBRATION=here.txt quern kernels --check-selection");
   sub->callback([args, &status] { status = ShowKernels(*args); });
 }
 

@@ -20,6 +20,10 @@
 #include "parallel/executor.h"
 #include "tensor/tensor.h"
 
+namespace quern::kernels {
+class CalibratedRows;
+}
+
 namespace quern::cpu {
 
 // Domain of the operators that only this provider's own passes make (fused and NHWC forms).
@@ -28,9 +32,10 @@ inline constexpr char kCpuDomain[] = "quern.cpu";
 // What the provider was made for.
 struct CpuConfig {
   CpuInfo cpu;
-  std::string precision = "fp32";                                // "fp32", "fp32-fast", "bf16"
-  kernels::RowTable gemm_rows = ukernel::AllGemmKernels();       // tests put rows of their own
-  Limits limits = {};                                            // of the session
+  std::string precision = "fp32";                                        // "fp32", "fp32-fast", "bf16"
+  kernels::RowTable gemm_rows = ukernel::AllGemmKernels();               // tests put rows of their own
+  std::shared_ptr<const kernels::CalibratedRows> calibration = nullptr;  // holds gemm_rows where they are measured
+  Limits limits = {};                                                    // of the session
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
   std::set<std::string> skip_passes = {};                        // names of passes to leave out
   bool serial_branches = false;                                  // steps run one after another, always

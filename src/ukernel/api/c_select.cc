@@ -13,6 +13,7 @@ int32_t ReasonToC(Reason reason) {
     case Reason::kArch:
       return QUERN_UKERNEL_OTHER_ARCH;
     case Reason::kFeature:
+    case Reason::kDisabled:
       return QUERN_UKERNEL_LACKS_FEATURE;
     case Reason::kNotForced:
     case Reason::kOnlyForced:

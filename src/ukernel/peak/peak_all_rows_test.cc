@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
 
@@ -38,6 +40,32 @@ TEST(PeakRows, DependOnDataAndSteps) {
     }
   }
   EXPECT_GE(run, 2);  // the portable loop and one of the host's own
+}
+
+TEST(PeakRows, MemoryIsReadAndCopied) {
+  constexpr size_t kWords = 4 * kPeakMemoryGrain / 8, kMost = 3 * kPeakMemoryGrain / 8;
+  alignas(64) uint64_t from[kWords], to[kWords];
+  std::mt19937_64 random(5);
+  for (uint64_t& x : from) x = random();
+  int run = 0;
+  for (const auto* list : AllPeakKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const PeakKernel& row = list->rows[i];
+      EXPECT_EQ(row.read == nullptr, row.copy == nullptr);
+      if (!row.read || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+      SCOPED_TRACE(row.isa.name);
+      ++run;
+      for (size_t words = 0; words <= kMost; words += kPeakMemoryGrain / 8) {
+        uint64_t all = 0;
+        for (size_t w = 0; w < words; ++w) all ^= from[w];
+        EXPECT_EQ(row.read(from, words * 8), all);
+        std::fill(std::begin(to), std::end(to), 7);
+        row.copy(to, from, words * 8);
+        for (size_t w = 0; w < kWords; ++w) ASSERT_EQ(to[w], w < words ? from[w] : 7) << w;
+      }
+    }
+  }
+  EXPECT_GE(run, 1);
 }
 
 // Six tiles hold the same sums: word (m, n) is the product of row m of the first operand, 64 bytes, with column n of

@@ -1,0 +1,35 @@
+// The loop of dot or matrix products in vector registers, over the instruction's traits. For kernel files only.
+#pragma once
+
+#include "ukernel/gemm/epilogue_f32.h"
+#include "ukernel/peak.h"
+
+namespace quern::ukernel {
+namespace {
+
+// kAccumulators independent chains. `kMask` clears bits of each pair of bytes.
+template <class D, int kAccumulators, uint16_t kMask>
+uint64_t RunPeakDot(size_t steps, const void* data) {
+  using Reg = typename D::Reg;
+  constexpr size_t kWords = sizeof(Reg) / sizeof(uint16_t);
+  static_assert((kAccumulators + 2) * sizeof(Reg) <= kPeakDataBytes);
+  const auto* from = static_cast<const uint16_t*>(data);
+  alignas(64) uint16_t words[(kAccumulators + 2) * kWords];
+  for (size_t i = 0; i < (kAccumulators + 2) * kWords; ++i) words[i] = from[i] & kMask;
+  Reg acc[kAccumulators];
+  QUERN_UNROLL for (size_t i = 0; i < kAccumulators; ++i) acc[i] = D::Load(words + i * kWords);
+  const Reg a = D::Load(words + kAccumulators * kWords), b = D::Load(words + (kAccumulators + 1) * kWords);
+  for (size_t s = 0; s < steps; ++s) {
+    QUERN_UNROLL for (size_t i = 0; i < kAccumulators; ++i) D::Dot(acc[i], a, b);
+  }
+  QUERN_UNROLL for (size_t i = 0; i < kAccumulators; ++i) D::Store(words + i * kWords, acc[i]);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < kAccumulators * kWords; i += 2) sum += words[i] | (uint32_t{words[i + 1]} << 16);
+  return sum;
+}
+
+// Without the high exponent bit, floats and bfloat16 stay below 2: no sum becomes infinite or NaN.
+[[maybe_unused]] constexpr uint16_t kFloatMask = 0xbfff;
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -15,7 +15,7 @@ constexpr size_t kPeakDataBytes = 8192;
 
 struct PeakKernel {
   Isa isa{};
-  const char* engine = "";  // "fma", "vnni", "amx"
+  const char* engine = "";  // "fma", "vnni", "madd", "amx"
   const char* unit = "";    // of a billion operations per second: "GFLOP/s", "GOP/s"
   bool is_float32_fma = false;
   double operations = 0;  // of one step: a multiply and an add are two

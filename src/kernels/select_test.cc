@@ -19,10 +19,13 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// "x86" is an x86-64 CPU with nothing optional; "generic" is that on such hosts only.
+// "x86" is an x86-64 CPU with nothing optional ("generic" is that on such hosts only), "vnni-int8" one with AVX2 and
+// AVX-VNNI-INT8.
 SelectOptions On(std::string_view cpu) {
   SelectOptions o;
-  o.cpu = CpuFromSpec(cpu == "x86" ? "generic" : cpu).value().facts();
+  const bool vnni_int8 = cpu == "vnni-int8";
+  o.cpu = CpuFromSpec(cpu == "x86" ? "generic" : vnni_int8 ? "haswell" : cpu).value().facts();
+  if (vnni_int8) o.cpu.features.Set(CpuFeature::kAvxVnniInt8);
   if (cpu == "x86") {
     o.cpu.arch = Arch::kX86_64;
     o.cpu.features = {};
@@ -52,6 +55,22 @@ TEST(Select, FollowsTheCpu) {
   one.expected_m = 1;
   EXPECT_THAT(Choose("apple-m4", one, 1), HasSubstr("neon"));
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
+}
+
+TEST(Select, FollowsTheInt8InstructionsOfTheCpu) {
+  for (const Format lhs : {Format::kI8, Format::kU8, Format::kI8d}) {
+    const GemmProblem p{.lhs = lhs, .rhs = Format::kI8, .n = 512, .k = 512};
+    EXPECT_THAT(Choose("x86", p, 512), HasSubstr("portable"));
+    EXPECT_THAT(Choose("haswell", p, 512), HasSubstr("avx2"));
+    EXPECT_THAT(Choose("vnni-int8", p, 512), HasSubstr("avxvnniint8"));
+    EXPECT_THAT(Choose("sapphirerapids,-avx512,-amx", p, 512), testing::EndsWith("avxvnni"));
+    EXPECT_THAT(Choose("icelake", p, 512), HasSubstr("avx512vnni"));
+    EXPECT_THAT(Choose("sapphirerapids", p, 512), HasSubstr("amxint8"));
+    EXPECT_THAT(Choose("sapphirerapids", p, 16), HasSubstr("amxint8"));
+    GemmProblem one = p;
+    one.expected_m = 1;
+    EXPECT_THAT(Choose("sapphirerapids", one, 1), HasSubstr("avx512vnni"));
+  }
 }
 
 // Half as many 512-bit units make a multiply-add of 64 bytes as fast as two of 32: AVX-512 stays ahead by its fewer
@@ -233,7 +252,8 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-avx512,-amx", "vnni-int8",
+                          "graviton3", "apple-m4"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

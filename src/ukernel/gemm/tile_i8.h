@@ -36,7 +36,13 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   using typename Base::Tail;
 
   static constexpr int kAccumulators = MR * kVectors;
-  static constexpr int kSets = 4 * kAccumulators <= D::kLatency ? 4 : 2 * kAccumulators <= D::kLatency ? 2 : 1;
+  static constexpr int kMostAccumulators = kPerUnit == 1 ? 24 : 12;  // leaves registers for both sides
+  static constexpr int SetsFor(int latency) {
+    int sets = 1;
+    while (sets * kAccumulators < latency && 2 * sets * kAccumulators <= kMostAccumulators) sets *= 2;
+    return sets;
+  }
+  static constexpr int kSets = SetsFor(D::kLatency);
   static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes, kStaged);
   static constexpr size_t kGroup = 4 * V::kUnit;  // bytes of a group of 4 k in a unit
   // Where a unit has several vectors, registers are few: those of one unit.
@@ -171,9 +177,8 @@ struct PanelI8 {
     if constexpr (kUnits > 1) {
       if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<kUnits - 1>(a, p);
     }
-    TileI8<D, MR, kUnits, kPanelK>::Run(a, p.tap, p.end, p.k, [&](size_t tap, size_t, size_t) {
-      return p.stage + (tap - p.tap) * p.tap_bytes;
-    });
+    TileI8<D, MR, kUnits, kPanelK>::Run(
+        a, p.tap, p.end, p.k, [&](size_t tap, size_t, size_t) { return p.stage + (tap - p.tap) * p.tap_bytes; });
   }
 
   // Up to kAtOnce units from column n on.

@@ -2,8 +2,8 @@
 #include "ukernel/peak.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/vnni_vex.h"
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/vnni_vex.h"
 #endif
 
 namespace quern::ukernel {

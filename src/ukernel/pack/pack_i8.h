@@ -80,14 +80,14 @@ inline size_t UnitColumns(const RhsShape& shape, size_t u) {
   return left < kLineColumns ? left : kLineColumns;
 }
 
-// Source with contiguous columns (K x N): eight units at a time, so that reads are long, over so few rows that their
-// lines stay in L1 from unit to unit.
+// Source with contiguous columns (K x N): many units at a time, so that reads are long and each line is read once, as
+// rows a multiple of a page apart push each other out of L1. So few rows that what is written stays there.
 template <class L, bool kTurn>
 uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                       size_t unit_end, void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  constexpr size_t kTogether = 8, kRows = 128;
+  constexpr size_t kTogether = 32, kRows = 32;
   for (size_t u = unit_begin; u < unit_end; ++u) FinishUnit(layout, shape, g, s, u, base);
   for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
     const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
@@ -95,21 +95,25 @@ uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const Rhs
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
       for (size_t k0 = 0; k0 < shape.k; k0 += kRows) {
         const size_t k1 = k0 + kRows < shape.k ? k0 + kRows : shape.k;
-        for (size_t u = u0; u < u1; ++u) {
-          const size_t columns = UnitColumns(shape, u);
-          const char* in = from + static_cast<ptrdiff_t>(k0) * s.k_stride + u * kLineColumns;
-          char* line = base + g.UnitOffset(u) + (segment * g.segment_k + k0) * kLineColumns;
-          char* const begin = line;
-          for (size_t k = k0; k < k1; k += kLineK, in += static_cast<ptrdiff_t>(kLineK) * s.k_stride, line += kLine) {
+        const size_t begin = (segment * g.segment_k + k0) * kLineColumns;  // within units
+        for (size_t k = k0; k < k1; k += kLineK) {
+          const char* in = from + static_cast<ptrdiff_t>(k) * s.k_stride + u0 * kLineColumns;
+          char* line = base + g.UnitOffset(u0) + begin + (k - k0) * kLineColumns;
+          for (size_t u = u0; u < u1; ++u, in += kLineColumns, line += g.unit_stride) {
+            const size_t columns = UnitColumns(shape, u);
             if (columns == kLineColumns && k + kLineK <= k1) {
               InterleaveLine(in, s.k_stride, line);
             } else {
               EdgeLine<kTurn>(in, s.k_stride, 1, columns, k1 - k, line);
             }
           }
-          // Afterwards: what was just stored in parts cannot be loaded whole for some cycles.
+        }
+        // Afterwards: what was just stored in parts cannot be loaded whole for some cycles.
+        const size_t bytes = (k1 - k0 + kLineK - 1) / kLineK * kLine;
+        for (size_t u = u0; u < u1; ++u) {
+          char* line = base + g.UnitOffset(u) + begin;
           typename L::Sums sums = {};
-          for (char* p = begin; p < line; p += kLine) L::template Finish<kTurn>(p, sums);
+          for (size_t i = 0; i < bytes; i += kLine) L::template Finish<kTurn>(line + i, sums);
           L::Store(sums, reinterpret_cast<int32_t*>(base + g.sums_offset) + u * kLineColumns);
         }
       }

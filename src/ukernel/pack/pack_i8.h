@@ -100,6 +100,8 @@ uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const Rhs
           const char* in = from + static_cast<ptrdiff_t>(k) * s.k_stride + u0 * kLineColumns;
           char* line = base + g.UnitOffset(u0) + begin + (k - k0) * kLineColumns;
           for (size_t u = u0; u < u1; ++u, in += kLineColumns, line += g.unit_stride) {
+            // Short runs of rows far apart: hardware does not know which come next.
+            for (int r = 0; (u - u0) % 4 == 0 && r < 4; ++r) __builtin_prefetch(in + (8 + r) * s.k_stride);
             const size_t columns = UnitColumns(shape, u);
             if (columns == kLineColumns && k + kLineK <= k1) {
               InterleaveLine(in, s.k_stride, line);
@@ -137,13 +139,20 @@ uint32_t PackI8FromNK(const PackLayout& layout, const RhsShape& shape, const Rhs
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
                          static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
       char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
-      constexpr size_t kSquareK = T::kSide * kLineK;
+      // A line of a row at once: rows a multiple of a page apart push each other out of L1.
+      constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 512;
       size_t k = 0;
-      for (; columns == kLineColumns && k + kSquareK <= shape.k; k += kSquareK) {
+      for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
         for (size_t c = 0; c < kLineColumns; c += T::kSide) {
-          T::Run(from + static_cast<ptrdiff_t>(c) * s.n_stride + k, s.n_stride, line + c * kLineK, kLine);
+          const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
+          for (size_t i = 0; i < T::kSide; ++i) {
+            __builtin_prefetch(in + static_cast<ptrdiff_t>(i) * s.n_stride + kAhead);
+          }
+          for (size_t i = 0; i < kRunK; i += kSquareK) {
+            T::Run(in + i, s.n_stride, line + i / kLineK * kLine + c * kLineK, kLine);
+          }
         }
-        for (size_t i = 0; i < T::kSide; ++i, line += kLine) L::template Finish<kTurn>(line, sums);
+        for (size_t i = 0; i < kRunK; i += kLineK, line += kLine) L::template Finish<kTurn>(line, sums);
       }
       for (; k < shape.k; k += kLineK, line += kLine) {
         EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, line);

@@ -170,6 +170,18 @@ double MeasureFmaSlice(const CpuFacts& cpu, double seconds) {
   return row ? Slice(*row, seconds) : 0;
 }
 
+double MeasureIntegerSlice(const ukernel::Isa& isa, const CpuFacts& cpu, double seconds) {
+  for (const auto* list : ukernel::AllPeakKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const PeakKernel& row = list->rows[i];
+      if (Runs(row, cpu) && std::strcmp(row.unit, "GOP/s") == 0 && std::strcmp(row.isa.name, isa.name) == 0) {
+        return Slice(row, seconds);
+      }
+    }
+  }
+  return MeasureFmaSlice(cpu, seconds);
+}
+
 std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
   const CpuFacts facts = cpu.facts();
   std::vector<Series> all;

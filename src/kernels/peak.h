@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "ukernel/isa.h"
 
 namespace quern::kernels {
 
 struct Peak {
-  std::string name;  // "fma avx512", "vnni avx512vnni", "amx amxint8"; "read l1", "copy l2", "read l3", "read memory"
+  std::string name;  // "fma avx512", "vnni avx512vnni", "madd avx2", "amx int8"; "read l1", "copy l2", "read memory"
   std::string unit;  // "GFLOP/s", "GOP/s", "GB/s"
   double value = 0;  // the median over the rounds; copying counts each byte once
   double best = 0;
@@ -36,6 +37,9 @@ double ThreadSeconds();
 // One timed slice of the FMA loop of the widest engine that `cpu` has: GFLOP/s. For benchmarks that alternate it with
 // the code that they measure.
 double MeasureFmaSlice(const CpuFacts& cpu, double seconds);
+// One of the loop over the instruction that integer products on `isa` are made of, GOP/s; where an ISA has none, of the
+// widest multiply-add.
+double MeasureIntegerSlice(const ukernel::Isa& isa, const CpuFacts& cpu, double seconds);
 // The ISA whose loop MeasureFmaSlice runs: "avx512".
 const char* FmaSliceName(const CpuFacts& cpu);
 

@@ -21,10 +21,13 @@ using testing::Field;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// "x86" is an x86-64 CPU with nothing optional; "generic" is that on such hosts only.
+// "x86" is an x86-64 CPU with nothing optional ("generic" is that on such hosts only), "vnni-int8" one with AVX2 and
+// AVX-VNNI-INT8.
 SelectOptions On(std::string_view cpu) {
   SelectOptions o;
-  o.cpu = CpuFromSpec(cpu == "x86" ? "generic" : cpu).value().facts();
+  const bool vnni_int8 = cpu == "vnni-int8";
+  o.cpu = CpuFromSpec(cpu == "x86" ? "generic" : vnni_int8 ? "haswell" : cpu).value().facts();
+  if (vnni_int8) o.cpu.features.Set(CpuFeature::kAvxVnniInt8);
   if (cpu == "x86") {
     o.cpu.arch = Arch::kX86_64;
     o.cpu.features = {};
@@ -54,6 +57,22 @@ TEST(Select, FollowsTheCpu) {
   one.expected_m = 1;
   EXPECT_THAT(Choose("apple-m4", one, 1), HasSubstr("neon"));
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
+}
+
+TEST(Select, FollowsTheInt8InstructionsOfTheCpu) {
+  for (const Format lhs : {Format::kI8, Format::kU8, Format::kI8d}) {
+    const GemmProblem p{.lhs = lhs, .rhs = Format::kI8, .n = 512, .k = 512};
+    EXPECT_THAT(Choose("x86", p, 512), HasSubstr("portable"));
+    EXPECT_THAT(Choose("haswell", p, 512), HasSubstr("avx2"));
+    EXPECT_THAT(Choose("vnni-int8", p, 512), HasSubstr("avxvnniint8"));
+    EXPECT_THAT(Choose("sapphirerapids,-avx512,-amx", p, 512), testing::EndsWith("avxvnni"));
+    EXPECT_THAT(Choose("icelake", p, 512), HasSubstr("avx512vnni"));
+    EXPECT_THAT(Choose("sapphirerapids", p, 512), HasSubstr("amxint8"));
+    EXPECT_THAT(Choose("sapphirerapids", p, 16), HasSubstr("amxint8"));
+    GemmProblem one = p;
+    one.expected_m = 1;
+    EXPECT_THAT(Choose("sapphirerapids", one, 1), HasSubstr("avx512vnni"));
+  }
 }
 
 // Half as many 512-bit units make a multiply-add of 64 bytes as fast as two of 32: AVX-512 stays ahead by its fewer
@@ -223,15 +242,15 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       {"haswell", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 970533"},
       {"haswell", run_time, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 1003301"},
       {"haswell", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 2019109"},
-      {"haswell", i8d, 100, "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_4x16x4_avx2 | 754301"},
+      {"haswell", i8d, 100, "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_4x64x4_avx2 | 615661"},
       {"haswell", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_2x16x8_avx2 | 1076355"},
-      {"haswell", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_4x16x4_avx2 | 29402"},
+      {"haswell", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_4x64x4_avx2 | 23856"},
       {"icelake", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 469842"},
       {"icelake", i8d, 100,
-       "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_12x32x4_avx512vnni | 150979"},
+       "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_12x64x4_avx512vnni | 144659"},
       {"icelake", blocks, 100,
        "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
-      {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x32x4_avx512vnni | 5517"},
+      {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x64x4_avx512vnni | 5110"},
       {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 1518418"},
       {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
       {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
@@ -274,7 +293,8 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-avx512,-amx", "vnni-int8",
+                          "graviton3", "apple-m4"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

@@ -136,22 +136,30 @@ void DotBf16() {
   }
 }
 
-// c += a * b in 32-bit integers, four products of signed bytes in each.
-template <int C, int A, int B>
-void DotI8() {
+// c += a * b in 32-bit integers, four products of bytes in each; X is a's.
+template <int C, int A, int B, class X>
+void DotBytes() {
   const TileConfig& g = RequireProduct<C, A, B>();
   for (int m = 0; m < g.rows[C]; ++m) {
     for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
       uint32_t c = Element<uint32_t>(&g_state.tile[C][m][4 * n]);  // wraps around
       for (int k = 0; k < g.rows[B]; ++k) {
         for (int i = 0; i < 4; ++i) {
-          c += static_cast<uint32_t>(static_cast<int8_t>(g_state.tile[A][m][4 * k + i]) *
+          c += static_cast<uint32_t>(static_cast<X>(g_state.tile[A][m][4 * k + i]) *
                                      static_cast<int8_t>(g_state.tile[B][k][4 * n + i]));
         }
       }
       __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
     }
   }
+}
+template <int C, int A, int B>
+void DotI8() {
+  DotBytes<C, A, B, int8_t>();
+}
+template <int C, int A, int B>
+void DotU8() {
+  DotBytes<C, A, B, uint8_t>();
 }
 
 #else
@@ -178,6 +186,10 @@ inline void DotBf16() {
 template <int C, int A, int B>
 inline void DotI8() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+inline void DotU8() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
 }
 
 #endif

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-MULTIPLY_ADD = re.compile(r"^v(fmadd|fnmadd|pdpb|pdpw|dpbf16)")
+MULTIPLY_ADD = re.compile(r"^v(fmadd|fnmadd|pdpb|pdpw|pmaddwd|dpbf16)")
 SPILL = re.compile(r"^v\w+ .*\(%[re]?sp\b")
 TILES = re.compile(r"ukernel_(gemm|dwconv|peak)_")
 JUMP = re.compile(r"^j\w+ +(?:.* )?(?:0x)?([0-9a-f]+) <")

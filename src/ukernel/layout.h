@@ -211,8 +211,15 @@ static constexpr PackLayout Blocks8x16(Format scale) {
       .element = Format::kI8, .n_unit = 16, .k_interleave = 4, .k_multiple = 8, .scale = scale, .sums = Format::kF32};
 }
 
-// Dynamically quantized rows, each a multiple of a cache line: read as strided rows by VNNI, dotprod and AMX alike.
+// Dynamically quantized rows, each a multiple of a cache line: read as strided rows by VNNI and dotprod alike.
 [[maybe_unused]] static constexpr LhsLayout kI8dRows{.element = Format::kI8d, .k_multiple = 64, .row_params = true};
+// int8 rows, 16 by 64: AMX's A tiles, one after another.
+[[maybe_unused]] static constexpr LhsLayout kI8Panels16{
+    .element = Format::kI8, .m_unit = 16, .k_interleave = 64, .k_multiple = 64};
+[[maybe_unused]] static constexpr LhsLayout kU8Panels16{
+    .element = Format::kU8, .m_unit = 16, .k_interleave = 64, .k_multiple = 64};
+[[maybe_unused]] static constexpr LhsLayout kI8dPanels16{
+    .element = Format::kI8d, .m_unit = 16, .k_interleave = 64, .k_multiple = 64, .row_params = true};
 // Rows split in two bf16 terms, 16 by 32: AMX's A tiles, whose rows are whole cache lines.
 [[maybe_unused]] static constexpr LhsLayout kBf16Terms2Panels{
     .element = Format::kBf16x2, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};

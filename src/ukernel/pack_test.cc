@@ -286,7 +286,7 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
       if (!row.run || !IsaRunsOn(row.isa, Host())) continue;
       const size_t element = FormatBytes(row.source);
       for (size_t n : {1u, 16u, 31u, 200u}) {
-        for (size_t k : {1u, 7u, 8u, 64u, 97u}) {
+        for (size_t k : {1u, 7u, 8u, 64u, 97u, 261u}) {
           for (size_t segments : {1u, 2u}) {
             const size_t gap = 3;
             const size_t line = (row.contiguous_n ? n : k) + gap, lines = row.contiguous_n ? k : n;
@@ -304,13 +304,17 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
             s.k_stride = row.contiguous_n ? across : along;
             s.n_stride = row.contiguous_n ? along : across;
             s.segment_stride = static_cast<ptrdiff_t>(lines * line * element);
+            const std::vector<float> scales = RandomFloats(n, 9);
+            if (row.layout.channel_scales && k % 2) s.channel_scales = scales.data();  // else ones
             const RhsShape shape{.k = k, .n = n, .segments = segments, .vector_bytes = 16};
             const RhsGeometry g = DescribeRhs(row.layout, shape);
             GuardedBuffer want(g.total_bytes), got(g.total_bytes);
             std::memset(got.data(), 0x33, got.bytes());
             PackRhs(row.layout, shape, s, 0, g.units, want.data());
-            row.run(row.layout, shape, s, 0, g.units, got.data());
-            ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0)
+            // In two parts, the vectors behind the units too.
+            row.run(row.layout, shape, s, g.units / 2, g.units, got.data());
+            row.run(row.layout, shape, s, 0, g.units / 2, got.data());
+            ASSERT_EQ(std::memcmp(want.data(), got.data(), g.total_bytes), 0)
                 << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments;
             ++checked;
           }

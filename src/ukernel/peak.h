@@ -17,7 +17,7 @@ constexpr size_t kPeakMemoryGrain = 512;
 
 struct PeakKernel {
   Isa isa{};
-  const char* engine = "";  // "fma", "vnni", "bf16", "amx"... or "memory"
+  const char* engine = "";  // "fma", "vnni", "madd", "bf16", "amx"... or "memory"
   const char* unit = "";    // of a billion operations per second: "GFLOP/s", "GOP/s"; of memory "GB/s"
   bool is_float32_fma = false;
   double operations = 0;  // of one step: a multiply and an add are two

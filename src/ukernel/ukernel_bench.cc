@@ -154,14 +154,17 @@ void BenchQuantize(benchmark::State& state, const LhsPackKernel& row) {
 void AddPreparation() {
   EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
     if (!row.run) return;
-    const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.contiguous_k ? "_from_nk" : "_from_kn");
+    const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
+                             "_from_" + FormatName(row.source) + (row.contiguous_k ? "_nk" : "_kn");
     Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row); });
   });
   EachRow(AllTransformKernels(), [](const TransformKernel& row, const std::string& stem) {
     if (row.run) Add(stem, [&row](benchmark::State& state) { BenchTransform(state, row); });
   });
   EachRow(AllLhsPackKernels(), [](const LhsPackKernel& row, const std::string& stem) {
-    if (row.run && (row.forms & kLhsRows)) Add(stem, [&row](benchmark::State& state) { BenchQuantize(state, row); });
+    const std::string form = std::string("/") + std::to_string(row.layout.m_unit) + "_from_" + FormatName(row.source);
+    if (row.run && (row.forms & kLhsRows))
+      Add(stem + form, [&row](benchmark::State& state) { BenchQuantize(state, row); });
   });
 }
 

@@ -1,4 +1,4 @@
-// One float32 product on one thread, ready to be timed.
+// One product on one thread, ready to be timed.
 #pragma once
 
 #include <random>
@@ -10,75 +10,133 @@
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/peak.h"
+#include "ukernel/convert.h"
 
 namespace quern::kernels {
 
+// Of the operands as GemmProblem has them; dynamic rows by int8 have channel scales.
+struct GemmTypes {
+  Format lhs = Format::kF32, rhs = Format::kF32;
+};
+
 class GemmCase {
  public:
-  // kUnsupported when no row of the CPU serves it.
-  static Result<GemmCase> Make(const CpuInfo& cpu, size_t m, size_t n, size_t k, std::string_view row = {}) {
+  // kUnsupported when no row of the CPU serves it. The weights' copies together have at least `rhs_bytes`: runs take
+  // them in turn.
+  static Result<GemmCase> Make(const CpuInfo& cpu, GemmTypes types, size_t m, size_t n, size_t k,
+                               std::string_view row = {}, size_t rhs_bytes = 0) {
     GemmCase c;
     SelectOptions options;
     options.cpu = cpu.facts();
     options.force_row = row;
     c.m_ = m;
-    c.problem_ = {.n = n, .k = k, .expected_m = m};
+    c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
+    c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
+    c.problem_.precision = types.lhs == Format::kF32 ? Precision::kFp32 : Precision::kBf16;
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
-    QUERN_ASSIGN_OR_RETURN(c.lhs_, AlignedBuffer::Allocate(m * k * 4, {.huge_pages = true}));
-    QUERN_ASSIGN_OR_RETURN(c.rhs_, AlignedBuffer::Allocate(k * n * 4, {.huge_pages = true}));
+    c.lhs_format_ = types.lhs == Format::kI8d ? Format::kF32 : types.lhs;
+    QUERN_ASSIGN_OR_RETURN(c.lhs_, Random(c.lhs_format_, m * k, 1));
+    QUERN_ASSIGN_OR_RETURN(c.rhs_, Random(types.rhs, k * n, 2));
     QUERN_ASSIGN_OR_RETURN(c.dst_, AlignedBuffer::Allocate(m * n * 4, {.huge_pages = true}));
-    std::mt19937 rng(1);
-    std::normal_distribution<float> normal;
-    for (size_t i = 0; i < m * k; ++i) c.lhs_.as<float>()[i] = normal(rng);
-    for (size_t i = 0; i < k * n; ++i) c.rhs_.as<float>()[i] = normal(rng);
     InlineExecutor executor;
-    const ukernel::RhsSource source{.data = c.rhs_.data(), .k_stride = static_cast<ptrdiff_t>(n * 4), .n_stride = 4};
-    QUERN_ASSIGN_OR_RETURN(c.packed_, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
-    c.plan_ = c.matmul_.Plan(c.Args(), 1);
+    const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(types.rhs));
+    const ukernel::RhsSource source{.format = types.rhs,
+                                    .data = c.rhs_.data(),
+                                    .k_stride = static_cast<ptrdiff_t>(n) * element,
+                                    .n_stride = element};
+    do {
+      QUERN_ASSIGN_OR_RETURN(PackedRhs packed, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
+      c.packed_.push_back(std::move(packed));
+    } while (c.packed_.size() * c.packed_[0].packed_bytes() < rhs_bytes);
+    c.plan_ = c.matmul_.Plan(c.Args(0), 1);
     QUERN_ASSIGN_OR_RETURN(c.workspace_, AlignedBuffer::Allocate(c.plan_.workspace_bytes));
     return c;
   }
 
   void Run() {
+    next_ = (next_ + 1) % packed_.size();
     const Status status =
-        matmul_.Run(plan_, Args(), {.workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
+        matmul_.Run(plan_, Args(next_), {.workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
     QUERN_CHECK(status.ok(), status.message().c_str());
   }
   double operations() const { return 2.0 * static_cast<double>(m_) * static_cast<double>(problem_.n * problem_.k); }
-  std::string row_name() const { return ukernel::Name(*plan_.gemm.main.row).text; }
+  double rhs_bytes() const { return static_cast<double>(packed_[0].packed_bytes()); }
+  const GemmKernel& row() const { return *plan_.gemm.main.row; }
+  std::string row_name() const { return ukernel::Name(row()).text; }
   const MatMulPlan& plan() const { return plan_; }
 
-  // Runs for about `seconds` of processor time; GFLOP/s.
+  // Runs for about `seconds` of processor time; runs per second.
   double Slice(double seconds) {
-    const double begin = ThreadSeconds();
-    double done = 0, spent = 0;
-    do {
-      Run();
-      done += operations();
-      spent = ThreadSeconds() - begin;
-    } while (spent < seconds);
-    return done / spent / 1e9;
+    return PerSecond(seconds, [&] { Run(); });
+  }
+  // The same for reading the weights alone, four streams at once.
+  double ReadSlice(double seconds) {
+    return PerSecond(seconds, [&] {
+      next_ = (next_ + 1) % packed_.size();
+      const char* p = reinterpret_cast<const char*>(packed_[next_].data());
+      typedef uint64_t Line __attribute__((vector_size(64)));
+      constexpr size_t kStreams = 4;
+      Line sums[kStreams] = {};
+      const size_t apart = packed_[next_].packed_bytes() / kStreams / sizeof(Line) * sizeof(Line);
+      for (size_t i = 0; i < apart; i += sizeof(Line)) {
+        for (size_t j = 0; j < kStreams; ++j) {
+          Line x;
+          __builtin_memcpy(&x, p + j * apart + i, sizeof(x));
+          sums[j] += x;
+        }
+      }
+      for (const Line& s : sums) sink_ = sink_ + s[0];
+    });
   }
 
  private:
-  MatMulArgs Args() const {
+  template <class F>
+  static double PerSecond(double seconds, F f) {
+    const double begin = ThreadSeconds();
+    double done = 0, spent = 0;
+    do {
+      f();
+      ++done;
+      spent = ThreadSeconds() - begin;
+    } while (spent < seconds);
+    return done / spent;
+  }
+
+  static Result<AlignedBuffer> Random(Format f, size_t count, uint32_t seed) {
+    QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(count * FormatBytes(f), {.huge_pages = true}));
+    std::mt19937 rng(seed);
+    std::normal_distribution<float> normal;
+    char* p = buffer.as<char>();
+    for (size_t i = 0; i < count; ++i) {
+      if (ukernel::IsInt8(f)) {
+        p[i] = static_cast<char>(rng());
+      } else {
+        ukernel::StoreFloat(f, p + i * FormatBytes(f), normal(rng));
+      }
+    }
+    return buffer;
+  }
+
+  MatMulArgs Args(size_t copy) const {
     MatMulArgs a;
     a.m = m_;
     a.lhs = lhs_.data();
-    a.lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * 4);
-    a.packed_rhs = &packed_;
+    a.lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * FormatBytes(lhs_format_));
+    a.packed_rhs = &packed_[copy];
     a.dst = const_cast<std::byte*>(dst_.data());
     a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * 4);
     return a;
   }
 
-  size_t m_ = 0;
+  size_t m_ = 0, next_ = 0;
   GemmProblem problem_;
+  Format lhs_format_ = Format::kF32;
   MatMul matmul_;
   MatMulPlan plan_;
-  PackedRhs packed_;
+  std::vector<PackedRhs> packed_;
   AlignedBuffer lhs_, rhs_, dst_, workspace_;
+  uint64_t sink_ = 0;
 };
 
 }  // namespace quern::kernels

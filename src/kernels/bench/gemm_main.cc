@@ -1,4 +1,4 @@
-// quern_gemm_bench: float32 products of one thread beside the FMA peak of the same run, in alternation.
+// quern_gemm_bench: products of one thread beside the peak of their instruction, or the read bandwidth, in alternation.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +16,41 @@ double Median(std::vector<double> v) {
 }
 
 constexpr char kUsage[] =
-    "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [--min-share F] [MxNxK...]\n"
-    "Float32 products on one thread beside the FMA peak of the same run: GFLOP/s and share of the fastest round of\n"
-    "each (what else the machine runs only slows), and the median of the rounds' shares.\n"
+    "quern_gemm_bench [--types LHS,RHS,DST] [--cpu NAME] [--row NAME] [--cold] [--rounds N] [--seconds S]\n"
+    "                 [--min-share F] [MxNxK...]\n"
+    "Products on one thread beside the peak of the same run: speed and share of the fastest round of each (what else\n"
+    "the machine runs only slows), and the median of the rounds' shares. The peak is that of the float32 multiply-\n"
+    "add, of integer products that of their row's own instruction.\n"
+    "--types: f32,f32,f32 (default), i8,i8,i32, u8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
+    "cache together; GB/s of them beside a loop that only reads them.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
-    "Default shapes: 512, 1024 and 2048 squared. QUERN_CPU sets the CPU where --cpu does not.\n";
+    "Default shapes: 512, 1024 and 2048 squared; cold 1, 4 and 16 rows of 4096 squared. QUERN_CPU sets the CPU where\n"
+    "--cpu does not.\n";
+
+bool ParseFormat(const std::string& name, Format* format) {
+  for (int i = 0; i <= static_cast<int>(Format::kQ8_0); ++i) {
+    *format = static_cast<Format>(i);
+    if (name == FormatName(*format)) return true;
+  }
+  return false;
+}
+
+bool ParseTypes(const std::string& text, GemmTypes* types) {
+  const size_t comma = text.find(',');
+  if (comma == std::string::npos) return false;
+  const std::string rest = text.substr(comma + 1);
+  return ParseFormat(text.substr(0, comma), &types->lhs) && ParseFormat(rest.substr(0, rest.find(',')), &types->rhs);
+}
+
+// More than twice the last-level cache, whose share of this machine may be more than it can spare.
+size_t ColdBytes() { return std::clamp(HostCpu().l3.bytes * 5 / 2, size_t{64} << 20, size_t{1} << 30); }
 
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;
+  GemmTypes types;
+  bool cold = false;
   int rounds = 25;
   double seconds = 0.1, min_share = 0;
   std::vector<const char*> shapes;
@@ -36,6 +62,10 @@ int Main(int argc, char** argv) {
       spec = v;
     } else if (const char* r = value("--row")) {
       row = r;
+    } else if (const char* t = value("--types")) {
+      if (!ParseTypes(t, &types)) return std::fprintf(stderr, "'%s' are no types\n", t), 2;
+    } else if (!std::strcmp(argv[i], "--cold")) {
+      cold = true;
     } else if (const char* n = value("--rounds")) {
       rounds = std::max(1, std::atoi(n));
     } else if (const char* s = value("--seconds")) {
@@ -49,7 +79,10 @@ int Main(int argc, char** argv) {
       shapes.push_back(argv[i]);
     }
   }
-  if (shapes.empty()) shapes = {"512x512x512", "1024x1024x1024", "2048x2048x2048"};
+  if (shapes.empty()) {
+    shapes = cold ? std::vector<const char*>{"1x4096x4096", "4x4096x4096", "16x4096x4096"}
+                  : std::vector<const char*>{"512x512x512", "1024x1024x1024", "2048x2048x2048"};
+  }
   const Result<CpuInfo> cpu = CpuFromSpec(spec);
   if (!cpu.ok()) return std::fprintf(stderr, "%s\n", cpu.status().message().c_str()), 2;
   if (const Status can = CheckCanRun(*cpu); !can.ok()) return std::fprintf(stderr, "%s\n", can.message().c_str()), 2;
@@ -59,24 +92,32 @@ int Main(int argc, char** argv) {
   for (const char* shape : shapes) {
     size_t m = 0, n = 0, k = 0;
     if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
-    Result<GemmCase> made = GemmCase::Make(*cpu, m, n, k, row);
+    Result<GemmCase> made = GemmCase::Make(*cpu, types, m, n, k, row, cold ? ColdBytes() : 0);
     if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
     GemmCase& c = *made;
+    const double work = (cold ? c.rhs_bytes() : c.operations()) / 1e9;
+    const auto measure = [&] { return c.Slice(seconds) * work; };
+    const auto limit = [&] {
+      if (cold) return c.ReadSlice(seconds / 2) * work;
+      return c.row().dst == Format::kI32 ? MeasureIntegerSlice(c.row().isa, cpu->facts(), seconds / 2)
+                                         : MeasureFmaSlice(cpu->facts(), seconds / 2);
+    };
     c.Run();
     c.Run();
     std::vector<double> shares;
     double speed = 0, peak = 0;
     for (int r = 0; r < rounds; ++r) {
       // The order changes from round to round, so that neither always follows the other.
-      const double first = r % 2 ? c.Slice(seconds) : MeasureFmaSlice(cpu->facts(), seconds / 2);
-      const double second = r % 2 ? MeasureFmaSlice(cpu->facts(), seconds / 2) : c.Slice(seconds);
+      const double first = r % 2 ? measure() : limit();
+      const double second = r % 2 ? limit() : measure();
       speed = std::max(speed, r % 2 ? first : second);
       peak = std::max(peak, r % 2 ? second : first);
       shares.push_back(r % 2 ? first / second : second / first);
     }
     const GemmPlan& p = c.plan().gemm;
-    std::printf("%-16s %7.1f GFLOP/s of %7.1f  %5.1f %%  median %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n",
-                shape, speed, peak, 100 * speed / peak, 100 * Median(shares), c.row_name().c_str(), p.k_block,
+    const char* unit = cold ? "GB/s" : c.row().dst == Format::kI32 ? "GOP/s" : "GFLOP/s";
+    std::printf("%-16s %7.1f %s of %7.1f  %5.1f %%  median %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n",
+                shape, speed, unit, peak, 100 * speed / peak, 100 * Median(shares), c.row_name().c_str(), p.k_block,
                 p.n_block, p.m_block);
     if (speed < min_share * peak) {
       std::printf("%s is below the share of %.1f %%\n", shape, 100 * min_share);

@@ -9,15 +9,15 @@ namespace {
 
 // Weights stay in place, so that widening takes shifts alone: the even and the odd k of each group. The left side is
 // staged to match: k0 k2 k1 k3.
-struct WeightsAvx2 {
+struct WideAvx2 {
   __m256i even, odd;
 };
 
 template <bool kSignedLhs>
 struct DotAvx2 {
   using V = IntVector;
-  using Weights = WeightsAvx2;
-  static constexpr bool kHoldsWeights = false;
+  using Weights = WideAvx2;
+  static constexpr bool kHoldsWeights = true;
   static constexpr int kShift = 0;
   static constexpr int kLatency = 1;  // enough accumulators are left by the additions
   static constexpr size_t kGroupBytes = 8;
@@ -31,10 +31,10 @@ struct DotAvx2 {
     __builtin_memcpy(&pair, p, 4);
     return _mm256_set1_epi32(pair);
   }
-  static const char* LoadGroup(const char* p) { return p; }
-  static __m256i Dot(__m256i acc, const char* lhs, const Weights& w) {
-    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(w.even, Pair(lhs)));
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(w.odd, Pair(lhs + 4)));
+  static WideAvx2 LoadGroup(const char* p) { return {Pair(p), Pair(p + 4)}; }
+  static __m256i Dot(__m256i acc, const WideAvx2& x, const Weights& w) {
+    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(w.even, x.even));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(w.odd, x.odd));
   }
   static void Stage(const char* from, size_t count, char* to) {
     for (; count >= 16; count -= 16, from += 16, to += 32) {

@@ -155,6 +155,20 @@ TEST_P(AllRows, Taps) {
   }
 }
 
+// K of several pieces of what a tile stages, in one call, and taps of which not all are staged together.
+TEST_P(AllRows, LongRows) {
+  if (!IsExact(row())) return;
+  for (size_t m : {size_t{1}, size_t{2}, m_tile()}) {
+    Check({.m = m, .n = n_tile() + 3, .k = RoundUp(2115, row().k_divisor)});
+    Check({.m = m, .n = n_tile() + 3, .k = RoundUp(2115, row().k_divisor), .k_block = 1088});
+    for (LhsForm form : {kLhsTaps, kLhsRowPointers}) {
+      Check({.m = m, .n = n_tile() + 3, .k = RoundUp(150, row().k_divisor), .taps = 9, .form = form});
+      Check({.m = m, .n = n_tile() + 3, .k = RoundUp(1030, row().k_divisor), .taps = 3, .form = form});
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(AllRows, RandomWithinPrecision) {
   const size_t k = RoundUp(1024, row().k_divisor);
   for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {

@@ -11,11 +11,12 @@ namespace quern::ukernel {
 namespace {
 
 // kSigned: the left side is; VNNI's is not, so the sums of the columns are needed.
-template <bool kSigned, int MR, int NU>
+// kFull: units that are in registers together where all rows are.
+template <bool kSigned, int MR, int NU, int kFull>
 constexpr GemmKernel VnniRow(Format lhs) {
   GemmRun run = nullptr;
 #if QUERN_ISA_HERE
-  run = DispatchTileI8<DotVnni<kSigned>, MR, NU>;
+  run = DispatchTileI8<DotVnni<kSigned>, MR, NU, kFull>;
 #endif
   // Two instructions a cycle, a little for staging; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
   return TileI8Row(kIsa, lhs, MR, NU * 16, kSigned, 4,
@@ -32,7 +33,7 @@ struct VnniRows {
 };
 template <bool kSigned>
 constexpr VnniRows MakeVnniRows(Format lhs) {
-  return {{VnniRow<kSigned, 12, 2>(lhs), VnniRow<kSigned, 8, 3>(lhs), VnniRow<kSigned, 16, 1>(lhs)}};
+  return {{VnniRow<kSigned, 12, 4, 2>(lhs), VnniRow<kSigned, 8, 3, 3>(lhs), VnniRow<kSigned, 16, 1, 1>(lhs)}};
 }
 
 }  // namespace

@@ -10,7 +10,10 @@ namespace {
 // K elements of the left side that are staged at once: rows in a form that the loop reads at one distance from one
 // pointer, whatever the caller's addressing, for the price of a load and a store per vector.
 [[maybe_unused]] constexpr size_t kStagedK = 256;
-constexpr size_t StagedRowBytes(size_t group_bytes) { return kStagedK / 4 * group_bytes + 64; }  // off a power of two
+[[maybe_unused]] constexpr size_t kPanelK = 1024;  // where a whole call's units are computed from what is staged
+constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
+  return k / 4 * group_bytes + 64;  // off a power of two
+}
 
 // D describes the dot products of an ISA:
 //   V              vector traits with int32 lanes (epilogue_i32.h)
@@ -21,7 +24,8 @@ constexpr size_t StagedRowBytes(size_t group_bytes) { return kStagedK / 4 * grou
 //   kLatency       independent accumulators that keep its units busy
 //   kGroupBytes    bytes of a staged group of 4 k
 //   Stage(from, count, to): `count` elements, the last group filled with anything (its weights are zero)
-template <class D, int MR, int NU>
+// Rows are staged kStaged elements of K at a time.
+template <class D, int MR, int NU, size_t kStaged>
 struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   using V = typename D::V;
   using Base = TileEpilogueI32<V, MR, NU>;
@@ -32,9 +36,17 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   using typename Base::Tail;
 
   static constexpr int kAccumulators = MR * kVectors;
-  static constexpr int kSets = 4 * kAccumulators <= D::kLatency ? 4 : 2 * kAccumulators <= D::kLatency ? 2 : 1;
-  static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes);
+  static constexpr int kMostAccumulators = kPerUnit == 1 ? 24 : 12;  // leaves registers for both sides
+  static constexpr int SetsFor(int latency) {
+    int sets = 1;
+    while (sets * kAccumulators < latency && 2 * sets * kAccumulators <= kMostAccumulators) sets *= 2;
+    return sets;
+  }
+  static constexpr int kSets = SetsFor(D::kLatency);
+  static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes, kStaged);
   static constexpr size_t kGroup = 4 * V::kUnit;  // bytes of a group of 4 k in a unit
+  // Where a unit has several vectors, registers are few: those of one unit.
+  static constexpr bool kHolds = D::kHoldsWeights && (kPerUnit == 1 || NU == 1);
 
   QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride) {
     const auto at = [&](int v) {
@@ -42,7 +54,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
       if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + V::kPrefetch);
       return p;
     };
-    if constexpr (D::kHoldsWeights) {
+    if constexpr (kHolds) {
       typename D::Weights w[kVectors];
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) w[v] = D::LoadWeights(at(v));
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
@@ -83,16 +95,9 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  static const char* LhsRow(const GemmArgs& a, size_t tap, int r) {
-    if (a.lhs_form == kLhsRowPointers) {
-      const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
-      return static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
-    }
-    const ptrdiff_t shift = a.lhs_form == kLhsTaps ? a.taps[tap].lhs_offset : 0;
-    return static_cast<const char*>(a.lhs) + shift + r * a.lhs_row_stride;
-  }
-
-  static void Run(const GemmArgs& a) {
+  // The k [k0, k0 + a.k) of the taps [tap, end). rows(tap, k, count) gives staged elements from k0 + k on.
+  template <class Rows>
+  QUERN_INLINE static void Run(const GemmArgs& a, size_t tap, size_t end, size_t k0, Rows rows) {
     const Tail tail = Base::MakeTail(a.n);
     IntAcc acc;
     if (!a.first_k) {
@@ -106,16 +111,13 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     } else {
       Base::Each([&](int r, int v) { acc[r][v] = V::ZeroInt(); });
     }
-    char* stage = static_cast<char*>(a.scratch);
-    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
-    for (size_t t = 0; t < taps; ++t) {
-      const char* rhs = static_cast<const char*>(a.rhs);
-      if (a.lhs_form == kLhsTaps) rhs += a.taps[t].rhs_offset;
-      if (a.lhs_form == kLhsRowPointers) rhs += t * a.rhs_tap_stride;
-      for (size_t k = 0; k < a.k; k += kStagedK) {
-        const size_t count = a.k - k < kStagedK ? a.k - k : kStagedK;
-        for (int r = 0; r < MR; ++r) D::Stage(LhsRow(a, t, r) + k, count, stage + r * kRowBytes);
-        Chunk(acc, stage, rhs + k * V::kUnit, a.rhs_unit_stride, (count + 3) / 4);
+    for (; tap < end; ++tap) {
+      const char* rhs = static_cast<const char*>(a.rhs) + k0 * V::kUnit;
+      if (a.lhs_form == kLhsTaps) rhs += a.taps[tap].rhs_offset;
+      if (a.lhs_form == kLhsRowPointers) rhs += tap * a.rhs_tap_stride;
+      for (size_t k = 0; k < a.k; k += kStaged) {
+        const size_t count = a.k - k < kStaged ? a.k - k : kStaged;
+        Chunk(acc, rows(tap, k, count), rhs + k * V::kUnit, a.rhs_unit_stride, (count + 3) / 4);
       }
     }
     if (a.last_k) {
@@ -126,16 +128,119 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   }
 };
 
-// The body for the call's m and number of units.
+// Stages `count` elements of MR rows, from k on.
+template <class D, int MR>
+void StageRows(const GemmArgs& a, size_t tap, size_t k, size_t count, char* stage, size_t row_bytes) {
+  for (int r = 0; r < MR; ++r, stage += row_bytes) {
+    const char* row;
+    if (a.lhs_form == kLhsRowPointers) {
+      const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
+      row = static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
+    } else {
+      const ptrdiff_t shift = a.lhs_form == kLhsTaps ? a.taps[tap].lhs_offset : 0;
+      row = static_cast<const char*>(a.lhs) + shift + r * a.lhs_row_stride;
+    }
+    D::Stage(row + k, count, stage);
+  }
+}
+
+// Units that are in registers together: rows are staged piece by piece on the way.
 template <class D, int MR, int NU>
-void DispatchTileI8(const GemmArgs& a) {
+void RunTileI8(const GemmArgs& a) {
   if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return DispatchTileI8<D, MR, NU - 1>(a);
+    if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return RunTileI8<D, MR, NU - 1>(a);
   }
+  using Tile = TileI8<D, MR, NU, kStagedK>;
+  const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
+  Tile::Run(a, 0, taps, 0, [&](size_t tap, size_t k, size_t count) {
+    char* stage = static_cast<char*>(a.scratch);
+    StageRows<D, MR>(a, tap, k, count, stage, Tile::kRowBytes);
+    return stage;
+  });
+}
+
+// NU units, `kAtOnce` of them in registers at a time: long pieces of the rows are staged once for all units.
+template <class D, int MR, int NU, int kAtOnce>
+struct PanelI8 {
+  using V = typename D::V;
+  static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes, kPanelK);
+  static constexpr size_t kStageAlign = 64;  // k, of taps that are staged together
+
+  struct Piece {
+    size_t tap, end, k;
+    const char* stage;
+    size_t tap_bytes;
+  };
+
+  template <int kUnits>
+  static void RunUnits(const GemmArgs& a, const Piece& p) {
+    if constexpr (kUnits > 1) {
+      if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<kUnits - 1>(a, p);
+    }
+    TileI8<D, MR, kUnits, kPanelK>::Run(
+        a, p.tap, p.end, p.k, [&](size_t tap, size_t, size_t) { return p.stage + (tap - p.tap) * p.tap_bytes; });
+  }
+
+  // Up to kAtOnce units from column n on.
+  static void RunColumns(const GemmArgs& a, size_t n, const Piece& p) {
+    constexpr size_t kWidth = kAtOnce * V::kUnit;
+    GemmArgs part = a;
+    part.n = a.n - n < kWidth ? a.n - n : kWidth;
+    part.n0 = a.n0 + n;
+    part.rhs = static_cast<const char*>(a.rhs) + n / V::kUnit * a.rhs_unit_stride;
+    part.rhs_sums = static_cast<const int32_t*>(a.rhs_sums) + n;
+    part.acc = static_cast<int32_t*>(a.acc) + n;
+    const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
+    part.dst = static_cast<char*>(a.dst) + n * (narrow ? 1 : 4);
+    RunUnits<kAtOnce>(part, p);
+  }
+
+  static void Run(const GemmArgs& a) {
+    char* stage = static_cast<char*>(a.scratch);
+    GemmArgs piece = a;
+    if (a.first_k && a.last_k) {  // else the caller's accumulators serve between pieces
+      piece.acc = stage + MR * kRowBytes;
+      piece.acc_row_stride = NU * V::kUnit * sizeof(int32_t);
+    }
+    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
+    const size_t padded = RoundUp(a.k, kStageAlign);
+    const size_t tap_bytes = padded / 4 * D::kGroupBytes;
+    const size_t together = padded == 0 ? taps : padded < kPanelK ? kPanelK / padded : 1;
+    for (size_t tap = 0; tap < taps; tap += together) {
+      const size_t end = tap + together < taps ? tap + together : taps;
+      for (size_t k = 0; k == 0 || k < a.k; k += kPanelK) {
+        piece.k = a.k - k < kPanelK ? a.k - k : kPanelK;
+        piece.first_k = a.first_k && tap == 0 && k == 0;
+        piece.last_k = a.last_k && end == taps && k + piece.k == a.k;
+        for (size_t t = tap; t < end; ++t) {
+          StageRows<D, MR>(a, t, k, piece.k, stage + (t - tap) * tap_bytes, kRowBytes);
+        }
+        const Piece p{tap, end, k, stage, tap_bytes};
+        for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) RunColumns(piece, n, p);
+      }
+    }
+  }
+};
+
+// How many of `units` fit into the registers of `most` (row, unit) pairs with m rows: an even split.
+constexpr int UnitsAtOnce(int m, int units, int most) {
+  int at_once = units;
+  while (at_once > 1 && (m * at_once > most || units % at_once)) --at_once;
+  return at_once;
+}
+
+// The body for the call's m. `kFull`: units at a time where m is the most of the row.
+template <class D, int MR, int NU, int kFull = NU, int kMost = MR * kFull>
+void DispatchTileI8(const GemmArgs& a) {
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileI8<D, MR - 1, NU>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileI8<D, MR - 1, NU, kFull, kMost>(a);
   }
-  TileI8<D, MR, NU>::Run(a);
+  constexpr int kAtOnce = UnitsAtOnce(MR, NU, kMost);
+  if constexpr (kAtOnce == NU) {
+    RunTileI8<D, MR, NU>(a);
+  } else {
+    PanelI8<D, MR, NU, kAtOnce>::Run(a);
+  }
 }
 
 // The descriptor of a row, but for tile and cost: dynamic rows come prepared, others are read where they are.
@@ -155,7 +260,7 @@ constexpr GemmKernel TileI8Row(const Isa& isa, Format lhs, uint16_t mr, uint16_t
                  .uses_sums = uses_sums,
                  .fused = kFusedI32,
                  .cost = cost,
-                 .scratch_bytes = static_cast<uint32_t>(mr * StagedRowBytes(group_bytes)),
+                 .scratch_bytes = static_cast<uint32_t>(mr * (StagedRowBytes(group_bytes, kPanelK) + nr * 4)),
                  .run = run};
   if (lhs == Format::kI8d) {
     row.lhs_source = Format::kF32;

@@ -28,6 +28,28 @@ uint64_t RunPeakDot(size_t steps, const void* data) {
   return sum;
 }
 
+// Loads and stores of any vector type, as D wants them.
+template <class R>
+struct DotRegister {
+  using Reg = R;
+  static R Load(const uint16_t* p) {
+    R x;
+    __builtin_memcpy(&x, p, sizeof(R));
+    return x;
+  }
+  static void Store(uint16_t* p, R x) { __builtin_memcpy(p, &x, sizeof(R)); }
+};
+
+// The row of integer products of which an instruction computes D::kProducts.
+template <class D, int kAccumulators>
+constexpr PeakKernel PeakDotRow(const char* engine) {
+  return {.isa = kIsa,
+          .engine = engine,
+          .unit = "GOP/s",
+          .operations = 2.0 * kAccumulators * D::kProducts,
+          .run = RunPeakDot<D, kAccumulators, 0xffff>};
+}
+
 // Without the high exponent bit, floats and bfloat16 stay below 2: no sum becomes infinite or NaN.
 [[maybe_unused]] constexpr uint16_t kFloatMask = 0xbfff;
 

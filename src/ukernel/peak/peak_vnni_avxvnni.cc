@@ -1,32 +1,28 @@
 // The int8 dot-product peak of AVX-VNNI.
 #include "ukernel/peak.h"
 
-#if QUERN_ISA_HERE && !QUERN_ISA_EMULATED
+#if QUERN_ISA_HERE
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/vnni_vex.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
-#if QUERN_ISA_HERE && !QUERN_ISA_EMULATED
-struct Instruction {
-  using Reg = __m256i;
-  static Reg Load(const uint16_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-  static void Store(uint16_t* p, Reg x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+#if QUERN_ISA_HERE
+struct Instruction : DotRegister<__m256i> {
+  static constexpr int kProducts = 32;
   static void Dot(Reg& acc, Reg a, Reg b) {
-    acc = _mm256_dpbusd_avx_epi32(acc, a, b);
+    acc = vnni::DotUS(acc, a, b);
     asm("" : "+x"(acc));  // keeps compilers from multiplying instead
   }
 };
-static constexpr auto kRun = RunPeakDot<Instruction, 12, 0xffff>;
+static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 12>("vnni")};
 #else
-static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
+static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s"}};
 #endif
-
-static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "vnni", .unit = "GOP/s", .operations = 2.0 * 12 * 32, .run = kRun}};
 
 }  // namespace
 

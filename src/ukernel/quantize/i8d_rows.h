@@ -1,8 +1,8 @@
-// Dynamically quantized int8 rows from float32, in C++ that compilers vectorize; the arithmetic of QuantizeDynamic.
-// For kernel files only: internal linkage, their flags.
+// Dynamically quantized int8 rows and panels from float32, in C++ that compilers vectorize; the arithmetic of
+// QuantizeDynamic. For kernel files only: internal linkage, their flags.
 #pragma once
 
-#include "ukernel/quantize/lhs_rows.h"
+#include "ukernel/quantize/bytes_panels.h"
 
 namespace quern::ukernel {
 namespace {
@@ -71,14 +71,61 @@ inline void Put(char* base, size_t offset, size_t row, float x) {
   return kPackFine;
 }
 
-// The row of a file, compiled with its ISA's flags.
-[[maybe_unused]] constexpr LhsPackKernel I8dRow(float cycles_per_element) {
-  return {.isa = kIsa,
-          .layout = kI8dRows,
-          .source = Format::kF32,
-          .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .cycles_per_element = cycles_per_element,
-          .run = QUERN_ISA_HERE ? PackI8dRows : nullptr};
+// Panels of 16 rows: AMX's A tiles.
+[[maybe_unused]] uint32_t PackI8dPanels(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
+                                        size_t panel_begin, size_t panel_end, void* packed) {
+  const LhsGeometry g = DescribeLhs(layout, shape);
+  char* base = static_cast<char*>(packed);
+  for (size_t panel = panel_begin; panel < panel_end; ++panel) {
+    char* out = base + panel * g.panel_stride;
+    const size_t first = panel * kPanelRows;
+    const size_t rows = shape.m - first < kPanelRows ? shape.m - first : kPanelRows;
+    ClearPads(shape, g, rows, out);
+    for (size_t r = 0; r < kPanelRows; ++r) {
+      DynamicRow p;
+      float lo = 0, hi = 0;
+      for (size_t segment = 0; r < rows && segment < shape.segments; ++segment) {
+        Range(reinterpret_cast<const float*>(SourceRow(s, segment, first + r)), shape.k, lo, hi);
+      }
+      if (r < rows) p = DynamicRowParams(lo, hi);
+      for (size_t segment = 0; r < rows && segment < shape.segments; ++segment) {
+        const auto* x = reinterpret_cast<const float*>(SourceRow(s, segment, first + r));
+        const size_t begin = segment * g.segment_k;
+        for (size_t k = 0, count; k < shape.k; k += count) {
+          const size_t room = kPanelK - (begin + k) % kPanelK;
+          count = shape.k - k < room ? shape.k - k : room;
+          auto* to = reinterpret_cast<int8_t*>(out + r * kPanelK + PanelOffset(begin + k));
+          if (count == kPanelK) {  // a length that compilers know
+            Quantize(x + k, kPanelK, p.scale, static_cast<int>(p.zero_point), to);
+          } else {
+            Quantize(x + k, count, p.scale, static_cast<int>(p.zero_point), to);
+          }
+        }
+      }
+      Put(base, g.scales_offset, first + r, p.scale);
+      Put(base, g.zero_points_offset, first + r, p.zero_point);
+      Put(base, g.negated_zero_points_offset, first + r, -p.zero_point);
+    }
+  }
+  return kPackFine;
+}
+
+// The rows of a file, compiled with its ISA's flags.
+struct I8dKernels {
+  LhsPackKernel rows[2];
+};
+[[maybe_unused]] constexpr I8dKernels MakeI8dRows(float cycles_per_element) {
+  I8dKernels k;
+  k.rows[0] = {.isa = kIsa,
+               .layout = kI8dRows,
+               .source = Format::kF32,
+               .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
+               .cycles_per_element = cycles_per_element,
+               .run = QUERN_ISA_HERE ? PackI8dRows : nullptr};
+  k.rows[1] = k.rows[0];
+  k.rows[1].layout = kI8dPanels16;
+  k.rows[1].run = QUERN_ISA_HERE ? PackI8dPanels : nullptr;
+  return k;
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8dRow(0.6f)};
+static constexpr I8dKernels kKernels = MakeI8dRows(0.6f);
 
 }  // namespace
 
 extern const KernelList<LhsPackKernel> QUERN_KERNEL_LIST;
-constinit const KernelList<LhsPackKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+constinit const KernelList<LhsPackKernel> QUERN_KERNEL_LIST{
+    kKernels.rows, sizeof(kKernels.rows) / sizeof(kKernels.rows[0]), QUERN_KERNEL_STEM};
 
 }  // namespace quern::ukernel

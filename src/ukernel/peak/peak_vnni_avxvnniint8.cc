@@ -1,0 +1,32 @@
+// The int8 dot-product peak of AVX-VNNI-INT8.
+#include "ukernel/peak.h"
+
+#if QUERN_ISA_HERE
+#include <immintrin.h>
+
+#include "ukernel/peak/peak_dot.h"
+#include "ukernel/vnni_vex.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+struct Instruction : DotRegister<__m256i> {
+  static constexpr int kProducts = 32;
+  static void Dot(Reg& acc, Reg a, Reg b) {
+    acc = vnni::DotSS(acc, a, b);
+    asm("" : "+x"(acc));  // keeps compilers from multiplying instead
+  }
+};
+static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 12>("vnni")};
+#else
+static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s"}};
+#endif
+
+}  // namespace
+
+extern const KernelList<PeakKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<PeakKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,46 @@
+// bf16 products by conversion on AVX2: float32 multiply-adds in the order of k, chains of 256 k added up. Many rows
+// take weights that a block transform widened, others widen them as they go.
+#include "ukernel/gemm/tile_half.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/half_avx2.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr GemmRun kRun6x16x1 = DispatchTileHalf<Vector, LhsBf16, WeightsF32<Vector>, 6, 1>;
+static constexpr GemmRun kRun6x16x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 6, 1>;
+static constexpr GemmRun kRun2x32x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 2, 2>;
+#else
+static constexpr GemmRun kRun6x16x1 = nullptr, kRun6x16x2 = nullptr, kRun2x32x2 = nullptr;
+#endif
+
+// As float32's tiles (gemm_f32_f32_f32_avx2.cc), and 0.15 cycles per element for staging; converting weights takes
+// slots of the multiply-adds' ports.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, uint16_t kr, GemmRun run) {
+  const float vectors = nr / 8.0f, k = kr;
+  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr, kr,
+                     {.engine = Engine::kVector,
+                      .step_row = vectors / 2 * k + (kr == 2 ? 1.0f * vectors / static_cast<float>(mr) : 0),
+                      .step_load = 0.3f * k,
+                      .step_min = vectors * (kr == 2 ? 1.4f : 0.7f),
+                      .row = vectors * 2 + 4,
+                      .tile = 40,
+                      .read = 26},
+                     run);
+}
+
+static constexpr GemmKernel kRows[] = {
+    Tile(6, 16, 1, kRun6x16x1),
+    Tile(6, 16, 2, kRun6x16x2),
+    Tile(2, 32, 2, kRun2x32x2),
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

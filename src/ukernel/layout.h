@@ -213,6 +213,8 @@ static constexpr PackLayout Blocks8x16(Format scale) {
 
 // Dynamically quantized rows, each a multiple of a cache line: read as strided rows by VNNI, dotprod and AMX alike.
 [[maybe_unused]] static constexpr LhsLayout kI8dRows{.element = Format::kI8d, .k_multiple = 64, .row_params = true};
+// 16-bit floats widened: what float32 tiles read.
+[[maybe_unused]] static constexpr LhsLayout kF32Rows{.element = Format::kF32};
 // Rows split in two bf16 terms, 16 by 32: AMX's A tiles, whose rows are whole cache lines.
 [[maybe_unused]] static constexpr LhsLayout kBf16Terms2Panels{
     .element = Format::kBf16x2, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};

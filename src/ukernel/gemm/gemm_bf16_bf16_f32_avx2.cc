@@ -1,5 +1,6 @@
-// bf16 products by conversion on AVX2: float32 multiply-adds in the order of k, chains of 256 k added up. Many rows
-// take weights that a block transform widened, others widen them as they go.
+// bf16 products by conversion on AVX2: float32 multiply-adds. Few rows widen weights as they go, in the order of k,
+// chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/tile_f32.h"
 #include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
@@ -10,32 +11,40 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x16x1 = DispatchTileHalf<Vector, LhsBf16, WeightsF32<Vector>, 6, 1>;
-static constexpr GemmRun kRun6x16x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 6, 1>;
-static constexpr GemmRun kRun2x32x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 2, 2>;
+static constexpr GemmRun kWidened6x16 = DispatchTileF32<Vector, 6, 1>;
+static constexpr GemmRun kRun6x16 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 6, 1>;
+static constexpr GemmRun kRun2x32 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 2, 2>;
 #else
-static constexpr GemmRun kRun6x16x1 = nullptr, kRun6x16x2 = nullptr, kRun2x32x2 = nullptr;
+static constexpr GemmRun kWidened6x16 = nullptr, kRun6x16 = nullptr, kRun2x32 = nullptr;
 #endif
 
-// As float32's tiles (gemm_f32_f32_f32_avx2.cc), and 0.15 cycles per element for staging; converting weights takes
-// slots of the multiply-adds' ports.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, uint16_t kr, GemmRun run) {
-  const float vectors = nr / 8.0f, k = kr;
-  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr, kr,
+// Two multiply-adds a cycle as float32's tiles; a vector of pairs costs two instructions on their ports, and staging
+// 0.1 cycles per element.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float vectors = nr / 8.0f;
+  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr,
                      {.engine = Engine::kVector,
-                      .step_row = vectors / 2 * k + (kr == 2 ? 1.0f * vectors / static_cast<float>(mr) : 0),
-                      .step_load = 0.3f * k,
-                      .step_min = vectors * (kr == 2 ? 1.4f : 0.7f),
-                      .row = vectors * 2 + 4,
+                      .step_row = vectors + vectors / mr,
+                      .step_load = 0.5f,
+                      .step_min = vectors * 1.5f,
+                      .row = vectors * 3 + 2,
                       .tile = 40,
                       .read = 26},
                      run);
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(6, 16, 1, kRun6x16x1),
-    Tile(6, 16, 2, kRun6x16x2),
-    Tile(2, 32, 2, kRun2x32x2),
+    WidenedRow(Format::kBf16, Format::kBf16, 6, 16,
+               {.engine = Engine::kVector,
+                .step_row = 1,
+                .step_load = 0.15f,
+                .step_min = 1.4f,
+                .row = 6,
+                .tile = 30,
+                .read = 26},
+               kWidened6x16),
+    Tile(6, 16, kRun6x16),
+    Tile(2, 32, kRun2x32),
 };
 
 }  // namespace

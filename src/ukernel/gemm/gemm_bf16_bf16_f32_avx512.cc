@@ -1,5 +1,6 @@
-// bf16 products by conversion on AVX-512: float32 multiply-adds in the order of k, chains of 256 k added up. Many rows
-// take weights that a block transform widened, others widen them as they go.
+// bf16 products by conversion on AVX-512: float32 multiply-adds. Few rows widen weights as they go, in the order of k,
+// chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/tile_f32.h"
 #include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
@@ -10,31 +11,34 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x48x1 = DispatchTileHalf<Vector, LhsBf16, WeightsF32<Vector>, 8, 3>;
-static constexpr GemmRun kRun8x48x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 8, 3>;
-static constexpr GemmRun kRun4x64x2 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 4, 4>;
+static constexpr GemmRun kWidened8x48 = DispatchTileF32<Vector, 8, 3>;
+static constexpr GemmRun kRun6x48 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 6, 3>;
+static constexpr GemmRun kRun4x64 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 4, 4>;
 #else
-static constexpr GemmRun kRun8x48x1 = nullptr, kRun8x48x2 = nullptr, kRun4x64x2 = nullptr;
+static constexpr GemmRun kWidened8x48 = nullptr, kRun6x48 = nullptr, kRun4x64 = nullptr;
 #endif
 
-// As float32's tiles (gemm_f32_f32_f32_avx512.cc), and 0.1 cycles per element for staging; a vector of pairs costs two
-// instructions on the ports of multiply-adds.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, uint16_t kr, GemmRun run) {
-  const float units = nr / 16.0f, k = kr;
-  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr, kr,
+// Two multiply-adds a cycle as float32's tiles; a vector of pairs costs two instructions on their ports, and staging
+// 0.1 cycles per element.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float units = nr / 16.0f;
+  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr,
                      {.engine = Engine::kVector512,
-                      .step_row = units / 2 * k + (kr == 2 ? units / static_cast<float>(mr) : 0),
-                      .step_load = 0.3f * k,
+                      .step_row = units + units / mr,
+                      .step_load = 0.5f,
                       .step_min = units * 1.5f,
-                      .row = units * 2 + 4,
+                      .row = units * 3 + 2,
                       .tile = 40},
                      run);
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(8, 48, 1, kRun8x48x1),
-    Tile(8, 48, 2, kRun8x48x2),
-    Tile(4, 64, 2, kRun4x64x2),
+    WidenedRow(
+        Format::kBf16, Format::kBf16, 8, 48,
+        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},
+        kWidened8x48),
+    Tile(6, 48, kRun6x48),
+    Tile(4, 64, kRun4x64),
 };
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-struct WeightsPairs : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsPairs : WeightsInF32<Vector> {
   template <int>
   static __m512i Weights(const char* p) {
     return _mm512_loadu_si512(p);
@@ -34,7 +33,7 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun8x16 = null
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float units = nr / 16.0f;
-  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr, 2,
+  return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr,
                      {.engine = Engine::kVector512,
                       .step_row = units / 2,
                       .step_load = 0.25f,

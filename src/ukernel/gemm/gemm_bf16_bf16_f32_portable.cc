@@ -1,25 +1,20 @@
-// bf16 products by conversion in portable C++: float32 multiplications and additions in the order of k, chains of 256 k
-// added up.
+// bf16 products by conversion in portable C++: float32 multiplications and additions. Few rows widen weights as they
+// go, in the order of k, chains of 256 k added up; many take weights that a block transform widened, in the order of
+// k.
 #include "ukernel/gemm/half_portable.h"
+#include "ukernel/gemm/tile_f32.h"
 
 namespace quern::ukernel {
 namespace {
 
-// Widening a vector of weights takes a shift or a mask.
-constexpr GemmKernel Tile(uint16_t kr, GemmRun run) {
-  return TileHalfRow(Format::kBf16, Format::kBf16, 3, 16, kr,
-                     {.engine = Engine::kScalar,
-                      .step_row = kr == 1 ? 6.0f : 12.0f + 0.5f * 8 / 3,
-                      .step_load = 0.5f,
-                      .step_min = kr == 1 ? 4.0f : 8.0f + 0.5f * 8,
-                      .row = 8,
-                      .tile = 40},
-                     run);
-}
-
 static constexpr GemmKernel kRows[] = {
-    Tile(1, DispatchTileHalf<Vector, LhsWidened<Format::kBf16>, WeightsF32<Vector>, 3, 1>),
-    Tile(2, DispatchTileHalf<Vector, LhsWidened<Format::kBf16>, WeightsHalf<Format::kBf16>, 3, 1>),
+    WidenedRow(Format::kBf16, Format::kBf16, 3, 16,
+               {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
+               DispatchTileF32<Vector, 3, 1>),
+    // Widening a vector of weights takes a shift or a mask.
+    TileHalfRow(Format::kBf16, Format::kBf16, 3, 16,
+                {.engine = Engine::kScalar, .step_row = 13, .step_load = 0.5f, .step_min = 24, .row = 10, .tile = 40},
+                DispatchTileHalf<Vector, LhsWidened<Format::kBf16>, WeightsHalf<Format::kBf16>, 3, 1>),
 };
 
 }  // namespace

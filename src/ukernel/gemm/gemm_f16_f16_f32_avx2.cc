@@ -1,5 +1,6 @@
-// f16 products by conversion on AVX2 with F16C: float32 multiply-adds, even and odd k summed apart, chains of 256 k
-// added up. Many rows take weights that a block transform widened, in the order of k; others widen them as they go.
+// f16 products by conversion on AVX2 with F16C: float32 multiply-adds. Few rows widen weights as they go, even and odd
+// k summed apart, chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/tile_f32.h"
 #include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
@@ -10,32 +11,40 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x16x1 = DispatchTileHalf<Vector, LhsF16, WeightsF32<Vector>, 6, 1>;
-static constexpr GemmRun kRun3x16x2 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 3, 1>;
-static constexpr GemmRun kRun1x32x2 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 1, 2>;
+static constexpr GemmRun kWidened6x16 = DispatchTileF32<Vector, 6, 1>;
+static constexpr GemmRun kRun2x16 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 2, 1>;
+static constexpr GemmRun kRun1x32 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 1, 2>;
 #else
-static constexpr GemmRun kRun6x16x1 = nullptr, kRun3x16x2 = nullptr, kRun1x32x2 = nullptr;
+static constexpr GemmRun kWidened6x16 = nullptr, kRun2x16 = nullptr, kRun1x32 = nullptr;
 #endif
 
-// As float32's tiles (gemm_f32_f32_f32_avx2.cc), and 0.15 cycles per element for staging; converting weights takes
-// slots of the multiply-adds' ports and one of the shuffles'.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, uint16_t kr, GemmRun run) {
-  const float vectors = nr / 8.0f, k = kr;
-  return TileHalfRow(Format::kF16, Format::kF16, mr, nr, kr,
+// Two multiply-adds a cycle as float32's tiles; the conversion of four columns of pairs takes a slot of their ports
+// and one of the shuffles', and staging 0.1 cycles per element.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float vectors = nr / 8.0f;
+  return TileHalfRow(Format::kF16, Format::kF16, mr, nr,
                      {.engine = Engine::kVector,
-                      .step_row = vectors / 2 * k + (kr == 2 ? 2.0f * vectors / static_cast<float>(mr) : 0),
-                      .step_load = 0.3f * k,
-                      .step_min = vectors * (kr == 2 ? 2.0f : 0.7f),
-                      .row = vectors * 2 + 4,
+                      .step_row = vectors + 2 * vectors / mr,
+                      .step_load = 0.5f,
+                      .step_min = vectors * 2,
+                      .row = vectors * 3 + 2,
                       .tile = 40,
                       .read = 26},
                      run);
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(6, 16, 1, kRun6x16x1),
-    Tile(3, 16, 2, kRun3x16x2),
-    Tile(1, 32, 2, kRun1x32x2),
+    WidenedRow(Format::kF16, Format::kF16, 6, 16,
+               {.engine = Engine::kVector,
+                .step_row = 1,
+                .step_load = 0.15f,
+                .step_min = 1.4f,
+                .row = 6,
+                .tile = 30,
+                .read = 26},
+               kWidened6x16),
+    Tile(2, 16, kRun2x16),
+    Tile(1, 32, kRun1x32),
 };
 
 }  // namespace

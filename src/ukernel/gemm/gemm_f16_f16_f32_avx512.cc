@@ -1,5 +1,6 @@
-// f16 products by conversion on AVX-512: float32 multiply-adds, even and odd k summed apart, chains of 256 k added up.
-// Many rows take weights that a block transform widened, in the order of k; others widen them as they go.
+// f16 products by conversion on AVX-512: float32 multiply-adds. Few rows widen weights as they go, even and odd k
+// summed apart, chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/tile_f32.h"
 #include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
@@ -10,31 +11,34 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x48x1 = DispatchTileHalf<Vector, LhsF16, WeightsF32<Vector>, 8, 3>;
-static constexpr GemmRun kRun6x32x2 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 6, 2>;
-static constexpr GemmRun kRun2x64x2 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 2, 4>;
+static constexpr GemmRun kWidened8x48 = DispatchTileF32<Vector, 8, 3>;
+static constexpr GemmRun kRun6x32 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 6, 2>;
+static constexpr GemmRun kRun2x64 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 2, 4>;
 #else
-static constexpr GemmRun kRun8x48x1 = nullptr, kRun6x32x2 = nullptr, kRun2x64x2 = nullptr;
+static constexpr GemmRun kWidened8x48 = nullptr, kRun6x32 = nullptr, kRun2x64 = nullptr;
 #endif
 
-// As float32's tiles (gemm_f32_f32_f32_avx512.cc), and 0.1 cycles per element for staging; the conversion of half a
-// line of pairs takes a slot of the multiply-adds' ports and one of the shuffles'.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, uint16_t kr, GemmRun run) {
-  const float units = nr / 16.0f, k = kr;
-  return TileHalfRow(Format::kF16, Format::kF16, mr, nr, kr,
+// Two multiply-adds a cycle as float32's tiles; the conversion of half a line of pairs takes a slot of their ports and
+// one of the shuffles', and staging 0.1 cycles per element.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+  const float units = nr / 16.0f;
+  return TileHalfRow(Format::kF16, Format::kF16, mr, nr,
                      {.engine = Engine::kVector512,
-                      .step_row = units / 2 * k + (kr == 2 ? 2 * units / static_cast<float>(mr) : 0),
-                      .step_load = 0.3f * k,
-                      .step_min = units * (kr == 2 ? 2.0f : 1.5f),
-                      .row = units * 3 + 4,
+                      .step_row = units + 2 * units / mr,
+                      .step_load = 0.5f,
+                      .step_min = units * 2,
+                      .row = units * 3 + 2,
                       .tile = 40},
                      run);
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(8, 48, 1, kRun8x48x1),
-    Tile(6, 32, 2, kRun6x32x2),
-    Tile(2, 64, 2, kRun2x64x2),
+    WidenedRow(
+        Format::kF16, Format::kF16, 8, 48,
+        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},
+        kWidened8x48),
+    Tile(6, 32, kRun6x32),
+    Tile(2, 64, kRun2x64),
 };
 
 }  // namespace

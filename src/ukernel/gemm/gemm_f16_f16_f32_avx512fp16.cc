@@ -11,7 +11,7 @@ namespace {
 
 #if QUERN_ISA_HERE
 struct WeightsPairs {
-  static constexpr size_t kGroup = 2, kMostK = 32;
+  static constexpr size_t kMostK = 32;
   static constexpr int kParts = 1, kFold = 1;
   static constexpr bool kHolds = true;
   using Acc = __m512i;
@@ -43,7 +43,7 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr;
 // Two instructions a cycle, and every 32 k nine more per accumulator that widen it.
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float units = nr / 16.0f;
-  GemmKernel row = TileHalfRow(Format::kF16, Format::kF16, mr, nr, 2,
+  GemmKernel row = TileHalfRow(Format::kF16, Format::kF16, mr, nr,
                                {.engine = Engine::kVector512,
                                 .step_row = units / 2 * (1 + 9 / 16.0f),
                                 .step_load = 0.25f,

@@ -42,8 +42,7 @@ struct LhsF16 {
 };
 
 // The even and the odd k of bf16 pairs by a shift and a mask.
-struct WeightsBf16 : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsBf16 : WeightsInF32<Vector> {
   static constexpr int kParts = 2;
   template <int P>
   static __m256 Weights(const char* p) {
@@ -58,8 +57,7 @@ struct WeightsBf16 : WeightsF32<Vector> {
 };
 
 // Pairs of f16 converted where they stand: even and odd k are summed in neighbouring lanes.
-struct WeightsF16 : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsF16 : WeightsInF32<Vector> {
   static constexpr int kFold = 2;
   static constexpr bool kHolds = false;
   static __m256 Fold(const __m256* dots) {

@@ -39,8 +39,7 @@ struct LhsF16 {
 };
 
 // The even and the odd k of bf16 pairs by a shift and a mask.
-struct WeightsBf16 : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsBf16 : WeightsInF32<Vector> {
   static constexpr int kParts = 2;
   template <int P>
   static __m512 Weights(const char* p) {
@@ -55,8 +54,7 @@ struct WeightsBf16 : WeightsF32<Vector> {
 };
 
 // Pairs of f16 converted where they stand: even and odd k are summed in neighbouring lanes.
-struct WeightsF16 : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsF16 : WeightsInF32<Vector> {
   static constexpr int kFold = 2;
   static __m512 Fold(const __m512* dots) {
     const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);

@@ -31,8 +31,7 @@ struct LhsWidened {
 
 // The even and the odd k of pairs in lanes of 32 bits.
 template <Format F>
-struct WeightsHalf : WeightsF32<Vector> {
-  static constexpr size_t kGroup = 2;
+struct WeightsHalf : WeightsInF32<Vector> {
   static constexpr int kParts = 2;
   template <int P>
   static Vector::Reg Weights(const char* p) {

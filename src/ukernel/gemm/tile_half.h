@@ -16,13 +16,12 @@ namespace {
 //   kFormat       of the operator's rows
 //   kStaged       rows are brought to float32 by Stage(from, count, to), `count` up to kHalfChunk; else read in place
 //   kElement      bytes of an element as the loop reads it
-// W says what a group of k is multiplied by; 64 bytes of a unit hold the group:
-//   kGroup        k of a group, 1 or 2
-//   kParts        instructions per group and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
+// W says what a pair of k is multiplied by; 64 bytes of a unit hold the pair:
+//   kParts        instructions per pair and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
 //   kFold         accumulators that Fold(dots) joins to a vector of columns
 //   kHolds        whether the weights of all accumulators stay in registers, or are made one by one
 //   kMostK        of a chain
-//   Acc, ZeroAcc, Dot(acc, lhs, weights)
+//   Acc, ZeroAcc, AddAcc(acc, acc), Dot(acc, lhs, weights)
 template <class V, class L, class W, int MR, int NU>
 struct TileHalf : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
@@ -36,7 +35,7 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   static constexpr size_t kLine = 64;
   static constexpr int kAccumulators = MR * kDots;
   static constexpr int kSets = kAccumulators >= 8 ? 1 : kAccumulators >= 4 ? 2 : 4;
-  static constexpr size_t kGroupBytes = W::kGroup * L::kElement;
+  static constexpr size_t kPairBytes = 2 * L::kElement;
   static constexpr size_t kRowBytes = kHalfChunk * L::kElement + kLine;  // staged: off a power of two
   using Dots = typename W::Acc[MR][kDots];
 
@@ -48,6 +47,9 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   QUERN_INLINE static const char* WeightsAt(const char* rhs, size_t unit_stride, int d) {
     return rhs + static_cast<size_t>(d / kDotsPerUnit) * unit_stride + d % kDotsPerUnit * (kLine / kDotsPerUnit);
   }
+
+  // What stands behind it is not begun before: weights and left values of several steps would not fit the registers.
+  QUERN_INLINE static void InOrder() { asm volatile("" : : : "memory"); }
 
   template <int P, class At>
   QUERN_INLINE static void Part(Dots& acc, At at, const char* rhs, size_t unit_stride) {
@@ -62,11 +64,12 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
       QUERN_UNROLL for (int d = 0; d < kDots; ++d) {
         const auto w = W::template Weights<P>(WeightsAt(rhs, unit_stride, d));
         QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][d] = W::Dot(acc[r][d], W::template Lhs<P>(at(r)), w);
+        InOrder();
       }
     }
   }
 
-  // A group of k; at(r) is where row r has its elements.
+  // A pair of k; at(r) is where row r has its elements.
   template <class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
     if constexpr (V::kPrefetch != 0) {
@@ -75,21 +78,25 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
       }
     }
     Part<0>(acc, at, rhs, unit_stride);
-    if constexpr (W::kParts > 1) Part<1>(acc, at, rhs, unit_stride);
+    if constexpr (W::kParts > 1) {
+      InOrder();
+      Part<1>(acc, at, rhs, unit_stride);
+      InOrder();
+    }
   }
 
   // at(r, offset): `offset` bytes into row r.
   template <class At>
-  QUERN_INLINE static void Groups(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t groups) {
-    const size_t end = groups * kGroupBytes;
+  QUERN_INLINE static void Pairs(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t pairs) {
+    const size_t end = pairs * kPairBytes;
     size_t i = 0;
     const auto step = [&](Dots& to, size_t g) {
-      Step(to, [&](int r) { return at(r, i + g * kGroupBytes); }, rhs + g * kLine, unit_stride);
+      Step(to, [&](int r) { return at(r, i + g * kPairBytes); }, rhs + g * kLine, unit_stride);
     };
     if constexpr (kSets > 1) {
       Dots more[kSets - 1];
       QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) EachDot([&](int r, int d) { more[s][r][d] = W::ZeroAcc(); });
-      for (; i + kSets * kGroupBytes <= end; i += kSets * kGroupBytes, rhs += kSets * kLine) {
+      for (; i + kSets * kPairBytes <= end; i += kSets * kPairBytes, rhs += kSets * kLine) {
         step(acc, 0);
         QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) step(more[s], s + 1);
       }
@@ -98,32 +105,32 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
       }
     } else {
       // Counters and branches compete with multiply-adds for ports.
-      constexpr size_t kUnroll = 4 / W::kGroup;
-      for (; i + kUnroll * kGroupBytes <= end; i += kUnroll * kGroupBytes, rhs += kUnroll * kLine) {
+      constexpr size_t kUnroll = 2;
+      for (; i + kUnroll * kPairBytes <= end; i += kUnroll * kPairBytes, rhs += kUnroll * kLine) {
         QUERN_UNROLL for (size_t u = 0; u < kUnroll; ++u) step(acc, u);
       }
     }
-    for (; i < end; i += kGroupBytes, rhs += kLine) step(acc, 0);
+    for (; i < end; i += kPairBytes, rhs += kLine) step(acc, 0);
   }
 
   // `count` elements of each row.
   QUERN_INLINE static void Chunk(const GemmArgs& a, Dots& acc, const char* const (&row)[MR], const char* rhs,
                                  size_t count) {
-    const size_t groups = count / W::kGroup;
+    const size_t pairs = count / 2;
     if constexpr (L::kStaged) {
       char* stage = static_cast<char*>(a.scratch);
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         L::Stage(row[r], count, reinterpret_cast<float*>(stage + r * kRowBytes));
-        if (count % W::kGroup) __builtin_memset(stage + r * kRowBytes + count * L::kElement, 0, L::kElement);
+        if (count % 2) __builtin_memset(stage + r * kRowBytes + count * L::kElement, 0, L::kElement);
       }
       const auto at = [stage](int r, size_t offset) { return stage + r * kRowBytes + offset; };
-      Groups(acc, at, rhs, a.rhs_unit_stride, (count + W::kGroup - 1) / W::kGroup);
+      Pairs(acc, at, rhs, a.rhs_unit_stride, (count + 1) / 2);
     } else {
-      Groups(acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, groups);
-      if (count % W::kGroup) {  // half a pair: nothing is read behind the row
+      Pairs(acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, pairs);
+      if (count % 2) {  // half a pair: nothing is read behind the row
         alignas(8) char last[MR][8] = {};
-        for (int r = 0; r < MR; ++r) __builtin_memcpy(last[r], row[r] + groups * kGroupBytes, L::kElement);
-        Step(acc, [&last](int r) { return last[r]; }, rhs + groups * kLine, a.rhs_unit_stride);
+        for (int r = 0; r < MR; ++r) __builtin_memcpy(last[r], row[r] + pairs * kPairBytes, L::kElement);
+        Step(acc, [&last](int r) { return last[r]; }, rhs + pairs * kLine, a.rhs_unit_stride);
       }
     }
   }
@@ -177,7 +184,7 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
         chain += count;
         const char* row[MR];
         QUERN_UNROLL for (int r = 0; r < MR; ++r) row[r] = LhsRow(a, t, r) + k * kElement;
-        Chunk(a, acc, row, rhs + k / W::kGroup * kLine, count);
+        Chunk(a, acc, row, rhs + k / 2 * kLine, count);
       }
     }
     Total(acc, before, before_stride, sum, tail);
@@ -217,31 +224,23 @@ struct LhsHalf {
   static constexpr size_t kElement = 2;
 };
 
-// Weights that a block transform brought to float32.
+// What weights with float32 accumulators have in common.
 template <class V>
-struct WeightsF32 {
-  static constexpr size_t kGroup = 1, kMostK = kHalfChunk;
+struct WeightsInF32 {
+  static constexpr size_t kMostK = kHalfChunk;
   static constexpr int kParts = 1, kFold = 1;
   static constexpr bool kHolds = true;
   using Acc = typename V::Reg;
   static Acc ZeroAcc() { return V::Zero(); }
   static Acc AddAcc(Acc a, Acc b) { return V::Add(a, b); }
-  static typename V::Reg Fold(const Acc* dots) { return dots[0]; }
-  template <int>
-  static Acc Weights(const char* p) {
-    return V::Load(reinterpret_cast<const float*>(p));
-  }
-  template <int>
-  static Acc Lhs(const char* p) {
-    return V::Broadcast(reinterpret_cast<const float*>(p));
-  }
+  static Acc Fold(const Acc* dots) { return dots[0]; }
   static Acc Dot(Acc acc, Acc x, Acc w) { return V::Fma(x, w, acc); }
 };
 
-// The descriptor of a row that reads rows of `lhs` wherever they are. kr 1: by weights that pass a block transform.
-constexpr GemmKernel TileHalfRow(Format lhs, Format rhs, uint16_t mr, uint16_t nr, uint16_t kr, GemmCost cost,
-                                 GemmRun run) {
-  const PackLayout resident = rhs == Format::kBf16 ? kBf16Pairs16 : kF16Pairs16;
+constexpr PackLayout PairsOf(Format rhs) { return rhs == Format::kBf16 ? kBf16Pairs16 : kF16Pairs16; }
+
+// The descriptor of a row that takes pairs and reads the left side wherever it is.
+constexpr GemmKernel TileHalfRow(Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost, GemmRun run) {
   return {.isa = kIsa,
           .lhs = lhs,
           .rhs = rhs,
@@ -249,14 +248,26 @@ constexpr GemmKernel TileHalfRow(Format lhs, Format rhs, uint16_t mr, uint16_t n
           .precision = Precision::kFp32,
           .mr = mr,
           .nr = nr,
-          .kr = kr,
+          .kr = 2,
           .lhs_forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-          .consumed = kr == 1 ? kF32x16 : resident,
-          .layouts = {resident},
+          .consumed = PairsOf(rhs),
+          .layouts = {PairsOf(rhs)},
           .fused = kFusedProductF32,
           .cost = cost,
           .scratch_bytes = static_cast<uint32_t>(mr * (kHalfChunk * 4 + 64 + nr * 4)),
           .run = run};
+}
+
+// That of a float32 tile (tile_f32.h) for many rows: weights pass a block transform, 16-bit rows come widened.
+constexpr GemmKernel WidenedRow(Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost, GemmRun run) {
+  GemmKernel row = TileHalfRow(lhs, rhs, mr, nr, cost, run);
+  row.kr = 1;
+  row.consumed = kF32x16;
+  row.scratch_bytes = 0;
+  if (lhs == Format::kF32) return row;
+  row.lhs_forms = kLhsRows;
+  row.lhs_layout = kF32Rows;
+  return row;
 }
 
 }  // namespace

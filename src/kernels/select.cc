@@ -49,10 +49,10 @@ std::string LayoutReason(const PackLayout& l, const GemmProblem& p) {
     return "keeps zero points that the weights lack";
   }
   if (p.segments > 1 && l.scale != Format::kNone) return "blocks do not go with several segments";
-  const bool narrow = l.element == Format::kBf16 || l.element == Format::kF16;
-  if (narrow && l.element != p.rhs && p.precision != Precision::kBf16) {
-    return std::string("precision bf16 not allowed: ") + FormatName(l.element) + " weights";
+  if (l.element == Format::kBf16 && p.rhs != Format::kBf16 && p.precision != Precision::kBf16) {
+    return "precision bf16 not allowed: bf16 weights";
   }
+  if (l.element == Format::kF16 && p.rhs != Format::kF16) return "f16 lacks the range of the weights";
   // Where a split in bf16 terms is unsafe, float32 must still be there.
   if (IsSplit(l.element)) return "no float32 left where a split is unsafe";
   if (IsInt8(p.lhs) && l.sums != Format::kI32) return "has no column sums";

@@ -1,4 +1,4 @@
-// One float32 product on one thread, ready to be timed.
+// One product of floats on one thread, ready to be timed.
 #pragma once
 
 #include <random>
@@ -10,30 +10,46 @@
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/peak.h"
+#include "ukernel/convert.h"
 
 namespace quern::kernels {
 
 class GemmCase {
  public:
+  // Formats of the operands and of the result.
+  struct Types {
+    Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
+  };
+
   // kUnsupported when no row of the CPU serves it.
-  static Result<GemmCase> Make(const CpuInfo& cpu, size_t m, size_t n, size_t k, std::string_view row = {}) {
+  static Result<GemmCase> Make(const CpuInfo& cpu, size_t m, size_t n, size_t k, std::string_view row = {},
+                               Types types = {}, Precision precision = Precision::kFp32) {
     GemmCase c;
     SelectOptions options;
     options.cpu = cpu.facts();
     options.force_row = row;
     c.m_ = m;
-    c.problem_ = {.n = n, .k = k, .expected_m = m};
+    c.types_ = types;
+    c.convert_.format = types.dst;
+    c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .precision = precision, .expected_m = m};
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
-    QUERN_ASSIGN_OR_RETURN(c.lhs_, AlignedBuffer::Allocate(m * k * 4, {.huge_pages = true}));
-    QUERN_ASSIGN_OR_RETURN(c.rhs_, AlignedBuffer::Allocate(k * n * 4, {.huge_pages = true}));
+    QUERN_ASSIGN_OR_RETURN(c.lhs_, AlignedBuffer::Allocate(m * k * FormatBytes(types.lhs), {.huge_pages = true}));
+    QUERN_ASSIGN_OR_RETURN(c.rhs_, AlignedBuffer::Allocate(k * n * FormatBytes(types.rhs), {.huge_pages = true}));
     QUERN_ASSIGN_OR_RETURN(c.dst_, AlignedBuffer::Allocate(m * n * 4, {.huge_pages = true}));
     std::mt19937 rng(1);
     std::normal_distribution<float> normal;
-    for (size_t i = 0; i < m * k; ++i) c.lhs_.as<float>()[i] = normal(rng);
-    for (size_t i = 0; i < k * n; ++i) c.rhs_.as<float>()[i] = normal(rng);
+    const auto fill = [&](AlignedBuffer& to, Format f, size_t count) {
+      for (size_t i = 0; i < count; ++i) ukernel::StoreFloat(f, to.data() + i * FormatBytes(f), normal(rng));
+    };
+    fill(c.lhs_, types.lhs, m * k);
+    fill(c.rhs_, types.rhs, k * n);
     InlineExecutor executor;
-    const ukernel::RhsSource source{.data = c.rhs_.data(), .k_stride = static_cast<ptrdiff_t>(n * 4), .n_stride = 4};
+    const auto element = static_cast<ptrdiff_t>(FormatBytes(types.rhs));
+    const ukernel::RhsSource source{.format = types.rhs,
+                                    .data = c.rhs_.data(),
+                                    .k_stride = static_cast<ptrdiff_t>(n) * element,
+                                    .n_stride = element};
     QUERN_ASSIGN_OR_RETURN(c.packed_, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
     c.plan_ = c.matmul_.Plan(c.Args(), 1);
     QUERN_ASSIGN_OR_RETURN(c.workspace_, AlignedBuffer::Allocate(c.plan_.workspace_bytes));
@@ -66,14 +82,18 @@ class GemmCase {
     MatMulArgs a;
     a.m = m_;
     a.lhs = lhs_.data();
-    a.lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * 4);
+    a.lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * FormatBytes(types_.lhs));
     a.packed_rhs = &packed_;
     a.dst = const_cast<std::byte*>(dst_.data());
-    a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * 4);
+    a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * FormatBytes(types_.dst));
+    a.ops = &convert_;
+    a.op_count = types_.dst == Format::kF32 ? 0 : 1;
     return a;
   }
 
   size_t m_ = 0;
+  Types types_;
+  EpilogueOp convert_{.kind = ukernel::EpilogueKind::kConvert};
   GemmProblem problem_;
   MatMul matmul_;
   MatMulPlan plan_;

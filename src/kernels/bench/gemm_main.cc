@@ -1,8 +1,10 @@
-// quern_gemm_bench: float32 products of one thread beside the FMA peak of the same run, in alternation.
+// quern_gemm_bench: products of floats of one thread beside a peak of the same run, in alternation.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "kernels/bench/gemm_case.h"
 #include "kernels/peak.h"
@@ -15,9 +17,33 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+// "bf16,bf16,f32"; false for what is no list of three float formats.
+bool ParseTypes(std::string_view text, GemmCase::Types* types) {
+  for (Format* f : {&types->lhs, &types->rhs, &types->dst}) {
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const Format formats[] = {Format::kF32, Format::kBf16, Format::kF16};
+    const Format* found = std::find_if(formats, std::end(formats), [&](Format x) { return word == FormatName(x); });
+    if (found == std::end(formats)) return false;
+    *f = *found;
+  }
+  return text.empty();
+}
+
+bool ParsePrecision(std::string_view text, Precision* precision) {
+  for (Precision p : {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16, Precision::kBf16}) {
+    if (text != PrecisionName(p)) continue;
+    *precision = p;
+    return true;
+  }
+  return false;
+}
+
 constexpr char kUsage[] =
-    "quern_gemm_bench [--cpu NAME] [--row NAME] [--rounds N] [--seconds S] [--min-share F] [MxNxK...]\n"
-    "Float32 products on one thread beside the FMA peak of the same run: GFLOP/s and share of the fastest round of\n"
+    "quern_gemm_bench [--cpu NAME] [--row NAME] [--types LHS,RHS,DST] [--precision P] [--rounds N] [--seconds S]\n"
+    "                 [--min-share F] [MxNxK...]\n"
+    "Products of f32 (the default), bf16 or f16 on one thread beside the FMA peak of the same run: GFLOP/s and share "
+    "of the fastest round of\n"
     "each (what else the machine runs only slows), and the median of the rounds' shares.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared. QUERN_CPU sets the CPU where --cpu does not.\n";
@@ -25,6 +51,8 @@ constexpr char kUsage[] =
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;
+  GemmCase::Types types;
+  Precision precision = Precision::kFp32;
   int rounds = 25;
   double seconds = 0.1, min_share = 0;
   std::vector<const char*> shapes;
@@ -36,6 +64,10 @@ int Main(int argc, char** argv) {
       spec = v;
     } else if (const char* r = value("--row")) {
       row = r;
+    } else if (const char* t = value("--types")) {
+      if (!ParseTypes(t, &types)) return std::fputs(kUsage, stderr), 2;
+    } else if (const char* p = value("--precision")) {
+      if (!ParsePrecision(p, &precision)) return std::fputs(kUsage, stderr), 2;
     } else if (const char* n = value("--rounds")) {
       rounds = std::max(1, std::atoi(n));
     } else if (const char* s = value("--seconds")) {
@@ -59,7 +91,7 @@ int Main(int argc, char** argv) {
   for (const char* shape : shapes) {
     size_t m = 0, n = 0, k = 0;
     if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
-    Result<GemmCase> made = GemmCase::Make(*cpu, m, n, k, row);
+    Result<GemmCase> made = GemmCase::Make(*cpu, m, n, k, row, types, precision);
     if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
     GemmCase& c = *made;
     c.Run();

@@ -18,15 +18,14 @@ static constexpr GemmRun kRun2x32 = DispatchTileHalf<Vector, LhsBf16, WeightsBf1
 static constexpr GemmRun kWidened6x16 = nullptr, kRun6x16 = nullptr, kRun2x32 = nullptr;
 #endif
 
-// Two multiply-adds a cycle as float32's tiles; a vector of pairs costs two instructions on their ports, and staging
-// 0.1 cycles per element.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
+// Measured on Zen 5: 14.4 cycles per pair of k for 6x16, 10.4 for 2x32; one row alone 3.9 and 5.8.
+constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float step_min, GemmRun run) {
   const float vectors = nr / 8.0f;
   return TileHalfRow(Format::kBf16, Format::kBf16, mr, nr,
                      {.engine = Engine::kVector,
-                      .step_row = vectors + vectors / mr,
-                      .step_load = 0.5f,
-                      .step_min = vectors * 1.5f,
+                      .step_row = vectors + 0.45f * vectors / mr,
+                      .step_load = 0.3f,
+                      .step_min = step_min,
                       .row = vectors * 3 + 2,
                       .tile = 40,
                       .read = 26},
@@ -43,8 +42,8 @@ static constexpr GemmKernel kRows[] = {
                 .tile = 30,
                 .read = 26},
                kWidened6x16),
-    Tile(6, 16, kRun6x16),
-    Tile(2, 32, kRun2x32),
+    Tile(6, 16, 3.9f, kRun6x16),
+    Tile(2, 32, 5.8f, kRun2x32),
 };
 
 }  // namespace

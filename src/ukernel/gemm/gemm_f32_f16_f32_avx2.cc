@@ -14,9 +14,8 @@ namespace {
 #if QUERN_ISA_HERE
 static constexpr GemmRun kWidened6x16 = DispatchTileF32<Vector, 6, 1>;
 static constexpr GemmRun kRun2x16 = DispatchTileHalf<Vector, LhsF32, WeightsF16, 2, 1>;
-static constexpr GemmRun kRun1x32 = DispatchTileHalf<Vector, LhsF32, WeightsF16, 1, 2>;
 #else
-static constexpr GemmRun kWidened6x16 = nullptr, kRun2x16 = nullptr, kRun1x32 = nullptr;
+static constexpr GemmRun kWidened6x16 = nullptr, kRun2x16 = nullptr;
 #endif
 
 // Two multiply-adds a cycle as float32's tiles; the conversion of four columns of pairs takes a slot of their ports
@@ -27,7 +26,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
                      {.engine = Engine::kVector,
                       .step_row = vectors + 2 * vectors / mr,
                       .step_load = 0.3f,
-                      .step_min = vectors * 2,
+                      .step_min = vectors * 2.3f,
                       .row = vectors * 3 + 2,
                       .tile = 40,
                       .read = 26},
@@ -45,7 +44,6 @@ static constexpr GemmKernel kRows[] = {
                 .read = 26},
                kWidened6x16),
     Tile(2, 16, kRun2x16),
-    Tile(1, 32, kRun1x32),
 };
 
 }  // namespace

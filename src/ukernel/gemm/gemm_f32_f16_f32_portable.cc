@@ -7,14 +7,22 @@
 namespace quern::ukernel {
 namespace {
 
+// Taken by name alone: without an instruction that converts them, weights are better widened once, when they are
+// packed.
+constexpr GemmKernel OnlyForced(GemmKernel row) {
+  row.only_forced = true;
+  return row;
+}
+
 static constexpr GemmKernel kRows[] = {
-    WidenedRow(Format::kF32, Format::kF16, 3, 16,
-               {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
-               DispatchTileF32<Vector, 3, 1>),
+    OnlyForced(WidenedRow(Format::kF32, Format::kF16, 3, 16,
+                          {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
+                          DispatchTileF32<Vector, 3, 1>)),
     // Widening a vector of weights takes a dozen instructions.
-    TileHalfRow(Format::kF32, Format::kF16, 3, 16,
-                {.engine = Engine::kScalar, .step_row = 24, .step_load = 0, .step_min = 64, .row = 10, .tile = 40},
-                DispatchTileHalf<Vector, LhsF32, WeightsHalf<Format::kF16>, 3, 1>),
+    OnlyForced(
+        TileHalfRow(Format::kF32, Format::kF16, 3, 16,
+                    {.engine = Engine::kScalar, .step_row = 24, .step_load = 0, .step_min = 64, .row = 10, .tile = 40},
+                    DispatchTileHalf<Vector, LhsF32, WeightsHalf<Format::kF16>, 3, 1>)),
 };
 
 }  // namespace

@@ -18,20 +18,24 @@ struct TileTerms : TileEpilogue<Vector, MR, 1> {
   using Base = TileEpilogue<Vector, MR, 1>;
   using typename Base::Acc;
 
-  // A pair of k of one term of each side.
-  static void Pair(const char* lhs, const char* rhs, Acc& acc) {
-    QUERN_UNROLL for (int v = 0; v < Base::kVectors; ++v) {
-      Bits w;
-      __builtin_memcpy(&w, rhs + v * sizeof(w), sizeof(w));
-      const Vector::Reg even = (Vector::Reg)(w << 16), odd = (Vector::Reg)(w & 0xffff0000u);
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        uint32_t x;
-        __builtin_memcpy(&x, lhs + r * 64, sizeof(x));
-        const Bits both = {x, x, x, x};
-        acc[r][v] += (Vector::Reg)(both << 16) * even;
-        acc[r][v] += (Vector::Reg)(both & 0xffff0000u) * odd;
+  // 32 k of one term of each side; even and odd k are summed apart, as AMX does.
+  static void Product(const char* lhs, const char* rhs, Acc& acc) {
+    Acc even, odd;
+    Base::Each([&](int r, int v) { even[r][v] = odd[r][v] = Vector::Zero(); });
+    for (size_t pair = 0; pair < 16; ++pair, lhs += 4, rhs += 64) {
+      QUERN_UNROLL for (int v = 0; v < Base::kVectors; ++v) {
+        Bits w;
+        __builtin_memcpy(&w, rhs + v * sizeof(w), sizeof(w));
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+          uint32_t x;
+          __builtin_memcpy(&x, lhs + r * 64, sizeof(x));
+          const Bits both = {x, x, x, x};
+          even[r][v] += (Vector::Reg)(both << 16) * (Vector::Reg)(w << 16);
+          odd[r][v] += (Vector::Reg)(both & 0xffff0000u) * (Vector::Reg)(w & 0xffff0000u);
+        }
       }
     }
+    Base::Each([&](int r, int v) { acc[r][v] += even[r][v] + odd[r][v]; });
   }
 
   static void Run(const GemmArgs& a) {
@@ -45,12 +49,9 @@ struct TileTerms : TileEpilogue<Vector, MR, 1> {
     const char* lhs = static_cast<const char*>(a.lhs);
     const char* rhs = static_cast<const char*>(a.rhs);
     for (size_t k = 0; k < a.k; k += 32, lhs += kTerms * kTermBytes, rhs += kTerms * kTermBytes) {
-      for (size_t pair = 0; pair < 16; ++pair) {
-        const char *x = lhs + pair * 4, *w = rhs + pair * 64;
-        QUERN_UNROLL for (int sum = kTerms - 1; sum >= 0; --sum) {  // the smallest products first
-          QUERN_UNROLL for (int t = sum; t >= 0; --t) {
-            Pair(x + static_cast<size_t>(t) * kTermBytes, w + static_cast<size_t>(sum - t) * kTermBytes, acc);
-          }
+      QUERN_UNROLL for (int sum = kTerms - 1; sum >= 0; --sum) {  // the smallest products first
+        QUERN_UNROLL for (int t = sum; t >= 0; --t) {
+          Product(lhs + static_cast<size_t>(t) * kTermBytes, rhs + static_cast<size_t>(sum - t) * kTermBytes, acc);
         }
       }
     }

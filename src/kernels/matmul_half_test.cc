@@ -48,8 +48,8 @@ struct Matrix {
 class HalfRows : public testing::TestWithParam<const GemmKernel*> {};
 
 // The result's bytes, [m][n] of `out`.
-std::vector<char> Run(const GemmKernel& row, const Shape& s, const Matrix& lhs, const Matrix& rhs, Format out,
-                      Executor* executor) {
+std::vector<char> Compute(const GemmKernel& row, const Shape& s, const Matrix& lhs, const Matrix& rhs, Format out,
+                          Executor* executor) {
   const ukernel::KernelName name = ukernel::Name(row);
   SelectOptions options;
   options.cpu = HostCpu().facts();
@@ -106,8 +106,8 @@ TEST_P(HalfRows, ShapesAndThreads) {
     const Matrix lhs(from, s.m, s.k, 3, 1);
     const Matrix rhs(row.rhs, s.transposed ? s.n : s.k, s.transposed ? s.k : s.n, 5, 2);
     for (Format out : {Format::kF32, row.rhs}) {
-      const std::vector<char> got = Run(row, s, lhs, rhs, out, nullptr);
-      EXPECT_EQ(Run(row, s, lhs, rhs, out, &pool), got) << "three threads";
+      const std::vector<char> got = Compute(row, s, lhs, rhs, out, nullptr);
+      EXPECT_EQ(Compute(row, s, lhs, rhs, out, &pool), got) << "three threads";
       double error = 0, norm = 0;
       for (size_t m = 0; m < s.m; ++m) {
         for (size_t n = 0; n < s.n; ++n) {

@@ -1,4 +1,4 @@
-// One product of floats on one thread, ready to be timed.
+// Products of floats on one thread, ready to be timed.
 #pragma once
 
 #include <random>
@@ -14,16 +14,16 @@
 
 namespace quern::kernels {
 
+// Formats of the operands and of the result.
+struct GemmTypes {
+  Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
+};
+
 class GemmCase {
  public:
-  // Formats of the operands and of the result.
-  struct Types {
-    Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
-  };
-
   // kUnsupported when no row of the CPU serves it.
   static Result<GemmCase> Make(const CpuInfo& cpu, size_t m, size_t n, size_t k, std::string_view row = {},
-                               Types types = {}, Precision precision = Precision::kFp32) {
+                               GemmTypes types = {}, Precision precision = Precision::kFp32) {
     GemmCase c;
     SelectOptions options;
     options.cpu = cpu.facts();
@@ -92,7 +92,7 @@ class GemmCase {
   }
 
   size_t m_ = 0;
-  Types types_;
+  GemmTypes types_;
   EpilogueOp convert_{.kind = ukernel::EpilogueKind::kConvert};
   GemmProblem problem_;
   MatMul matmul_;

@@ -18,7 +18,7 @@ double Median(std::vector<double> v) {
 }
 
 // "bf16,bf16,f32"; false for what is no list of three float formats.
-bool ParseTypes(std::string_view text, GemmCase::Types* types) {
+bool ParseTypes(std::string_view text, GemmTypes* types) {
   for (Format* f : {&types->lhs, &types->rhs, &types->dst}) {
     const std::string_view word = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
@@ -51,7 +51,7 @@ constexpr char kUsage[] =
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;
-  GemmCase::Types types;
+  GemmTypes types;
   Precision precision = Precision::kFp32;
   int rounds = 25;
   double seconds = 0.1, min_share = 0;

@@ -207,7 +207,7 @@ class RowRunner {
     if (p_.fill == Fill::kSmallIntegers) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
     const float x = std::normal_distribution<float>()(rng);
     if (p_.fill == Fill::kNormal) return x;
-    const int reach = f == Format::kF16 ? 5 : f == Format::kBf16 ? 12 : 30;
+    const int reach = f == Format::kF16 ? 5 : 12;
     return std::ldexp(x, static_cast<int>(rng() % static_cast<unsigned>(2 * reach + 1)) - reach);
   }
   static void Put(Format f, char* p, float x) {

@@ -189,24 +189,21 @@ static constexpr decltype(GemmKernel::leave_mode) kLeave = nullptr;
 // The descriptor of a row but for its operands. `products` of 16 x 16 x 32 for a tile of it, each 16 cycles, a quarter
 // more for operands out of L2.
 constexpr GemmKernel AmxRow(Precision precision, int products, GemmRun run) {
-  return {.isa = kIsa,
-          .dst = Format::kF32,
-          .precision = precision,
-          .mr = 32,
-          .nr = 32,
-          .kr = 32,
-          .lhs_forms = kLhsPacked,
-          .fused = kFusedProductF32,
-          .cost = {.engine = Engine::kMatrix,
-                   .step_row = static_cast<float>(products) * 8 / 3,
-                   .row = 6,
-                   .tile = 60,
-                   .m_grain = 16},
-          .scratch_bytes = 4096,
-          .mode_config = kConfig,
-          .enter_mode = kEnter,
-          .leave_mode = kLeave,
-          .run = run};
+  GemmKernel row;
+  row.isa = kIsa;
+  row.dst = Format::kF32;
+  row.precision = precision;
+  row.mr = row.nr = row.kr = 32;
+  row.lhs_forms = kLhsPacked;
+  row.fused = kFusedProductF32;
+  row.cost = {
+      .engine = Engine::kMatrix, .step_row = static_cast<float>(products) * 8 / 3, .row = 6, .tile = 60, .m_grain = 16};
+  row.scratch_bytes = 4096;
+  row.mode_config = kConfig;
+  row.enter_mode = kEnter;
+  row.leave_mode = kLeave;
+  row.run = run;
+  return row;
 }
 
 // float32 by float32 as products of bf16 terms: weights pass a block transform.

@@ -186,7 +186,7 @@ std::string Text(const GemmKernel& row, const Shape& s) {
 }
 
 bool IsFloatRow(const GemmKernel& row) {
-  return ukernel::LhsSourceFormat(row) == Format::kF32 && row.lhs != Format::kI8d && row.dst == Format::kF32;
+  return ukernel::LhsSourceFormat(row) == Format::kF32 && row.rhs == Format::kF32;
 }
 
 class FloatRows : public testing::TestWithParam<const GemmKernel*> {};

@@ -22,12 +22,14 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // "x86" is an x86-64 CPU with nothing optional ("generic" is that on such hosts only), "vnni-int8" one with AVX2 and
-// AVX-VNNI-INT8.
+// AVX-VNNI-INT8, "amxfp16" has Granite Rapids' addition to Sapphire Rapids.
 SelectOptions On(std::string_view cpu) {
   SelectOptions o;
-  const bool vnni_int8 = cpu == "vnni-int8";
-  o.cpu = CpuFromSpec(cpu == "x86" ? "generic" : vnni_int8 ? "haswell" : cpu).value().facts();
+  const bool vnni_int8 = cpu == "vnni-int8", amx_fp16 = cpu == "amxfp16";
+  o.cpu =
+      CpuFromSpec(cpu == "x86" ? "generic" : vnni_int8 ? "haswell" : amx_fp16 ? "sapphirerapids" : cpu).value().facts();
   if (vnni_int8) o.cpu.features.Set(CpuFeature::kAvxVnniInt8);
+  if (amx_fp16) o.cpu.features.Set(CpuFeature::kAmxFp16);
   if (cpu == "x86") {
     o.cpu.arch = Arch::kX86_64;
     o.cpu.features = {};
@@ -47,7 +49,9 @@ std::string Choose(const char* cpu, GemmProblem p, size_t m) {
 
 TEST(Select, FollowsTheCpu) {
   const GemmProblem p{.n = 512, .k = 512};
-  EXPECT_THAT(Choose("sapphirerapids", p, 128), HasSubstr("avx512"));
+  EXPECT_THAT(Choose("sapphirerapids", p, 128), HasSubstr("bf16x3_f32_f32_32x32x32_amx"));
+  EXPECT_THAT(Choose("sapphirerapids", p, 4), HasSubstr("avx512"));
+  EXPECT_THAT(Choose("sapphirerapids,-amx", p, 128), HasSubstr("avx512"));
   EXPECT_THAT(Choose("haswell", p, 128), HasSubstr("avx2"));
   EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("neon"));
   GemmProblem many = p;
@@ -101,10 +105,27 @@ TEST(Select, FollowsMAndN) {
 
 TEST(Select, FollowsThePrecision) {
   GemmProblem p{.n = 1024, .k = 1024, .expected_m = 1024};
-  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("f32_f32_f32"));
+  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("bf16x3"));
   p.precision = Precision::kFp32Fast;
-  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("amx"));
+  EXPECT_THAT(Choose("sapphirerapids", p, 1024), HasSubstr("bf16x2"));
   EXPECT_THAT(Choose("haswell", p, 1024), HasSubstr("f32_f32_f32"));
+}
+
+// The numbers of 16-bit floats are the operands: an engine of them serves fp32 where its sums are float32.
+TEST(Select, TakesSixteenBitFloatsAsTheyAre) {
+  GemmProblem bf16{.lhs = Format::kBf16, .rhs = Format::kBf16, .n = 1024, .k = 1024};
+  EXPECT_THAT(Choose("sapphirerapids", bf16, 1024), HasSubstr("bf16_bf16_f32_32x32x32_amxbf16"));
+  EXPECT_THAT(Choose("sapphirerapids,-amx", bf16, 1024), HasSubstr("avx512bf16"));
+  EXPECT_THAT(Choose("icelake", bf16, 1024), HasSubstr("8x48x1_avx512"));
+  EXPECT_THAT(Choose("haswell", bf16, 1), HasSubstr("2x32x2_avx2"));
+  GemmProblem f16{.lhs = Format::kF16, .rhs = Format::kF16, .n = 1024, .k = 1024};
+  EXPECT_THAT(Choose("amxfp16", f16, 1024), HasSubstr("amxfp16"));
+  EXPECT_THAT(Choose("sapphirerapids", f16, 1024), HasSubstr("8x48x1_avx512"));
+  f16.precision = Precision::kFp16;
+  EXPECT_THAT(Choose("sapphirerapids", f16, 1024), HasSubstr("avx512fp16"));
+  // float32 weights do not become f16, whatever the precision.
+  GemmProblem f32{.n = 64, .k = 64, .precision = Precision::kBf16};
+  EXPECT_THAT(Choose("haswell", f32, 1), HasSubstr("f32_f32_f32"));
 }
 
 TEST(Select, SaysWhyNot) {
@@ -251,7 +272,7 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       {"icelake", blocks, 100,
        "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
       {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x64x4_avx512vnni | 5110"},
-      {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 1518418"},
+      {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_bf16x3_f32_f32_32x32x32_amxbf16 | 1461814"},
       {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
       {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
       {"graviton3", i8d, 100,
@@ -282,6 +303,13 @@ TEST(Select, ReachesEveryRow) {
   for (Precision precision : {Precision::kFp32, Precision::kFp32Fast, Precision::kBf16}) {
     kinds.push_back({.precision = precision});
   }
+  for (size_t segments : {1, 9}) {
+    kinds.push_back({.lhs = Format::kBf16, .rhs = Format::kBf16, .segments = segments});
+    kinds.push_back({.lhs = Format::kF32, .rhs = Format::kF16, .segments = segments});
+    for (Precision precision : {Precision::kFp32, Precision::kFp16}) {
+      kinds.push_back({.lhs = Format::kF16, .rhs = Format::kF16, .segments = segments, .precision = precision});
+    }
+  }
   kinds.push_back({.lhs = Format::kI8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kU8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI8});
@@ -293,8 +321,8 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-avx512,-amx", "vnni-int8",
-                          "graviton3", "apple-m4"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx",
+                          "sapphirerapids,-avx512,-amx", "amxfp16", "vnni-int8", "graviton3", "apple-m4"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

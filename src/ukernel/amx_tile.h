@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/float16.h"
+
 namespace quern::ukernel {
 namespace {
 namespace amx {
@@ -104,6 +106,7 @@ inline float Bf16(const uint8_t* p) {
   const uint32_t bits = static_cast<uint32_t>(Element<uint16_t>(p)) << 16;
   return Flush(Element<float>(reinterpret_cast<const uint8_t*>(&bits)));
 }
+inline float F16(const uint8_t* p) { return F16BitsToF32(Element<uint16_t>(p)); }
 
 // Tiles that a product may take: the configuration that they have.
 template <int C, int A, int B>
@@ -117,16 +120,17 @@ const TileConfig& RequireProduct() {
   return g;
 }
 
-// c += a * b in float32: even and odd k summed apart by fused multiply-adds, then added; denormals flushed throughout.
-template <int C, int A, int B>
-void DotBf16() {
+// c += a * b in float32, elements by T: even and odd k summed apart by fused multiply-adds, then added; float32
+// denormals flushed throughout.
+template <float (*T)(const uint8_t*), int C, int A, int B>
+void DotFloat() {
   const TileConfig& g = RequireProduct<C, A, B>();
   for (int m = 0; m < g.rows[C]; ++m) {
     for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
       float part[2] = {0, 0};
       for (int k = 0; k < g.rows[B]; ++k) {
         for (int i = 0; i < 2; ++i) {
-          const float x = Bf16(&g_state.tile[A][m][4 * k + 2 * i]), y = Bf16(&g_state.tile[B][k][4 * n + 2 * i]);
+          const float x = T(&g_state.tile[A][m][4 * k + 2 * i]), y = T(&g_state.tile[B][k][4 * n + 2 * i]);
           part[i] = Flush(__builtin_fmaf(x, y, part[i]));
         }
       }
@@ -134,6 +138,15 @@ void DotBf16() {
       __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
     }
   }
+}
+template <int C, int A, int B>
+void DotBf16() {
+  DotFloat<Bf16, C, A, B>();
+}
+// Denormals of f16 are kept.
+template <int C, int A, int B>
+void DotF16() {
+  DotFloat<F16, C, A, B>();
 }
 
 // c += a * b in 32-bit integers, four products of bytes in each; X is a's.
@@ -182,6 +195,10 @@ inline void Zero() {
 template <int C, int A, int B>
 inline void DotBf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
+}
+template <int C, int A, int B>
+inline void DotF16() {
+  asm volatile("tdpfp16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(C), "i"(A), "i"(B));
 }
 template <int C, int A, int B>
 inline void DotI8() {

@@ -101,10 +101,10 @@ Rejection RejectLayout(const PackLayout& l, const GemmProblem& p) {
     return {.reason = Reason::kNoZeroPoints};
   }
   if (p.segments > 1 && l.scale != Format::kNone) return {.reason = Reason::kBlockSegments};
-  const bool narrow = l.element == Format::kBf16 || l.element == Format::kF16;
-  if (narrow && l.element != p.rhs && p.precision != Precision::kBf16) {
+  if (l.element == Format::kBf16 && p.rhs != Format::kBf16 && p.precision != Precision::kBf16) {
     return {.reason = Reason::kNarrow, .format = l.element};
   }
+  if (l.element == Format::kF16 && p.rhs != Format::kF16) return {.reason = Reason::kHalfRange};
   // Where a split in bf16 terms is unsafe, float32 must still be there.
   if (IsSplit(l.element)) return {.reason = Reason::kTermsOnly};
   if (IsInt8(p.lhs) && l.sums != Format::kI32) return {.reason = Reason::kNoSums};

@@ -132,7 +132,7 @@ constexpr size_t kMaxLayouts = 9;
 
 struct GemmKernel {
   Isa isa{};
-  Format lhs = Format::kNone;         // as the kernel reads it
+  Format lhs = Format::kNone;         // the numbers that the kernel multiplies
   Format lhs_source = Format::kNone;  // as the operator has it; kNone: the same
   Format rhs = Format::kNone;         // as it is resident
   Format dst = Format::kF32;          // accumulator: kF32 or kI32
@@ -144,7 +144,7 @@ struct GemmKernel {
   bool whole_panel = false;  // takes any m and n in one call and loops inside (streaming mode)
 
   uint8_t lhs_forms = kLhsRows;       // mask of LhsForm
-  LhsLayout lhs_layout{};             // for kLhsPacked, or how rows must be prepared when lhs != lhs_source
+  LhsLayout lhs_layout{};             // how rows must be prepared: for kLhsPacked, when lhs != lhs_source, or widened
   bool rhs_in_place = false;          // also takes RhsForm::kInPlace
   PackLayout consumed{};              // the right side as the kernel reads it
   PackLayout layouts[kMaxLayouts]{};  // resident layouts accepted; one whose elements differ from those of `consumed`

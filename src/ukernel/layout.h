@@ -181,6 +181,8 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
 [[maybe_unused]] static constexpr PackLayout kF32x8{.element = Format::kF32, .n_unit = 8};  // NEON
 [[maybe_unused]] static constexpr PackLayout kBf16Terms2x16{
     .element = Format::kBf16x2, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
+[[maybe_unused]] static constexpr PackLayout kBf16Terms3x16{
+    .element = Format::kBf16x3, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 [[maybe_unused]] static constexpr PackLayout kI8x16{
     .element = Format::kI8, .n_unit = 16, .k_interleave = 4, .k_multiple = 64, .sums = Format::kI32};
 // Pairs of 16-bit floats along K: what AMX and the dot products of AVX512-BF16 read, and AVX2 and AVX-512 convert.
@@ -220,9 +222,18 @@ static constexpr PackLayout Blocks8x16(Format scale) {
     .element = Format::kU8, .m_unit = 16, .k_interleave = 64, .k_multiple = 64};
 [[maybe_unused]] static constexpr LhsLayout kI8dPanels16{
     .element = Format::kI8d, .m_unit = 16, .k_interleave = 64, .k_multiple = 64, .row_params = true};
+// 16-bit floats widened: what float32 tiles read.
+[[maybe_unused]] static constexpr LhsLayout kF32Rows{.element = Format::kF32};
 // Rows split in two bf16 terms, 16 by 32: AMX's A tiles, whose rows are whole cache lines.
 [[maybe_unused]] static constexpr LhsLayout kBf16Terms2Panels{
     .element = Format::kBf16x2, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};
+[[maybe_unused]] static constexpr LhsLayout kBf16Terms3Panels{
+    .element = Format::kBf16x3, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};
+// The same tiles of 16-bit floats.
+[[maybe_unused]] static constexpr LhsLayout kBf16Panels{
+    .element = Format::kBf16, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};
+[[maybe_unused]] static constexpr LhsLayout kF16Panels{
+    .element = Format::kF16, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};
 // Units and panels of two streaming vectors: SME's tiles, two by two.
 [[maybe_unused]] static constexpr PackLayout kF32Sme{
     .element = Format::kF32, .n_unit = 2, .n_scale = VectorScale::kSme};

@@ -101,6 +101,9 @@ void WriteReason(TextWriter& w, const Rejection& r) {
     case Reason::kNarrow:
       w.Text("precision bf16 not allowed: ").Text(FormatName(r.format)).Text(" weights");
       break;
+    case Reason::kHalfRange:
+      w.Text("f16 lacks the range of the weights");
+      break;
     case Reason::kTermsOnly:
       w.Text("no float32 left where a split is unsafe");
       break;

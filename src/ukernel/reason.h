@@ -40,6 +40,7 @@ enum class Reason : uint8_t {
   kNoZeroPoints,      // the weights have none
   kBlockSegments,     // blocks with several segments
   kNarrow,            // rounds the weights [format]
+  kHalfRange,         // float16 lacks their range
   kTermsOnly,         // no float32 left where a split is unsafe
   kNoSums,            // lacks what the left side needs
   kNoChannelScales,   // lacks those of the weights

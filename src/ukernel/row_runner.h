@@ -19,7 +19,8 @@
 
 namespace quern::ukernel {
 
-enum class Fill : uint8_t { kSmallIntegers, kNormal };
+// kScaled: normal, each times a power of two from a range that the format bears.
+enum class Fill : uint8_t { kSmallIntegers, kNormal, kScaled };
 
 struct RowProblem {
   size_t m = 1, n = 1, k = 1;  // k per tap
@@ -33,7 +34,18 @@ struct RowProblem {
   Fill fill = Fill::kSmallIntegers;
   bool rhs_in_place = false;
   uint32_t seed = 1;
+  bool special = false;  // SpecialLhs in the first rows of float left sides
 };
+
+// Row 0 has an infinity at k 2, row 1 a NaN at k 3, row 2 only denormals, row 3 a number near the largest at k 1.
+inline float SpecialLhs(Format f, size_t m, size_t k, float x) {
+  const bool half = f == Format::kF16;
+  if (m == 0 && k == 2) return HUGE_VALF;
+  if (m == 1 && k == 3) return std::nanf("");
+  if (m == 2) return std::ldexp(1.0f, half ? -20 : f == Format::kBf16 ? -130 : -140);
+  if (m == 3 && k == 1) return std::ldexp(1.0f, half ? 13 : 125);
+  return x;
+}
 
 class RowRunner {
  public:
@@ -171,10 +183,6 @@ class RowRunner {
 
   char* dst() const { return dst_->data(); }
   size_t dst_stride() const { return dst_stride_; }
-  // Changes an element of the left side (kF32 sources) before or between Compute calls of rows that read it in place.
-  float* LhsSourceAt(size_t m, size_t tap, size_t k) {
-    return reinterpret_cast<float*>(const_cast<char*>(SourceRow(m, tap)) + k * FormatBytes(source_format_));
-  }
   bool IsPrepared() const { return row_.lhs_layout.element != Format::kNone; }
   const PackLayout& layout() const { return layout_; }
   std::string Describe() const {
@@ -197,7 +205,10 @@ class RowRunner {
     if (f == Format::kU8) return static_cast<float>(rng() % 256);
     if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
     if (p_.fill == Fill::kSmallIntegers) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
-    return std::normal_distribution<float>()(rng);
+    const float x = std::normal_distribution<float>()(rng);
+    if (p_.fill == Fill::kNormal) return x;
+    const int reach = f == Format::kF16 ? 5 : 12;
+    return std::ldexp(x, static_cast<int>(rng() % static_cast<unsigned>(2 * reach + 1)) - reach);
   }
   static void Put(Format f, char* p, float x) {
     if (f == Format::kU8 || f == Format::kI8) {
@@ -218,7 +229,9 @@ class RowRunner {
     lhs_ = std::make_unique<GuardedBuffer>(rows && p_.k ? (rows - 1) * lhs_stride_ + p_.k * element : 0);
     for (size_t r = 0; r < rows; ++r) {
       for (size_t k = 0; k < p_.k; ++k) {
-        Put(source_format_, lhs_->data() + r * lhs_stride_ + k * element, Draw(rng, source_format_));
+        const float x = Draw(rng, source_format_);
+        Put(source_format_, lhs_->data() + r * lhs_stride_ + k * element,
+            p_.special ? SpecialLhs(source_format_, r, k, x) : x);
       }
     }
     zero_ = std::make_unique<GuardedBuffer>(p_.k * element);

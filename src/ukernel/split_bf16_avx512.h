@@ -18,14 +18,18 @@ inline __m512i NearestBf16(__m512 x) {
   return _mm512_mask_mov_epi32(near, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), quiet);
 }
 
-struct Bf16Terms2 {
-  __m512i high, low;  // 16 bits in each lane
+template <size_t kTerms>
+struct Bf16Terms {
+  __m512i term[kTerms];  // 16 bits in each lane
 };
 
-inline Bf16Terms2 Split2(__m512 x) {
-  Bf16Terms2 t;
-  t.high = NearestBf16(x);
-  t.low = NearestBf16(_mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(t.high, 16))));
+template <size_t kTerms>
+inline Bf16Terms<kTerms> Split(__m512 x) {
+  Bf16Terms<kTerms> t;
+  for (size_t i = 0; i < kTerms; ++i) {
+    t.term[i] = NearestBf16(x);
+    x = _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_slli_epi32(t.term[i], 16)));
+  }
   return t;
 }
 

@@ -14,9 +14,10 @@
 
 namespace quern::kernels {
 
-// Of the operands as GemmProblem has them; dynamic rows by int8 have channel scales.
+// Of the operands as GemmProblem has them, and of the result; dynamic rows by int8 have channel scales.
 struct GemmTypes {
-  Format lhs = Format::kF32, rhs = Format::kF32;
+  Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
+  Precision precision = Precision::kFp32;  // of floats
 };
 
 class GemmCase {
@@ -32,7 +33,10 @@ class GemmCase {
     c.m_ = m;
     c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
     c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
-    c.problem_.precision = types.lhs == Format::kF32 ? Precision::kFp32 : Precision::kBf16;
+    c.problem_.precision = types.precision;
+    c.dst_bytes_ = FormatBytes(types.dst);
+    c.convert_.format = types.dst;
+    c.converts_ = types.dst == Format::kBf16 || types.dst == Format::kF16;
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
     c.lhs_format_ = types.lhs == Format::kI8d ? Format::kF32 : types.lhs;
@@ -125,11 +129,15 @@ class GemmCase {
     a.lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * FormatBytes(lhs_format_));
     a.packed_rhs = &packed_[copy];
     a.dst = const_cast<std::byte*>(dst_.data());
-    a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * 4);
+    a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * dst_bytes_);
+    a.ops = &convert_;
+    a.op_count = converts_ ? 1 : 0;
     return a;
   }
 
-  size_t m_ = 0, next_ = 0;
+  size_t m_ = 0, next_ = 0, dst_bytes_ = 4;
+  bool converts_ = false;
+  EpilogueOp convert_{.kind = ukernel::EpilogueKind::kConvert};
   GemmProblem problem_;
   Format lhs_format_ = Format::kF32;
   MatMul matmul_;

@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "kernels/bench/gemm_case.h"
 #include "kernels/peak.h"
@@ -15,13 +17,36 @@ double Median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
+// "bf16,bf16,f32"; false for what is no list of three float formats.
+bool ParseTypes(std::string_view text, GemmTypes* types) {
+  for (Format* f : {&types->lhs, &types->rhs, &types->dst}) {
+    const std::string_view word = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    const Format formats[] = {Format::kF32, Format::kBf16, Format::kF16};
+    const Format* found = std::find_if(formats, std::end(formats), [&](Format x) { return word == FormatName(x); });
+    if (found == std::end(formats)) return false;
+    *f = *found;
+  }
+  return text.empty();
+}
+
+bool ParsePrecision(std::string_view text, Precision* precision) {
+  for (Precision p : {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16, Precision::kBf16}) {
+    if (text != PrecisionName(p)) continue;
+    *precision = p;
+    return true;
+  }
+  return false;
+}
+
 constexpr char kUsage[] =
-    "quern_gemm_bench [--types LHS,RHS,DST] [--cpu NAME] [--row NAME] [--cold] [--rounds N] [--seconds S]\n"
-    "                 [--min-share F] [MxNxK...]\n"
+    "quern_gemm_bench [--types LHS,RHS,DST] [--precision P] [--cpu NAME] [--row NAME] [--cold] [--rounds N]\n"
+    "                 [--seconds S] [--min-share F] [MxNxK...]\n"
     "Products on one thread beside the peak of the same run: speed and share of the fastest round of each (what else\n"
     "the machine runs only slows), and the median of the rounds' shares. The peak is that of the float32 multiply-\n"
     "add, of integer products that of their row's own instruction.\n"
-    "--types: f32,f32,f32 (default), i8,i8,i32, u8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
     "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
     "cache together; GB/s of them beside a loop that only reads them.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
@@ -40,7 +65,18 @@ bool ParseTypes(const std::string& text, GemmTypes* types) {
   const size_t comma = text.find(',');
   if (comma == std::string::npos) return false;
   const std::string rest = text.substr(comma + 1);
-  return ParseFormat(text.substr(0, comma), &types->lhs) && ParseFormat(rest.substr(0, rest.find(',')), &types->rhs);
+  const size_t next = rest.find(',');
+  return next != std::string::npos && ParseFormat(text.substr(0, comma), &types->lhs) &&
+         ParseFormat(rest.substr(0, next), &types->rhs) && ParseFormat(rest.substr(next + 1), &types->dst);
+}
+
+bool ParsePrecision(const std::string& name, Precision* precision) {
+  for (Precision p : {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16, Precision::kBf16}) {
+    if (name != PrecisionName(p)) continue;
+    *precision = p;
+    return true;
+  }
+  return false;
 }
 
 // More than twice the last-level cache, whose share of this machine may be more than it can spare.
@@ -64,6 +100,8 @@ int Main(int argc, char** argv) {
       row = r;
     } else if (const char* t = value("--types")) {
       if (!ParseTypes(t, &types)) return std::fprintf(stderr, "'%s' are no types\n", t), 2;
+    } else if (const char* p = value("--precision")) {
+      if (!ParsePrecision(p, &types.precision)) return std::fprintf(stderr, "'%s' is no precision\n", p), 2;
     } else if (!std::strcmp(argv[i], "--cold")) {
       cold = true;
     } else if (const char* n = value("--rounds")) {

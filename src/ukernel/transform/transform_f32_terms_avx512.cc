@@ -1,4 +1,4 @@
-// float32 units to two bf16 terms in AMX's order: pairs of k are interleaved by a shift.
+// float32 units to two and to three bf16 terms in AMX's order: pairs of k are interleaved by a shift.
 #include "ukernel/transform.h"
 
 #if QUERN_ISA_HERE
@@ -13,33 +13,36 @@ constexpr size_t kLine = 64;   // 16 columns of float32, or of a pair of bf16
 constexpr size_t kPairs = 16;  // of k in a tile
 constexpr size_t kTermBytes = kPairs * kLine;
 
+template <size_t kTerms>
 uint32_t Run(const TransformArgs& a) {
   __mmask16 unsafe = 0;
   for (size_t u = 0; u < a.units; ++u) {
     const char* from = static_cast<const char*>(a.src) + u * a.src_unit_stride;
     char* to = static_cast<char*>(a.dst) + u * a.dst_unit_stride;
-    for (size_t k = 0; k < a.k; k += 2 * kPairs, to += 2 * kTermBytes) {
+    for (size_t k = 0; k < a.k; k += 2 * kPairs, to += kTerms * kTermBytes) {
       for (size_t pair = 0; pair < kPairs; ++pair) {
         const size_t at = k + 2 * pair;
         const __m512 even = at < a.k ? _mm512_loadu_ps(from + at * kLine) : _mm512_setzero_ps();
         const __m512 odd = at + 1 < a.k ? _mm512_loadu_ps(from + (at + 1) * kLine) : _mm512_setzero_ps();
-        const Bf16Terms2 e = Split2(even), o = Split2(odd);
+        const Bf16Terms<kTerms> e = Split<kTerms>(even), o = Split<kTerms>(odd);
         char* out = to + pair * kLine;
-        _mm512_store_si512(out, _mm512_or_si512(e.high, _mm512_slli_epi32(o.high, 16)));
-        _mm512_store_si512(out + kTermBytes, _mm512_or_si512(e.low, _mm512_slli_epi32(o.low, 16)));
+        for (size_t t = 0; t < kTerms; ++t) {
+          _mm512_store_si512(out + t * kTermBytes, _mm512_or_si512(e.term[t], _mm512_slli_epi32(o.term[t], 16)));
+        }
         unsafe |= SplitsUnsafely(even) | SplitsUnsafely(odd);
       }
     }
   }
   return unsafe ? kPackSplitUnsafe : kPackFine;
 }
-static constexpr auto kRun = Run;
+static constexpr auto kRun2 = Run<2>, kRun3 = Run<3>;
 #else
-static constexpr decltype(TransformKernel::run) kRun = nullptr;
+static constexpr decltype(TransformKernel::run) kRun2 = nullptr, kRun3 = nullptr;
 #endif
 
 static constexpr TransformKernel kRows[] = {
-    {.isa = kIsa, .from = kF32x16, .to = kBf16Terms2x16, .cycles_per_element = 0.6f, .run = kRun},
+    {.isa = kIsa, .from = kF32x16, .to = kBf16Terms2x16, .cycles_per_element = 0.6f, .run = kRun2},
+    {.isa = kIsa, .from = kF32x16, .to = kBf16Terms3x16, .cycles_per_element = 0.9f, .run = kRun3},
 };
 
 }  // namespace

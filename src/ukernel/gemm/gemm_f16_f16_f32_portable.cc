@@ -1,0 +1,25 @@
+// f16 products by conversion in portable C++: float32 multiplications and additions. Few rows widen weights as they
+// go, in the order of k, chains of 256 k added up; many take weights that a block transform widened, in the order of
+// k.
+#include "ukernel/gemm/half_portable.h"
+#include "ukernel/gemm/tile_f32.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr GemmKernel kRows[] = {
+    WidenedRow(Format::kF16, Format::kF16, 3, 16,
+               {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
+               DispatchTileF32<Vector, 3, 1>),
+    // Widening a vector of weights takes a dozen instructions.
+    TileHalfRow(Format::kF16, Format::kF16, 3, 16,
+                {.engine = Engine::kScalar, .step_row = 24, .step_load = 0.5f, .step_min = 64, .row = 10, .tile = 40},
+                DispatchTileHalf<Vector, LhsWidened<Format::kF16>, WeightsHalf<Format::kF16>, 3, 1>),
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

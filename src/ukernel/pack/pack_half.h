@@ -1,0 +1,127 @@
+// Fast packers of 16-bit pairs from row-major matrices. For kernel files only: internal linkage, their flags.
+#pragma once
+
+#include "ukernel/convert.h"
+#include "ukernel/pack.h"
+
+namespace quern::ukernel {
+namespace {
+
+// What is written of the elements that are read:
+//   kSource, kDest             formats
+//   kLanes, Pairs(a, b, to)    that many columns of two k, `b` null for zeros, to [kLanes][2]
+//   Line(from, to)             16 consecutive elements to 32 bytes
+//   Square(in, stride, to)     a transpose of 8 lines of 32 bytes in elements of 4, to lines of 64 bytes
+template <class C>
+struct PackHalf {
+  static constexpr size_t kUnit = 16, kPairBytes = 64, kElement = FormatBytes(C::kSource);
+
+  static void One(const char* from, char* to) { StoreFloat(C::kDest, to, LoadFloat(C::kSource, from)); }
+
+  static void ClearRest(char* unit, size_t used, size_t stride) {
+    for (size_t i = used; i < stride; i += 4) __builtin_memset(unit + i, 0, 4);
+  }
+
+  // A pair of k of a unit with `columns` real ones; column c is at a + c * stride and, unless null, b + c * stride.
+  static void PartPair(const char* a, const char* b, ptrdiff_t stride, size_t columns, char* to) {
+    __builtin_memset(to, 0, kPairBytes);
+    for (size_t c = 0; c < columns; ++c) {
+      One(a + static_cast<ptrdiff_t>(c) * stride, to + 4 * c);
+      if (b) One(b + static_cast<ptrdiff_t>(c) * stride, to + 4 * c + 2);
+    }
+  }
+
+  // Source with contiguous columns (K x N): rows are walked once, eight units at a time, so that reads are long.
+  static uint32_t FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                         size_t unit_end, void* packed) {
+    const RhsGeometry g = DescribeRhs(layout, shape);
+    char* base = static_cast<char*>(packed);
+    constexpr size_t kTogether = 8;
+    for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
+      const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
+      for (size_t segment = 0; segment < shape.segments; ++segment) {
+        const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
+        for (size_t k = 0; k < shape.k; k += 2, from += 2 * s.k_stride) {
+          const size_t at = (segment * g.segment_k + k) / 2 * kPairBytes;
+          const bool odd = k + 1 < shape.k;
+          for (size_t u = u0; u < u1; ++u) {
+            const char* a = from + u * kUnit * kElement;
+            const char* b = odd ? a + s.k_stride : nullptr;
+            char* to = base + g.UnitOffset(u) + at;
+            if ((u + 1) * kUnit <= shape.n) {
+              for (size_t c = 0; c < kUnit; c += C::kLanes) {
+                C::Pairs(a + c * kElement, b ? b + c * kElement : nullptr, to + 4 * c);
+              }
+            } else {
+              PartPair(a, b, kElement, shape.n - u * kUnit, to);
+            }
+          }
+        }
+      }
+      const size_t used = (shape.segments * g.segment_k + 1) / 2 * kPairBytes;
+      for (size_t u = u0; u < u1; ++u) ClearRest(base + g.UnitOffset(u), used, g.unit_stride);
+    }
+    return kPackFine;
+  }
+
+  // Source with contiguous K (N x K): pairs are transposed in squares of 8.
+  static uint32_t FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                         size_t unit_end, void* packed) {
+    constexpr size_t kSide = 8, kSpan = 2 * kSide;  // columns, k of a square
+    const RhsGeometry g = DescribeRhs(layout, shape);
+    char* base = static_cast<char*>(packed);
+    for (size_t u = unit_begin; u < unit_end; ++u) {
+      char* unit = base + g.UnitOffset(u);
+      const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
+      for (size_t segment = 0; segment < shape.segments; ++segment) {
+        const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
+                           static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
+        char* out = unit + segment * g.segment_k / 2 * kPairBytes;
+        const size_t whole = columns == kUnit ? shape.k / kSpan * kSpan : 0;
+        for (size_t k = 0; k < whole; k += kSpan) {
+          for (size_t c = 0; c < kUnit; c += kSide) {
+            const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement;
+            char* to = out + k / 2 * kPairBytes + 4 * c;
+            if constexpr (C::kSource == C::kDest) {
+              C::Square(in, s.n_stride, to);
+            } else {
+              alignas(32) char lines[kSide][32];
+              for (size_t i = 0; i < kSide; ++i) C::Line(in + static_cast<ptrdiff_t>(i) * s.n_stride, lines[i]);
+              C::Square(lines[0], 32, to);
+            }
+          }
+        }
+        for (size_t k = whole; k < shape.k; k += 2) {
+          const char* a = from + k * kElement;
+          PartPair(a, k + 1 < shape.k ? a + kElement : nullptr, s.n_stride, columns, out + k / 2 * kPairBytes);
+        }
+      }
+      ClearRest(unit, (shape.segments * g.segment_k + 1) / 2 * kPairBytes, g.unit_stride);
+    }
+    return kPackFine;
+  }
+};
+
+// The rows of a conversion, both ways round.
+struct PackHalfPair {
+  PackKernel rows[2];
+};
+constexpr PackHalfPair PackHalfRows(Format source, Format dest, float cycles_kn, float cycles_nk,
+                                    decltype(PackKernel::run) kn, decltype(PackKernel::run) nk) {
+  const PackLayout layout = dest == Format::kBf16 ? kBf16Pairs16 : kF16Pairs16;
+  return {{{.isa = kIsa,
+            .layout = layout,
+            .source = source,
+            .contiguous_n = true,
+            .cycles_per_element = cycles_kn,
+            .run = kn},
+           {.isa = kIsa,
+            .layout = layout,
+            .source = source,
+            .contiguous_k = true,
+            .cycles_per_element = cycles_nk,
+            .run = nk}}};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -45,4 +45,10 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
+// Weights of a dynamically quantized product: one float32 scale per output channel.
+[[maybe_unused]] static constexpr PackLayout WithChannelScales(PackLayout l) {
+  l.channel_scales = true;
+  return l;
+}
+
 }  // namespace quern::ukernel

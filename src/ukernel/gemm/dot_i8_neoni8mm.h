@@ -1,0 +1,39 @@
+// int8 products of two rows by two columns by SMMLA and USMMLA for tile_i8_lanes.h. For kernel files of Arm's int8
+// matrix instructions only.
+#pragma once
+
+#include "ukernel/gemm/tile_i8_lanes.h"
+#include "ukernel/gemm/vector_i32_neon.h"
+
+namespace quern::ukernel {
+namespace {
+
+struct PairOfRows {
+  int8x16_t k8[2];  // 8 k of both rows
+};
+
+template <bool kSignedLhs>
+struct DotNeonI8mm {
+  using V = IntVector;
+  using X = PairOfRows;
+  static constexpr int kGroup = 8, kRows = 2, kWeights = 4, kSums = 1;
+  static constexpr int kLatency = 16;
+  static constexpr bool kTurned = false;
+
+  static X Load(const char* const* p) {
+    const int64x2_t a = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[0])));
+    const int64x2_t b = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[1])));
+    return {{vreinterpretq_s8_s64(vtrn1q_s64(a, b)), vreinterpretq_s8_s64(vtrn2q_s64(a, b))}};
+  }
+  static void Dot(int32x4_t* acc, const X& x, int8x16_t w, int g) {
+    *acc = kSignedLhs ? vmmlaq_s32(*acc, x.k8[g], w) : vusmmlaq_s32(*acc, vreinterpretq_u8_s8(x.k8[g]), w);
+  }
+  // Each accumulator holds two columns of the first row, then of the second.
+  static int32x4_t Reduce(const int32x4_t* acc, int row) {
+    const int64x2_t a = vreinterpretq_s64_s32(acc[0]), b = vreinterpretq_s64_s32(acc[1]);
+    return vreinterpretq_s32_s64(row == 0 ? vtrn1q_s64(a, b) : vtrn2q_s64(a, b));
+  }
+};
+
+}  // namespace
+}  // namespace quern::ukernel

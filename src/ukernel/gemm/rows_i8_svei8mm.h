@@ -1,0 +1,29 @@
+// The rows of int8 products by SVE's int8 matrix instructions, the same tile for every kind of left side. For kernel
+// files only.
+#pragma once
+
+#include "ukernel/gemm/rows_i8_arm.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/dot_i8_svei8mm.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+// Costs are per lane of two columns: two products of 128 bits a cycle.
+template <bool kSignedLhs>
+constexpr ArmI8Rows<1> MakeSveI8mmRows(Format lhs) {
+  GemmRun run = nullptr;
+#if QUERN_ISA_HERE
+  run = DispatchTileSve<DotSveI8mm<kSignedLhs>, 8>;
+#endif
+  GemmKernel row = ArmI8Row(
+      kIsa, lhs, kI8SveDot8, 8, 2,
+      {.engine = Engine::kVector, .step_row = 0.3f, .step_min = 0.5f, .row = 9, .tile = 30, .m_grain = 2}, run);
+  row.nr_scale = VectorScale::kSve;
+  return {{row}};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -45,6 +45,16 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
+// Panels of two streaming vectors of rows, groups of 4 k: the left side of kI8Sme. Dynamic rows have their parameters.
+[[maybe_unused]] static constexpr LhsLayout I8SmePanels(Format element) {
+  return {.element = element,
+          .m_unit = 2,
+          .m_scale = VectorScale::kSme,
+          .k_interleave = 4,
+          .k_multiple = 4,
+          .row_params = element == Format::kI8d};
+}
+
 // Weights of a dynamically quantized product: one float32 scale per output channel.
 [[maybe_unused]] static constexpr PackLayout WithChannelScales(PackLayout l) {
   l.channel_scales = true;

@@ -233,7 +233,9 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+  for (const char* cpu :
+       {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "graviton3,-i8mm", "graviton3,-sve",
+        "graviton3,-sve,-i8mm", "graviton3,-dotprod", "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

@@ -2,6 +2,8 @@
 // bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/cpu.h"
 #include "ukernel/row_runner.h"
 
@@ -35,7 +37,7 @@ std::vector<PackLayout> Layouts() {
   for (const auto* list : AllGemmKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       for (const PackLayout& l : list->rows[i].layouts) {
-        if (l.element != Format::kNone) all.push_back(l);
+        if (l.element != Format::kNone && std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
       }
     }
   }
@@ -304,6 +306,8 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
             s.k_stride = row.contiguous_n ? across : along;
             s.n_stride = row.contiguous_n ? along : across;
             s.segment_stride = static_cast<ptrdiff_t>(lines * line * element);
+            const std::vector<float> scales = RandomFloats(n, 4);
+            s.channel_scales = n % 2 ? scales.data() : nullptr;
             const RhsShape shape{.k = k, .n = n, .segments = segments, .vector_bytes = 16};
             const RhsGeometry g = DescribeRhs(row.layout, shape);
             GuardedBuffer want(g.total_bytes), got(g.total_bytes);
@@ -312,6 +316,10 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
             row.run(row.layout, shape, s, 0, g.units, got.data());
             ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0)
                 << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments;
+            const size_t columns = g.units * g.n_unit;
+            const auto same = [&](size_t at) { return !std::memcmp(want.data() + at, got.data() + at, columns * 4); };
+            EXPECT_TRUE(row.layout.sums == Format::kNone || same(g.sums_offset)) << list->stem << " row " << r;
+            EXPECT_TRUE(!row.layout.channel_scales || same(g.channel_scales_offset)) << list->stem << " row " << r;
             ++checked;
           }
         }

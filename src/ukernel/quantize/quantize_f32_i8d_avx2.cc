@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8dRow(1.0f)};
+static constexpr LhsPackKernel kRows[] = {I8dRow(kI8dRows, 1.0f, PackI8d<PlainLoops>)};
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8dRow(0.6f)};
+static constexpr LhsPackKernel kRows[] = {I8dRow(kI8dRows, 0.6f, PackI8d<PlainLoops>)};
 
 }  // namespace
 

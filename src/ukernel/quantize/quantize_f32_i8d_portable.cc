@@ -1,10 +1,14 @@
 // Dynamically quantized int8 rows from float32, for the baseline of the target.
+#include "ukernel/layouts_arm.h"
 #include "ukernel/quantize/i8d_rows.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8dRow(3.0f)};
+static constexpr LhsPackKernel kRows[] = {
+    I8dRow(kI8dRows, 3.0f, PackI8d<PlainLoops>),
+    I8dRow(I8SmePanels(Format::kI8d), 4.0f, PackI8d<PlainLoops>),
+};
 
 }  // namespace
 

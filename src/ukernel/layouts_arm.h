@@ -45,6 +45,18 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
+// Blocks along K: 4-bit elements, or int8 with the zero point removed; whole 16 k are read at once.
+[[maybe_unused]] static constexpr PackLayout ArmBlocks(Format element, uint16_t k_interleave, Format scale,
+                                                       Format offset = Format::kNone) {
+  return {.element = element,
+          .n_unit = 8,
+          .k_interleave = k_interleave,
+          .k_multiple = 16,
+          .scale = scale,
+          .offset = offset,
+          .sums = Format::kF32};
+}
+
 // Panels of two streaming vectors of rows, groups of 4 k: the left side of kI8Sme. Dynamic rows have their parameters.
 [[maybe_unused]] static constexpr LhsLayout I8SmePanels(Format element) {
   return {.element = element,

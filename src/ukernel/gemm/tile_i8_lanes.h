@@ -21,6 +21,9 @@ enum class Columns : uint8_t { kUnits, kScaledUnit };
 //   Load(p)         16 k of the rows at p[0..kRows)
 //   Dot(acc, x, w, g)  the sums of a vector of weights of group g of the 16 k
 //   Reduce(acc, row)   four columns of one of the rows, of as many sums as they are spread over
+// and for tile_blocks_lanes.h
+//   AddRow(acc, x)     adds the elements of the rows to kSums accumulators
+//   RowSum(acc, row)   the sum of one of the rows, in every lane
 template <class D, int MR, int NU, Columns kColumns>
 struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
   using V = typename D::V;

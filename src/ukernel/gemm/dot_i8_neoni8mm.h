@@ -20,6 +20,7 @@ struct DotNeonI8mm {
   static constexpr int kLatency = 16;
   static constexpr bool kTurned = false;
 
+  static int8x16_t LoadWeights(const char* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
   static X Load(const char* const* p) {
     const int64x2_t a = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[0])));
     const int64x2_t b = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[1])));

@@ -52,7 +52,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
       QUERN_UNROLL for (int w = 0; w < kWeights; ++w) {
         const int line = (kNibbles ? g / 2 : g) * D::kWeights + w % D::kWeights;
         const char* from = rhs + static_cast<size_t>(w / D::kWeights) * unit_stride + line * 16;
-        const int8x16_t bytes = vld1q_s8(reinterpret_cast<const int8_t*>(from));
+        const int8x16_t bytes = D::LoadWeights(from);
         if constexpr (kNibbles) {
           multiply(w, vandq_s8(bytes, vdupq_n_s8(15)), g);
           multiply(w, vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(bytes), 4)), g + 1);

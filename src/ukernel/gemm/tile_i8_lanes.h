@@ -18,6 +18,7 @@ enum class Columns : uint8_t { kUnits, kScaledUnit };
 //   kSums           accumulators of kRows rows by the columns of a vector of weights
 //   kLatency        independent accumulators that keep its units busy
 //   kTurned         whether the left side's top bit is turned over, which takes off 128
+//   LoadWeights(p)  a vector of weights
 //   Load(p)         16 k of the rows at p[0..kRows)
 //   Dot(acc, x, w, g)  the sums of a vector of weights of group g of the 16 k
 //   Reduce(acc, row)   four columns of one of the rows, of as many sums as they are spread over
@@ -63,7 +64,7 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
       QUERN_UNROLL for (int w = 0; w < kWeights; ++w) {
         const char* from = rhs + static_cast<size_t>(g) * stride.group +
                            static_cast<size_t>(w / D::kWeights) * stride.unit + w % D::kWeights * 16;
-        const int8x16_t weights = vld1q_s8(reinterpret_cast<const int8_t*>(from));
+        const auto weights = D::LoadWeights(from);
         QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) D::Dot(acc[g % kSets][b] + w * D::kSums, x[b], weights, g);
       }
     }
@@ -79,8 +80,9 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
   }
 
   QUERN_INLINE static void Segment(Sums& acc, const Rows& rows, const char* rhs, size_t count, const Strides& stride) {
+    const size_t whole = count / kStepK * kStepK;
     size_t k = 0;
-    for (; k + kStepK <= count; k += kStepK) {
+    for (; k != whole; k += kStepK) {
       Step<kGroups>(acc, rows, k, rhs, stride);
       rhs += kGroups * stride.group;
     }

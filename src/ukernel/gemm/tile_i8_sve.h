@@ -23,18 +23,27 @@ QUERN_INLINE void WithZeros(const F& f) {
   }
 }
 
-// Four vectors of weights from p on, as far as `bytes` of them go.
+// Four vectors of weights from vector kFirst after p on, as far as `bytes` of them go.
+template <int kFirst>
 QUERN_INLINE svint8x4_t LoadWeights4(const char* p, uint64_t bytes) {
   const auto* w = reinterpret_cast<const int8_t*>(p);
-  const uint64_t vector = svcntb();
-  return svcreate4(svld1(svwhilelt_b8_u64(0, bytes), w), svld1_vnum(svwhilelt_b8_u64(vector, bytes), w, 1),
-                   svld1_vnum(svwhilelt_b8_u64(2 * vector, bytes), w, 2),
-                   svld1_vnum(svwhilelt_b8_u64(3 * vector, bytes), w, 3));
+  const auto load = [&](int i) __attribute__((always_inline)) {
+    return svld1_vnum(svwhilelt_b8_u64(static_cast<uint64_t>(i) * svcntb(), bytes), w, i);
+  };
+  return svcreate4(load(kFirst), load(kFirst + 1), load(kFirst + 2), load(kFirst + 3));
 }
+template <int kFirst>
 QUERN_INLINE svint8x4_t LoadWeights4(const char* p) {
   const auto* w = reinterpret_cast<const int8_t*>(p);
   const svbool_t all = svptrue_b8();
-  return svcreate4(svld1(all, w), svld1_vnum(all, w, 1), svld1_vnum(all, w, 2), svld1_vnum(all, w, 3));
+  return svcreate4(svld1_vnum(all, w, kFirst), svld1_vnum(all, w, kFirst + 1), svld1_vnum(all, w, kFirst + 2),
+                   svld1_vnum(all, w, kFirst + 3));
+}
+
+// The same k, unknown to compilers, which would give every row a pointer of its own to move.
+QUERN_INLINE size_t Opaque(size_t k) {
+  asm("" : "+r"(k));
+  return k;
 }
 
 // D describes the products of an ISA; 16 k of a unit are eight vectors of weights, `low` and `high`:
@@ -156,16 +165,16 @@ struct TileSve {
   }
 
   static void Segment(const Row* rows, size_t count, const char* rhs, const Place& at) {
-    const uint64_t half = 4 * svcntb();  // bytes of 8 k of a unit
+    const uint64_t step = 8 * svcntb();  // bytes of 16 k of a unit
+    const size_t whole = count / kStepK * kStepK;
     WithZeros<kBlocks * kSets * D::kSums>([&](auto&... acc) __attribute__((always_inline)) {
       size_t k = 0;
-      for (; k + kStepK <= count; k += kStepK, rhs += 2 * half) {
-        Step<0>(rows, k, svptrue_b8(), LoadWeights4(rhs), LoadWeights4(rhs + half), acc...);
+      for (; k != whole; k = Opaque(k + kStepK), rhs += step) {
+        Step<0>(rows, k, svptrue_b8(), LoadWeights4<0>(rhs), LoadWeights4<4>(rhs), acc...);
       }
       if (k < count) {  // whole groups of weights; the rows' pads are zero
-        const uint64_t bytes = (count - k + D::kGroup - 1) / D::kGroup * D::kGroup * (half / 8);
-        Step<0>(rows, k, svwhilelt_b8_u64(k, count), LoadWeights4(rhs, bytes),
-                LoadWeights4(rhs + half, bytes > half ? bytes - half : 0), acc...);
+        const uint64_t bytes = (count - k + D::kGroup - 1) / D::kGroup * D::kGroup * (step / kStepK);
+        Step<0>(rows, k, svwhilelt_b8_u64(k, count), LoadWeights4<0>(rhs, bytes), LoadWeights4<4>(rhs, bytes), acc...);
       }
       Finish<0>(at, acc...);
     });

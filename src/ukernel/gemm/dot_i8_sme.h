@@ -9,17 +9,20 @@ namespace {
 struct DotSme {
   template <bool kSignedLhs>
   QUERN_STREAMING void Panel(const int8_t* lhs, const int8_t* rhs, size_t groups) __arm_streaming __arm_inout("za") {
-    const uint64_t vector = svcntb();
-    for (; groups >= 2; groups -= 2, lhs += 4 * vector, rhs += 4 * vector) {
-      Group<kSignedLhs>(lhs, rhs);
-      Group<kSignedLhs>(lhs + 2 * vector, rhs + 2 * vector);
+    const uint64_t two = 2 * svcntb();
+    for (size_t i = groups / 4; i; --i, lhs += 4 * two, rhs += 4 * two) {
+      Group<kSignedLhs, 0>(lhs, rhs);
+      Group<kSignedLhs, 2>(lhs, rhs);
+      Group<kSignedLhs, 4>(lhs, rhs);
+      Group<kSignedLhs, 6>(lhs, rhs);
     }
-    if (groups) Group<kSignedLhs>(lhs, rhs);
+    for (groups &= 3; groups; --groups, lhs += two, rhs += two) Group<kSignedLhs, 0>(lhs, rhs);
   }
-  template <bool kSignedLhs>
+  template <bool kSignedLhs, int kVector>
   QUERN_STREAMING void Group(const int8_t* lhs, const int8_t* rhs) __arm_streaming __arm_inout("za") {
     const svbool_t all = svptrue_b8();
-    OuterProducts<kSignedLhs>(svld1(all, lhs), svld1_vnum(all, lhs, 1), svld1(all, rhs), svld1_vnum(all, rhs, 1));
+    OuterProducts<kSignedLhs>(svld1_vnum(all, lhs, kVector), svld1_vnum(all, lhs, kVector + 1),
+                              svld1_vnum(all, rhs, kVector), svld1_vnum(all, rhs, kVector + 1));
   }
 };
 

@@ -460,15 +460,21 @@ TEST(GemmTable, NamesAreUniqueAndBeginWithTheirFiles) {
   }
 }
 
-// Emulators ignore options that they do not know: a run that means to test a streaming vector length says which, in
-// bits.
-TEST(Sme, StreamingVectorsAreAsLongAsExpected) {
-  const char* bits = std::getenv("QUERN_EXPECT_SVL");
-  if (!bits) GTEST_SKIP() << "QUERN_EXPECT_SVL is not set";
-  EXPECT_EQ(std::to_string(Host().sme_vector_bytes * 8), bits);
+// Emulators ignore options that they do not know: a run that means to test a vector length says which, in bits, in the
+// variable of the environment.
+void CheckVectorLength(const char* variable, VectorScale scale, uint32_t bytes) {
+  const char* bits = std::getenv(variable);
+  if (!bits) GTEST_SKIP() << variable << " is not set";
+  EXPECT_EQ(std::to_string(bytes * 8), bits);
   size_t rows = 0;
-  for (const GemmKernel* row : Rows(true)) rows += row->nr_scale == VectorScale::kSme;
-  EXPECT_GT(rows, 0u) << "no row of streaming vectors runs";
+  for (const GemmKernel* row : Rows(true)) rows += row->nr_scale == scale;
+  EXPECT_GT(rows, 0u) << "no row of scaled vectors runs";
+}
+TEST(Sme, StreamingVectorsAreAsLongAsExpected) {
+  CheckVectorLength("QUERN_EXPECT_SVL", VectorScale::kSme, Host().sme_vector_bytes);
+}
+TEST(Sve, VectorsAreAsLongAsExpected) {
+  CheckVectorLength("QUERN_EXPECT_SVE", VectorScale::kSve, Host().sve_vector_bytes);
 }
 
 TEST(GemmTable, HasBodiesForThisArchitecture) {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Instructions of the main loops of the Arm GEMM kernels, counted in their objects: no Arm hardware is needed.
 
-The main loop of an object is the loop without other branches with the most multiply-accumulates, the first of several:
-the first row's. Multiplying
-instructions are counted at 128-bit vectors, those of SME at 512 bits. `--mca CPU` adds cycles of an iteration by
-llvm-mca's model of a CPU (NEON and SVE only): neoverse-n1, neoverse-v1, neoverse-n2, neoverse-v2, ...
+The main loop of an object is the loop without other branches with the most multiply-accumulates; of several the first,
+which is that of the file's first row. Lengths are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's
+model of a CPU says (NEON and SVE only): neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, ...
 
     cmake --preset aarch64 && cmake --build build/aarch64 --target ukernel_test
-    bench/arm_loops.py [--mca neoverse-v1] [OBJECT...]    objects of any library; without them, the rows of build/aarch64
+    bench/arm_loops.py [--mca neoverse-v1] [OBJECT...]
+
+OBJECTs may be of any library; without them, the rows of build/aarch64 are shown.
 """
 
 import argparse
@@ -99,7 +100,7 @@ def row(name, loop, cpu):
     multiplying = [text for text in loop if macs(text)]
     total = sum(macs(text) for text in loop)
     loads = sum(text.startswith(("ld", "prf")) for text in loop)
-    spills = sum(bool(re.search(r"\[(sp|x29)\b", text)) for text in loop)
+    spills = sum(bool(re.search(r"\[sp\b", text)) for text in loop)
     rest = len(loop) - len(multiplying) - loads
     kinds = "+".join(sorted({text.split(" ")[0] for text in multiplying}))
     cells = [

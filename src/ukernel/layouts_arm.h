@@ -67,6 +67,10 @@ namespace quern::ukernel {
           .row_params = element == Format::kI8d};
 }
 
+// Dynamic rows in pairs, 8 k of both together: what int8 matrix instructions multiply.
+[[maybe_unused]] static constexpr LhsLayout kI8dPairs{
+    .element = Format::kI8d, .m_unit = 2, .k_interleave = 8, .k_multiple = 16, .row_params = true};
+
 // Weights of a dynamically quantized product: one float32 scale per output channel.
 [[maybe_unused]] static constexpr PackLayout WithChannelScales(PackLayout l) {
   l.channel_scales = true;

@@ -416,7 +416,8 @@ TEST(PackLhs, FastPackersGiveTheGenericBytes) {
                         .data = source.data(),
                         .row_stride = static_cast<ptrdiff_t>(k * element),
                         .taps = list_of_taps};
-            const LhsShape shape{.m = m, .k = k, .segments = taps, .segment_align = 4, .vector_bytes = 16};
+            const size_t align = row.layout.k_interleave == 8 ? 8 : 4;
+            const LhsShape shape{.m = m, .k = k, .segments = taps, .segment_align = align, .vector_bytes = 16};
             const LhsGeometry g = DescribeLhs(row.layout, shape);
             GuardedBuffer want(g.total_bytes), got(g.total_bytes);
             std::memset(got.data(), 0x44, got.bytes());

@@ -14,14 +14,14 @@ struct DotNeon {
   using X = int8x16_t;
   static constexpr int kGroup = 4, kRows = 1, kWeights = 2, kSums = 2;
   static constexpr int kLatency = 8;
-  static constexpr bool kTurned = kTurn;
+  static constexpr bool kTurned = kTurn, kPairs = false;
 
   // Halves apart: compilers move the upper half of a vector instead of multiplying it.
   static int8x8x2_t LoadWeights(const char* p) {
     const auto* w = reinterpret_cast<const int8_t*>(p);
     return {vld1_s8(w), vld1_s8(w + 8)};
   }
-  static X Load(const char* const* p) {
+  static X Load(const char* const* p, int) {
     const int8x16_t x = vld1q_s8(reinterpret_cast<const int8_t*>(p[0]));
     return kTurn ? veorq_s8(x, vdupq_n_s8(-128)) : x;
   }

@@ -13,10 +13,10 @@ struct DotNeonDot {
   using X = int8x16_t;
   static constexpr int kGroup = 4, kRows = 1, kWeights = 2, kSums = 1;
   static constexpr int kLatency = 16;  // 4 cycles, up to four units
-  static constexpr bool kTurned = kTurn;
+  static constexpr bool kTurned = kTurn, kPairs = false;
 
   static int8x16_t LoadWeights(const char* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
-  static X Load(const char* const* p) {
+  static X Load(const char* const* p, int) {
     const int8x16_t x = vld1q_s8(reinterpret_cast<const int8_t*>(p[0]));
     return kTurn ? veorq_s8(x, vdupq_n_s8(-128)) : x;
   }

@@ -18,10 +18,10 @@ struct DotNeonI8mm {
   using X = PairOfRows;
   static constexpr int kGroup = 8, kRows = 2, kWeights = 4, kSums = 1;
   static constexpr int kLatency = 16;
-  static constexpr bool kTurned = false;
+  static constexpr bool kTurned = false, kPairs = false;
 
   static int8x16_t LoadWeights(const char* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
-  static X Load(const char* const* p) {
+  static X Load(const char* const* p, int) {
     const int64x2_t a = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[0])));
     const int64x2_t b = vreinterpretq_s64_s8(vld1q_s8(reinterpret_cast<const int8_t*>(p[1])));
     return {{vreinterpretq_s8_s64(vtrn1q_s64(a, b)), vreinterpretq_s8_s64(vtrn2q_s64(a, b))}};
@@ -41,6 +41,16 @@ struct DotNeonI8mm {
   static int32x4_t RowSum(const int32x4_t* acc, int row) {
     const int32x4_t twice[2] = {*acc, *acc};
     return Reduce(twice, row);
+  }
+};
+
+// Of rows that are packed in pairs.
+struct DotNeonI8mmPairs : DotNeonI8mm<true> {
+  static constexpr bool kPairs = true;
+  static X Load(const char* const* p, int groups) {
+    const auto* x = reinterpret_cast<const int8_t*>(p[0]);
+    const int8x16_t low = vld1q_s8(x);
+    return {{low, groups > 1 ? vld1q_s8(x + 16) : low}};
   }
 };
 

@@ -9,7 +9,7 @@ namespace {
 template <bool kTurn>
 struct DotSve {
   static constexpr int kGroup = 4, kRows = 1, kSums = 2, kMostSets = 4;
-  static constexpr bool kTurned = kTurn;
+  static constexpr bool kTurned = kTurn, kPairs = false;
 
   template <int kSets, int kSet, int kLane>
   QUERN_INLINE static void Lane(svint8_t x, svint8x4_t w, svint32_t& a, svint32_t& b) {
@@ -19,9 +19,9 @@ struct DotSve {
     }
   }
   template <int kSets, int kSet>
-  QUERN_INLINE static void Multiply(const char* const* rows, size_t k, svbool_t active, svint8x4_t low, svint8x4_t high,
+  QUERN_INLINE static void Multiply(const char* const* rows, size_t k, size_t left, svint8x4_t low, svint8x4_t high,
                                     svint32_t& a, svint32_t& b) {
-    svint8_t x = svld1rq(active, reinterpret_cast<const int8_t*>(rows[0] + k));
+    svint8_t x = svld1rq(svwhilelt_b8_u64(0, left), reinterpret_cast<const int8_t*>(rows[0] + k));
     if (kTurn) x = sveor_x(svptrue_b8(), x, -128);
     Lane<kSets, kSet, 0>(x, low, a, b);
     Lane<kSets, kSet, 1>(x, low, a, b);

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr auto kRows = MakeNeonI8mmRows<true>(Format::kI8d);
+static constexpr auto kRows = MakeNeonI8mmPairs();
 
 }  // namespace
 

@@ -10,8 +10,8 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun4x8 = DispatchTileBlocksLanes<DotNeonI8mm<true>, 4, 1, true>;
-static constexpr GemmRun kRun2x16 = DispatchTileBlocksLanes<DotNeonI8mm<true>, 2, 2, true>;
+static constexpr GemmRun kRun4x8 = DispatchTileBlocksLanes<DotNeonI8mmPairs, 4, 1, true>;
+static constexpr GemmRun kRun2x16 = DispatchTileBlocksLanes<DotNeonI8mmPairs, 2, 2, true>;
 #else
 static constexpr GemmRun kRun4x8 = nullptr, kRun2x16 = nullptr;
 #endif

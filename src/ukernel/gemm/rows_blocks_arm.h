@@ -7,7 +7,7 @@
 namespace quern::ukernel {
 namespace {
 
-// rhs: kU4 or kI8 blocks.
+// rhs: kU4 or kI8 blocks. Groups of 8 k go with pairs of rows.
 constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format rhs, uint16_t k_interleave, uint16_t mr, uint16_t nr,
                                   GemmCost cost, GemmRun run) {
   GemmKernel row{.isa = isa,
@@ -19,8 +19,8 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format rhs, uint16_t k_interle
                  .mr = mr,
                  .nr = nr,
                  .kr = 16,
-                 .lhs_forms = kLhsRows,
-                 .lhs_layout = kI8dRows,
+                 .lhs_forms = k_interleave == 8 ? kLhsPacked : kLhsRows,
+                 .lhs_layout = k_interleave == 8 ? kI8dPairs : kI8dRows,
                  .consumed = ArmBlocks(rhs, k_interleave, Format::kF32),
                  .block_divisor = 16,
                  .fused = kFusedProductF32,

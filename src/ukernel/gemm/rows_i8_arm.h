@@ -31,6 +31,13 @@ constexpr GemmKernel ArmI8Row(const Isa& isa, Format lhs, const PackLayout& layo
   return row;
 }
 
+// Dynamic rows in pairs.
+constexpr GemmKernel PairsOfRows(GemmKernel row) {
+  row.lhs_forms = kLhsPacked;
+  row.lhs_layout = kI8dPairs;
+  return row;
+}
+
 template <size_t kCount>
 struct ArmI8Rows {
   GemmKernel rows[kCount];

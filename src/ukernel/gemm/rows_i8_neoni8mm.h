@@ -1,4 +1,5 @@
-// The rows of int8 products by Arm's int8 matrix instructions, the same tiles for every kind of left side. For kernel
+// The rows of int8 products by Arm's int8 matrix instructions, the same tiles for every kind of left side; dynamic
+// rows come packed in pairs. For kernel
 // files only.
 #pragma once
 
@@ -12,18 +13,15 @@
 namespace quern::ukernel {
 namespace {
 
-template <bool kSignedLhs, int MR, int NU>
-constexpr GemmKernel NeonI8mmRow(Format lhs) {
-  GemmRun run = nullptr;
-#if QUERN_ISA_HERE
-  run = DispatchTileLanes<DotNeonI8mm<kSignedLhs>, MR, NU>;
-#endif
-  // For two rows, 8 columns and 8 k: four products and a half transpose, two a cycle; four loads of weights.
-  GemmKernel row = ArmI8Row(kIsa, lhs, kI8x8Dot8, MR, NU * 8,
+// For two rows, 8 columns and 8 k: four products, two a cycle; four loads of weights. `transpose` is what rows cost
+// that are not packed in pairs.
+constexpr GemmKernel NeonI8mmRow(Format lhs, int mr, int units, float transpose, GemmRun run) {
+  const float nu = static_cast<float>(units);
+  GemmKernel row = ArmI8Row(kIsa, lhs, kI8x8Dot8, static_cast<uint16_t>(mr), static_cast<uint16_t>(units * 8),
                             {.engine = Engine::kVector,
-                             .step_row = NU + 0.25f,
-                             .step_min = NU * 2.0f + MR / 4.0f,
-                             .row = NU * 3.5f + 2,
+                             .step_row = nu + transpose,
+                             .step_min = nu * 2 + static_cast<float>(mr) / 4,
+                             .row = nu * 3.5f + 2,
                              .tile = 24,
                              .m_grain = 2},
                             run);
@@ -33,7 +31,22 @@ constexpr GemmKernel NeonI8mmRow(Format lhs) {
 
 template <bool kSignedLhs>
 constexpr ArmI8Rows<2> MakeNeonI8mmRows(Format lhs) {
-  return {{NeonI8mmRow<kSignedLhs, 8, 1>(lhs), NeonI8mmRow<kSignedLhs, 4, 2>(lhs)}};
+  GemmRun run8x8 = nullptr, run4x16 = nullptr;
+#if QUERN_ISA_HERE
+  run8x8 = DispatchTileLanes<DotNeonI8mm<kSignedLhs>, 8, 1>;
+  run4x16 = DispatchTileLanes<DotNeonI8mm<kSignedLhs>, 4, 2>;
+#endif
+  return {{NeonI8mmRow(lhs, 8, 1, 0.25f, run8x8), NeonI8mmRow(lhs, 4, 2, 0.25f, run4x16)}};
+}
+
+constexpr ArmI8Rows<2> MakeNeonI8mmPairs() {
+  GemmRun run8x8 = nullptr, run4x16 = nullptr;
+#if QUERN_ISA_HERE
+  run8x8 = DispatchTileLanes<DotNeonI8mmPairs, 8, 1>;
+  run4x16 = DispatchTileLanes<DotNeonI8mmPairs, 4, 2>;
+#endif
+  return {{PairsOfRows(NeonI8mmRow(Format::kI8d, 8, 1, 0.03f, run8x8)),
+           PairsOfRows(NeonI8mmRow(Format::kI8d, 4, 2, 0.03f, run4x16))}};
 }
 
 }  // namespace

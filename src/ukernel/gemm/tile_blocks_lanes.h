@@ -28,6 +28,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   static constexpr int kWeights = NU * D::kWeights;
   static constexpr size_t kStepBytes = kStepK * V::kUnit / (kNibbles ? 2 : 1);  // of a unit
   static constexpr int kRows = kBlocks * D::kRows;
+  static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
   static constexpr int kPerVector = kWeights * D::kSums / kVectors;
 
   struct Sums {
@@ -42,8 +43,8 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     typename D::X x[kBlocks];
     QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
       const char* p[D::kRows];
-      QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + k;
-      x[b] = D::Load(p);
+      QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + k * kSpread;
+      x[b] = D::Load(p, kGroups);
     }
     const auto multiply = [&](int w, int8x16_t weights, int g) __attribute__((always_inline)) {
       QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) D::Dot(sums.dots[b] + w * D::kSums, x[b], weights, g);
@@ -118,7 +119,8 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     }
     Rows rows;
     QUERN_UNROLL for (int r = 0; r < kRows; ++r) {
-      rows.p[r] = static_cast<const char*>(a.lhs) + (r < MR ? r : MR - 1) * a.lhs_row_stride;
+      const int row = r < MR ? r : MR - 1;
+      rows.p[r] = static_cast<const char*>(a.lhs) + (D::kPairs ? row / D::kRows : row) * a.lhs_row_stride;
     }
     const char* rhs = static_cast<const char*>(a.rhs);
     for (size_t begin = 0, block = 0; begin < a.k; begin += a.block, ++block) {

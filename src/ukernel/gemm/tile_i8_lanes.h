@@ -19,7 +19,8 @@ enum class Columns : uint8_t { kUnits, kScaledUnit };
 //   kLatency        independent accumulators that keep its units busy
 //   kTurned         whether the left side's top bit is turned over, which takes off 128
 //   LoadWeights(p)  a vector of weights
-//   Load(p)         16 k of the rows at p[0..kRows)
+//   kPairs          whether the rows are packed in pairs (kI8dPairs), which may be read whole 16 k
+//   Load(p, groups) 16 k (that many groups) of the rows at p[0..kRows), or of the pair at p[0]
 //   Dot(acc, x, w, g)  the sums of a vector of weights of group g of the 16 k
 //   Reduce(acc, row)   four columns of one of the rows, of as many sums as they are spread over
 // and for tile_blocks_lanes.h
@@ -43,6 +44,7 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
   static constexpr int kTotal = kBlocks * kSums;
   static constexpr int kMost = 4 * kTotal <= D::kLatency ? 4 : 2 * kTotal <= D::kLatency ? 2 : 1;
   static constexpr int kSets = kMost < kGroups ? kMost : kGroups;
+  static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
   using Sums = Int[kSets][kBlocks][kSums];
 
   struct Rows {
@@ -57,8 +59,8 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
     typename D::X x[kBlocks];
     QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
       const char* p[D::kRows];
-      QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + k;
-      x[b] = D::Load(p);
+      QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + k * kSpread;
+      x[b] = D::Load(p, kCount);
     }
     QUERN_UNROLL for (int g = 0; g < kCount; ++g) {
       QUERN_UNROLL for (int w = 0; w < kWeights; ++w) {
@@ -71,6 +73,7 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
   }
 
   static const char* LhsRow(const GemmArgs& a, size_t tap, int r) {
+    if constexpr (D::kPairs) return static_cast<const char*>(a.lhs) + r / D::kRows * a.lhs_row_stride;
     if (a.lhs_form == kLhsRowPointers) {
       const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
       return static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
@@ -87,6 +90,9 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
       rhs += kGroups * stride.group;
     }
     if (k == count) return;
+    if constexpr (D::kPairs) {
+      return count - k > D::kGroup ? Step<kGroups>(acc, rows, k, rhs, stride) : Step<1>(acc, rows, k, rhs, stride);
+    }
     // The rest from a copy: of a last group's pads, the weights are zero.
     alignas(16) char rest[MR][2 * kStepK];
     Rows copies;
@@ -107,7 +113,7 @@ struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {
         QUERN_UNROLL for (int i = 0; i < kSums; ++i) sums[s][b][i] = V::ZeroInt();
       }
     }
-    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
+    const size_t taps = a.lhs_form == kLhsTaps || a.lhs_form == kLhsRowPointers ? a.tap_count : 1;
     for (size_t t = 0; t < taps; ++t) {
       const char* rhs = static_cast<const char*>(a.rhs);
       if (a.lhs_form == kLhsTaps) rhs += a.taps[t].rhs_offset;

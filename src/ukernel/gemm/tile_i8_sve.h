@@ -51,7 +51,8 @@ QUERN_INLINE size_t Opaque(size_t k) {
 //   kRows       rows of a block of kSums accumulators, which hold both vectors of columns
 //   kMostSets   parts of the 16 k that can have accumulators of their own
 //   kTurned     whether the left side's top bit is turned over, which takes off 128
-//   Multiply<kSets, kSet>(rows, k, active k, low, high, acc...)  adds the part kSet of kSets
+//   kPairs      whether the rows are packed in pairs (kI8dPairs)
+//   Multiply<kSets, kSet>(rows, k, left, low, high, acc...)  adds the part kSet of kSets of `left` k, at most 16
 //   Get<kRow, kVector>(acc...)                                   a vector of one of the rows
 template <class D, int MR>
 struct TileSve {
@@ -64,24 +65,24 @@ struct TileSve {
 
   // A block after another, the sets of one together.
   template <int kIndex>
-  QUERN_INLINE static void Step(const Row*, size_t, svbool_t, svint8x4_t, svint8x4_t) {}
+  QUERN_INLINE static void Step(const Row*, size_t, size_t, svint8x4_t, svint8x4_t) {}
   template <int kIndex, class... Rest>
-  QUERN_INLINE static void Step(const Row* rows, size_t k, svbool_t active, svint8x4_t low, svint8x4_t high,
-                                svint32_t& a, svint32_t& b, Rest&... rest) {
+  QUERN_INLINE static void Step(const Row* rows, size_t k, size_t left, svint8x4_t low, svint8x4_t high, svint32_t& a,
+                                svint32_t& b, Rest&... rest) {
     constexpr int kBlock = kIndex / kSets, kSet = kIndex % kSets;
     if constexpr (D::kSums == 2) {
-      D::template Multiply<kSets, kSet>(rows + kBlock * D::kRows, k, active, low, high, a, b);
-      Step<kIndex + 1>(rows, k, active, low, high, rest...);
+      D::template Multiply<kSets, kSet>(rows + kBlock * D::kRows, k, left, low, high, a, b);
+      Step<kIndex + 1>(rows, k, left, low, high, rest...);
     } else {
-      StepFour<kIndex>(rows, k, active, low, high, a, b, rest...);
+      StepFour<kIndex>(rows, k, left, low, high, a, b, rest...);
     }
   }
   template <int kIndex, class... Rest>
-  QUERN_INLINE static void StepFour(const Row* rows, size_t k, svbool_t active, svint8x4_t low, svint8x4_t high,
+  QUERN_INLINE static void StepFour(const Row* rows, size_t k, size_t left, svint8x4_t low, svint8x4_t high,
                                     svint32_t& a, svint32_t& b, svint32_t& c, svint32_t& d, Rest&... rest) {
     constexpr int kBlock = kIndex / kSets, kSet = kIndex % kSets;
-    D::template Multiply<kSets, kSet>(rows + kBlock * D::kRows, k, active, low, high, a, b, c, d);
-    Step<kIndex + 1>(rows, k, active, low, high, rest...);
+    D::template Multiply<kSets, kSet>(rows + kBlock * D::kRows, k, left, low, high, a, b, c, d);
+    Step<kIndex + 1>(rows, k, left, low, high, rest...);
   }
 
   // What the sums are added to, and where they go: int32 rows.
@@ -156,6 +157,7 @@ struct TileSve {
   }
 
   static const char* LhsRow(const GemmArgs& a, size_t tap, int r) {
+    if constexpr (D::kPairs) return static_cast<const char*>(a.lhs) + r / D::kRows * a.lhs_row_stride;
     if (a.lhs_form == kLhsRowPointers) {
       const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
       return static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
@@ -170,11 +172,11 @@ struct TileSve {
     WithZeros<kBlocks * kSets * D::kSums>([&](auto&... acc) __attribute__((always_inline)) {
       size_t k = 0;
       for (; k != whole; k = Opaque(k + kStepK), rhs += step) {
-        Step<0>(rows, k, svptrue_b8(), LoadWeights4<0>(rhs), LoadWeights4<4>(rhs), acc...);
+        Step<0>(rows, k, kStepK, LoadWeights4<0>(rhs), LoadWeights4<4>(rhs), acc...);
       }
       if (k < count) {  // whole groups of weights; the rows' pads are zero
         const uint64_t bytes = (count - k + D::kGroup - 1) / D::kGroup * D::kGroup * (step / kStepK);
-        Step<0>(rows, k, svwhilelt_b8_u64(k, count), LoadWeights4<0>(rhs, bytes), LoadWeights4<4>(rhs, bytes), acc...);
+        Step<0>(rows, k, count - k, LoadWeights4<0>(rhs, bytes), LoadWeights4<4>(rhs, bytes), acc...);
       }
       Finish<0>(at, acc...);
     });
@@ -192,7 +194,7 @@ struct TileSve {
       at.from = static_cast<const int32_t*>(a.rhs_sums);
       at.factor = 128;
     }
-    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
+    const size_t taps = a.lhs_form == kLhsTaps || a.lhs_form == kLhsRowPointers ? a.tap_count : 1;
     for (size_t t = 0; t == 0 || t < taps; ++t) {
       const char* rhs = static_cast<const char*>(a.rhs);
       Row rows[kBlocks * D::kRows] = {};

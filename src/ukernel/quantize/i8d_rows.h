@@ -1,5 +1,5 @@
-// Dynamically quantized int8 from float32: rows, or panels of groups of 4 k by rows. The arithmetic of QuantizeDynamic.
-// For kernel files only: internal linkage, their flags.
+// Dynamically quantized int8 from float32: rows, or panels of groups of 4 or 8 k by rows. The arithmetic of
+// QuantizeDynamic. For kernel files only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/quantize/lhs_panels.h"
@@ -50,13 +50,14 @@ inline void Put(char* base, size_t offset, size_t row, float x) {
 
 // One row; in panels (m_unit > 1) by way of a buffer.
 template <class Loops>
-DynamicRow PackI8dRow(const LhsGeometry& g, const LhsShape& shape, const LhsSource& s, size_t row, char* out) {
+DynamicRow PackI8dRow(const LhsGeometry& g, const LhsShape& shape, const LhsSource& s, size_t row, size_t group,
+                      char* out) {
   float lo = 0, hi = 0;
   for (size_t segment = 0; segment < shape.segments; ++segment) {
     Loops::Range(reinterpret_cast<const float*>(SourceRow(s, segment, row)), shape.k, lo, hi);
   }
   const DynamicRow p = DynamicRowParams(lo, hi);
-  const size_t line = g.m_unit * kWord;
+  const size_t line = g.m_unit * group;
   for (size_t segment = 0; segment < shape.segments; ++segment) {
     const auto* x = reinterpret_cast<const float*>(SourceRow(s, segment, row));
     char* to = out + segment * g.segment_k * g.m_unit;
@@ -70,7 +71,7 @@ DynamicRow PackI8dRow(const LhsGeometry& g, const LhsShape& shape, const LhsSour
       const size_t count = shape.k - k < kBuffer ? shape.k - k : kBuffer;
       int8_t q[kBuffer];
       Loops::Quantize(x + k, count, p.scale, zero_point, q);
-      PutWords(reinterpret_cast<const char*>(q), count, to + k / kWord * line, line);
+      (group == 8 ? PutGroups<8> : PutGroups<4>)(reinterpret_cast<const char*>(q), count, to + k / group * line, line);
     }
   }
   return p;
@@ -80,6 +81,7 @@ template <class Loops>
 uint32_t PackI8d(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s, size_t panel_begin,
                  size_t panel_end, void* packed) {
   const LhsGeometry g = DescribeLhs(layout, shape);
+  const size_t group = g.m_unit == 1 ? kWord : layout.k_interleave;
   char* base = static_cast<char*>(packed);
   for (size_t panel = panel_begin; panel < panel_end; ++panel) {
     char* out = base + panel * g.panel_stride;
@@ -88,9 +90,9 @@ uint32_t PackI8d(const LhsLayout& layout, const LhsShape& shape, const LhsSource
     // Pads: anywhere in a panel with missing rows or with gaps between segments, else at its end.
     const bool gaps = rows < g.m_unit || (shape.segments > 1 && g.segment_k != shape.k);
     const size_t used = (shape.segments - 1) * g.segment_k + shape.k;
-    ClearPanel(out, gaps ? 0 : used / kWord, g.m_unit * kWord, g.panel_stride);
+    ClearPanel(out, gaps ? 0 : used / group, g.m_unit * group, g.panel_stride);
     for (size_t r = 0; r < rows; ++r) {
-      const DynamicRow p = PackI8dRow<Loops>(g, shape, s, first + r, out + r * kWord);
+      const DynamicRow p = PackI8dRow<Loops>(g, shape, s, first + r, group, out + r * group);
       Put(base, g.scales_offset, first + r, p.scale);
       Put(base, g.zero_points_offset, first + r, p.zero_point);
       Put(base, g.negated_zero_points_offset, first + r, -p.zero_point);

@@ -10,17 +10,18 @@ namespace {
 
 constexpr size_t kWord = 4;  // bytes that lie together
 
-// `bytes` of a row to a column of words `line` bytes apart.
-inline void PutWords(const char* from, size_t bytes, char* to, size_t line) {
-  for (; bytes >= kWord; bytes -= kWord, from += kWord, to += line) __builtin_memcpy(to, from, kWord);
+// `bytes` of a row to a column of groups `line` bytes apart.
+template <size_t kGroup>
+void PutGroups(const char* from, size_t bytes, char* to, size_t line) {
+  for (; bytes >= kGroup; bytes -= kGroup, from += kGroup, to += line) __builtin_memcpy(to, from, kGroup);
   if (bytes) {
-    char word[kWord] = {};
-    for (size_t i = 0; i < bytes; ++i) word[i] = from[i];
-    __builtin_memcpy(to, word, kWord);
+    char group[kGroup] = {};
+    for (size_t i = 0; i < bytes; ++i) group[i] = from[i];
+    __builtin_memcpy(to, group, kGroup);
   }
 }
 
-// Zeroes a panel from its word `first` on.
+// Zeroes a panel from its line `first` on.
 inline void ClearPanel(char* panel, size_t first, size_t line, size_t stride) {
   for (size_t i = first * line; i < stride; i += kWord) __builtin_memset(panel + i, 0, kWord);
 }
@@ -48,7 +49,8 @@ inline void ClearPanel(char* panel, size_t first, size_t line, size_t stride) {
       }
       for (size_t r = 0; r < rows; ++r) {
         const size_t begin = r < squares ? whole : 0;
-        PutWords(SourceRow(s, segment, first + r) + begin, bytes - begin, to + begin / kWord * line + r * kWord, line);
+        PutGroups<kWord>(SourceRow(s, segment, first + r) + begin, bytes - begin, to + begin / kWord * line + r * kWord,
+                         line);
       }
     }
   }

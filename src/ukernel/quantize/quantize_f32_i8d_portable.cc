@@ -7,6 +7,7 @@ namespace {
 
 static constexpr LhsPackKernel kRows[] = {
     I8dRow(kI8dRows, 3.0f, PackI8d<PlainLoops>),
+    I8dRow(kI8dPairs, 3.5f, PackI8d<PlainLoops>),
     I8dRow(I8SmePanels(Format::kI8d), 4.0f, PackI8d<PlainLoops>),
 };
 

@@ -30,6 +30,8 @@ REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSea
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
 CPUS = ["native", "haswell", "generic"]
 ARM_TESTS = ["base_test", "ukernel_test", "kernels_test"]  # all with --full
+# Emulated CPU -> its SVE vector length in bits.
+SVE_CPUS = {f"max,sme=off,sve{bits}=on": bits for bits in (128, 256, 512)}
 # Emulated CPU -> its streaming vector length in bits; without FA64, and once without SVE, as some cores are.
 SME_CPUS = {
     "max,sme_fa64=off,sme128=on": 128,
@@ -98,6 +100,17 @@ class Tests(Runner):
             return
         pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
         self.ctest("aarch64", folder, pick, shards=CORES)
+        for cpu, bits in SVE_CPUS.items():
+            self.ctest(
+                "aarch64",
+                folder,
+                lambda name: re.match(r"(ukernel|kernels)_test", name),
+                env={"QUERN_EXPECT_SVE": str(bits)},
+                gtest_filter="*_sve*:*Sve*",
+                emulator=cpu,
+                suffix=f" -cpu {cpu}",
+                shards=CORES,
+            )
         for cpu, bits in SME_CPUS.items():
             self.ctest(
                 "aarch64",

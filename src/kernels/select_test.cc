@@ -275,8 +275,13 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_bf16x3_f32_f32_32x32x32_amxbf16 | 1461814"},
       {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
       {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
-      {"graviton3", i8d, 100,
-       "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_2x16x4_portable | 2282019"},
+      {"graviton3", i8d, 100, "i8 [N/2v][K/8][2v][8], sums, channel scales | gemm_i8d_i8_i32_8x2vx8_svei8mm | 180867"},
+      {"graviton3,-sve", i8, 100, "i8 [N/8][K/8][8][8], sums | gemm_u8_i8_i32_4x16x8_neoni8mm | 160419"},
+      {"graviton3,-sve", blocks, 100,
+       "qb4w [N/8][K/16][8][16] bf16 scales, sums | gemm_i8d_qb4w_f32_4x8x16_neoni8mm | 395434"},
+      {"graviton3,-sve,-i8mm", i8, 1, "i8 [N/8][K/4][8][4], sums | gemm_u8_i8_i32_4x16x4_neondot | 6371"},
+      {"graviton3,-sve,-dotprod", i8, 100, "i8 [N/8][K/4][8][4], sums | gemm_u8_i8_i32_2x16x4_neon | 946659"},
+      {"apple-m4", i8, 1000, "i8 [N/2v][K/4][2v][4], sums | gemm_u8_i8_i32_2vx2vx4_sme2 | 282814"},
       {"apple-m4", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 109832"},
       {"apple-m4", run_time, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 912781"},
       {"sapphirerapids", fast, 1000, "f32 [N/16][K][16] | gemm_bf16x2_f32_f32_32x32x32_amxbf16 | 1590941"},
@@ -321,8 +326,10 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx",
-                          "sapphirerapids,-avx512,-amx", "amxfp16", "vnni-int8", "graviton3", "apple-m4"}) {
+  for (const char* cpu :
+       {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx", "sapphirerapids,-avx512,-amx", "amxfp16",
+        "vnni-int8", "graviton3", "graviton3,-i8mm", "graviton3,-sve", "graviton3,-sve,-i8mm", "graviton3,-sve,-dotprod",
+        "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

@@ -2,6 +2,8 @@
 // bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/cpu.h"
 #include "ukernel/row_runner.h"
 
@@ -35,7 +37,7 @@ std::vector<PackLayout> Layouts() {
   for (const auto* list : AllGemmKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       for (const PackLayout& l : list->rows[i].layouts) {
-        if (l.element != Format::kNone) all.push_back(l);
+        if (l.element != Format::kNone && std::find(all.begin(), all.end(), l) == all.end()) all.push_back(l);
       }
     }
   }
@@ -316,6 +318,10 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
             row.run(row.layout, shape, s, 0, g.units / 2, got.data());
             ASSERT_EQ(std::memcmp(want.data(), got.data(), g.total_bytes), 0)
                 << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments;
+            const size_t columns = g.units * g.n_unit;
+            const auto same = [&](size_t at) { return !std::memcmp(want.data() + at, got.data() + at, columns * 4); };
+            EXPECT_TRUE(row.layout.sums == Format::kNone || same(g.sums_offset)) << list->stem << " row " << r;
+            EXPECT_TRUE(!row.layout.channel_scales || same(g.channel_scales_offset)) << list->stem << " row " << r;
             ++checked;
           }
         }
@@ -412,7 +418,8 @@ TEST(PackLhs, FastPackersGiveTheGenericBytes) {
                         .data = source.data(),
                         .row_stride = static_cast<ptrdiff_t>(k * element),
                         .taps = list_of_taps};
-            const LhsShape shape{.m = m, .k = k, .segments = taps, .segment_align = 4, .vector_bytes = 16};
+            const size_t align = row.layout.k_interleave == 8 ? 8 : 4;
+            const LhsShape shape{.m = m, .k = k, .segments = taps, .segment_align = align, .vector_bytes = 16};
             const LhsGeometry g = DescribeLhs(row.layout, shape);
             GuardedBuffer want(g.total_bytes), got(g.total_bytes);
             std::memset(got.data(), 0x44, got.bytes());

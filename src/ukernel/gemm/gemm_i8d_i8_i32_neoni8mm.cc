@@ -1,0 +1,15 @@
+// Dynamically quantized int8 rows by int8 weights by Arm's int8 matrix instructions, int32 accumulators.
+#include "ukernel/gemm/rows_i8_neoni8mm.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr auto kRows = MakeNeonI8mmPairs();
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

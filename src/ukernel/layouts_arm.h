@@ -45,4 +45,12 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
+// Left sides of 16-bit floats: panels of two streaming vectors, as kF32SmePanels; of four rows by quads of k.
+[[maybe_unused]] static constexpr LhsLayout kBf16SmePanels{
+    .element = Format::kBf16, .m_unit = 2, .m_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+[[maybe_unused]] static constexpr LhsLayout kF16SmePanels{
+    .element = Format::kF16, .m_unit = 2, .m_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+[[maybe_unused]] static constexpr LhsLayout kBf16QuadPanels{
+    .element = Format::kBf16, .m_unit = 4, .k_interleave = 4, .k_multiple = 4};
+
 }  // namespace quern::ukernel

@@ -1,0 +1,121 @@
+// Products on SME: outer products of two by two streaming vectors into ZA's float32 tiles. A call covers a whole panel,
+// so that streaming mode is entered once, in the trampoline. For kernel files only: everything has internal linkage.
+#pragma once
+
+#if QUERN_ISA_HERE
+#include <arm_sme.h>
+#endif
+
+#define QUERN_SVE_MODE __arm_streaming
+#include "ukernel/gemm/epilogue_sve.h"
+#include "ukernel/layouts_arm.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/sme_call.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+// Elements E: float, or 16-bit floats in pairs along K. A step has two vectors of each side; L loads two steps from
+// vector `at` on, or one, as tuples of vectors: Four(p, at), Two(p) (loads_sme.h, loads_sme2.h).
+template <class L, class E>
+struct TileSme {
+  static constexpr size_t kGroup = 4 / sizeof(E);
+
+  // ZA tile T, rows and columns from (m, n) of the call on.
+  template <int T>
+  QUERN_SVE_INLINE void Fetch(const GemmArgs& a, size_t m, size_t n) __arm_streaming __arm_inout("za") {
+    const svbool_t pg = ColumnsFrom(a, n);
+    for (uint64_t r = 0; r < svcntw() && m + r < a.m; ++r) {
+      svld1_hor_za32(T, static_cast<uint32_t>(r), pg, RowAt(a.acc, m + r, a.acc_row_stride, n));
+    }
+  }
+  template <int T>
+  QUERN_SVE_INLINE void Finish(const GemmArgs& a, size_t m, size_t n) __arm_streaming __arm_inout("za") {
+    const svbool_t pg = ColumnsFrom(a, n);
+    for (uint64_t r = 0; r < svcntw() && m + r < a.m; ++r) {
+      FinishRow(a, pg, m + r, n, svread_hor_za32_m(svdup_f32(0), pg, T, static_cast<uint32_t>(r)));
+    }
+  }
+
+  template <class V>
+  QUERN_SVE_INLINE void Step(V x0, V x1, V w0, V w1) __arm_streaming __arm_inout("za") {
+    const svbool_t all = svptrue_b8();
+    svmopa_za32_m(0, all, all, x0, w0);
+    svmopa_za32_m(1, all, all, x0, w1);
+    svmopa_za32_m(2, all, all, x1, w0);
+    svmopa_za32_m(3, all, all, x1, w1);
+  }
+  QUERN_SVE_INLINE void TwoSteps(const E* lhs, const E* rhs, int64_t at) __arm_streaming __arm_inout("za") {
+    const auto x = L::Four(lhs, at), w = L::Four(rhs, at);
+    Step(svget4(x, 0), svget4(x, 1), svget4(w, 0), svget4(w, 1));
+    Step(svget4(x, 2), svget4(x, 3), svget4(w, 2), svget4(w, 3));
+  }
+
+  QUERN_SVE_INLINE void Product(const E* lhs, const E* rhs, size_t steps) __arm_streaming __arm_inout("za") {
+    const uint64_t step = 2 * svcntb() / sizeof(E);
+    for (size_t rounds = steps / 4; rounds; --rounds, lhs += 4 * step, rhs += 4 * step) {
+      TwoSteps(lhs, rhs, 0);
+      TwoSteps(lhs, rhs, 4);
+    }
+    for (size_t rest = steps % 4; rest; --rest, lhs += step, rhs += step) {
+      const auto x = L::Two(lhs), w = L::Two(rhs);
+      Step(svget2(x, 0), svget2(x, 1), svget2(w, 0), svget2(w, 1));
+    }
+  }
+
+  static void Body(void* argument) __arm_streaming __arm_inout("za") {
+    const GemmArgs& a = *static_cast<const GemmArgs*>(argument);
+    const uint64_t lanes = svcntw();
+    for (size_t n = 0, unit = 0; n < a.n; n += 2 * lanes, ++unit) {
+      for (size_t m = 0, panel = 0; m < a.m; m += 2 * lanes, ++panel) {
+        svzero_za();
+        if (!a.first_k) {
+          Fetch<0>(a, m, n);
+          Fetch<1>(a, m, n + lanes);
+          Fetch<2>(a, m + lanes, n);
+          Fetch<3>(a, m + lanes, n + lanes);
+        }
+        const char* lhs = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(panel) * a.lhs_row_stride;
+        const char* rhs = static_cast<const char*>(a.rhs) + unit * a.rhs_unit_stride;
+        Product(reinterpret_cast<const E*>(lhs), reinterpret_cast<const E*>(rhs), (a.k + kGroup - 1) / kGroup);
+        Finish<0>(a, m, n);
+        Finish<1>(a, m, n + lanes);
+        Finish<2>(a, m + lanes, n);
+        Finish<3>(a, m + lanes, n + lanes);
+      }
+    }
+  }
+
+  static void Run(const GemmArgs& a) { quern_sme_call(Body, const_cast<GemmArgs*>(&a)); }
+};
+#endif
+
+// The descriptor of a row of `format` operands. An outer product a cycle, four for two vectors of rows; entering
+// streaming mode stalls the core.
+[[maybe_unused]] constexpr GemmKernel SmeRow(Format format, Precision precision, const LhsLayout& panels,
+                                             const PackLayout& units, GemmRun run) {
+  return {.isa = kIsa,
+          .lhs = format,
+          .rhs = format,
+          .dst = Format::kF32,
+          .precision = precision,
+          .mr = 2,
+          .nr = 2,
+          .kr = units.k_interleave,
+          .mr_scale = VectorScale::kSme,
+          .nr_scale = VectorScale::kSme,
+          .whole_panel = true,
+          .lhs_forms = kLhsPacked,
+          .lhs_layout = panels,
+          .consumed = units,
+          .layouts = {units},
+          .fused = kFusedSve,
+          .cost = {.engine = Engine::kMatrix, .step_row = 2, .row = 4, .tile = 60, .call = 800, .m_grain = 2},
+          .run = run};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

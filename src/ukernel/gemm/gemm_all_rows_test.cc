@@ -94,6 +94,7 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     ASSERT_TRUE(runner.GapsUntouched()) << runner.Describe();
     double allowed = 1e-6;
     if (row().precision == Precision::kFp32Fast) allowed = 1e-5;
+    if (row().precision == Precision::kFp16) allowed = 1e-3;
     if (row().precision == Precision::kBf16) allowed = 5e-3;
     ASSERT_LE(std::sqrt(error), allowed * std::sqrt(norm)) << runner.Describe();
   }

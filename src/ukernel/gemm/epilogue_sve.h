@@ -67,14 +67,17 @@ QUERN_SVE_INLINE svfloat32_t Apply(const GemmArgs& a, svbool_t pg, size_t m, siz
   return x;
 }
 
-// Columns `pg` from `n` on of the call's row `m`: its accumulators, and its results through the ops.
+// Columns `pg` from `n` on of the call's row `m`: its accumulators, what is stored where results go, and results
+// through the ops.
 QUERN_SVE_INLINE svfloat32_t FetchRow(const GemmArgs& a, svbool_t pg, size_t m, size_t n) QUERN_SVE_MODE {
   return svld1(pg, RowAt(a.acc, m, a.acc_row_stride, n));
 }
-QUERN_SVE_INLINE void FinishRow(const GemmArgs& a, svbool_t pg, size_t m, size_t n, svfloat32_t x) QUERN_SVE_MODE {
-  if (a.last_k) x = Apply(a, pg, a.m0 + m, a.n0 + n, x);
+QUERN_SVE_INLINE void StoreRow(const GemmArgs& a, svbool_t pg, size_t m, size_t n, svfloat32_t x) QUERN_SVE_MODE {
   svst1(pg, const_cast<float*>(a.last_k ? RowAt(a.dst, m, a.dst_row_stride, n) : RowAt(a.acc, m, a.acc_row_stride, n)),
         x);
+}
+QUERN_SVE_INLINE void FinishRow(const GemmArgs& a, svbool_t pg, size_t m, size_t n, svfloat32_t x) QUERN_SVE_MODE {
+  StoreRow(a, pg, m, n, a.last_k ? Apply(a, pg, a.m0 + m, a.n0 + n, x) : x);
 }
 QUERN_SVE_INLINE svbool_t ColumnsFrom(const GemmArgs& a, size_t n) QUERN_SVE_MODE {
   return svwhilelt_b32(static_cast<uint64_t>(n), static_cast<uint64_t>(a.n));

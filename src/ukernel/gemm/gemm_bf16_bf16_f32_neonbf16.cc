@@ -1,9 +1,8 @@
-// bf16 products on NEON: BFMMLA on packed panels, BFDOT on few rows, also of units that are resident for SME.
-#include "ukernel/gemm/rows_f32_neon.h"
+// bf16 products on NEON: BFMMLA on packed panels, BFDOT on few rows.
+#include "ukernel/gemm/epilogue_f32.h"
 #include "ukernel/gemm/tile_bf16_quads.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/gemm/operands_bf16_neonbf16.h"
 #include "ukernel/gemm/quads_neonbf16.h"
 #endif
 
@@ -13,15 +12,13 @@ namespace {
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRunMmla = DispatchMmla<Quads, 3>;
 static constexpr GemmRun kRunDot = DispatchDot<Quads, 2, 2>;
-static constexpr GemmRun kRunSmeUnit = RunSmeUnit<Vector, 6, PairsBf16>;
 #else
-static constexpr GemmRun kRunMmla = nullptr, kRunDot = nullptr, kRunSmeUnit = nullptr;
+static constexpr GemmRun kRunMmla = nullptr, kRunDot = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
     Bf16QuadRow(kBf16x8Quads, kFusedProductF32, 1.0f, kRunMmla),
     Bf16DotRow(kBf16x8Quads, kFusedProductF32, 0.5f, kRunDot),
-    NeonSmeUnit(Format::kBf16, kBf16Sme, 6, kRunSmeUnit),
 };
 
 }  // namespace

@@ -11,7 +11,10 @@ namespace {
 struct Quads {
   using Reg = float32x4_t;
   using Tile = TileEpilogue<Vector, 1, 1>;
+  static constexpr size_t kMaxBytes = 16;
   static constexpr size_t Bytes() { return 16; }
+  static void Put(char* p, int i, Reg x) { vst1q_f32(reinterpret_cast<float*>(p) + 4 * i, x); }
+  static Reg Get(const char* p, int i) { return vld1q_f32(reinterpret_cast<const float*>(p) + 4 * i); }
   static Reg Zero() { return vdupq_n_f32(0); }
   static Reg Add(Reg a, Reg b) { return vaddq_f32(a, b); }
   static bfloat16x8_t Weights(const Bf16* p, int j) { return vld1q_bf16(p + 8 * j); }
@@ -22,10 +25,6 @@ struct Quads {
   static Reg RowOf(int r, Reg c0, Reg c1) {
     const float64x2_t a = vreinterpretq_f64_f32(c0), b = vreinterpretq_f64_f32(c1);
     return vreinterpretq_f32_f64(r ? vuzp2q_f64(a, b) : vuzp1q_f64(a, b));
-  }
-  static Reg Join(int half, Reg r0, Reg r1) {
-    const float64x2_t a = vreinterpretq_f64_f32(r0), b = vreinterpretq_f64_f32(r1);
-    return vreinterpretq_f32_f64(half ? vzip2q_f64(a, b) : vzip1q_f64(a, b));
   }
   static Reg Fold(Reg c0, Reg c1) { return vpaddq_f32(c0, c1); }
 

@@ -10,7 +10,10 @@ namespace {
 
 struct Quads {
   using Reg = svfloat32_t;
+  static constexpr size_t kMaxBytes = 256;
   static size_t Bytes() { return svcntb(); }
+  static void Put(char* p, int i, Reg x) { svst1_vnum(svptrue_b32(), reinterpret_cast<float*>(p), i, x); }
+  static Reg Get(const char* p, int i) { return svld1_vnum(svptrue_b32(), reinterpret_cast<const float*>(p), i); }
   static Reg Zero() { return svdup_f32(0); }
   static Reg Add(Reg a, Reg b) { return svadd_x(svptrue_b32(), a, b); }
   static svbfloat16_t Weights(const Bf16* p, int j) { return svld1_vnum_bf16(svptrue_b16(), p, j); }
@@ -21,10 +24,6 @@ struct Quads {
   static Reg RowOf(int r, Reg c0, Reg c1) {
     const svfloat64_t a = svreinterpret_f64(c0), b = svreinterpret_f64(c1);
     return svreinterpret_f32(r ? svuzp2(a, b) : svuzp1(a, b));
-  }
-  static Reg Join(int half, Reg r0, Reg r1) {
-    const svfloat64_t a = svreinterpret_f64(r0), b = svreinterpret_f64(r1);
-    return svreinterpret_f32(half ? svzip2(a, b) : svzip1(a, b));
   }
   static Reg Fold(Reg c0, Reg c1) { return Add(svuzp1(c0, c1), svuzp2(c0, c1)); }
 

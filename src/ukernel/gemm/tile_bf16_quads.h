@@ -17,10 +17,22 @@ using Bf16 = __bf16;
 //   Weights(p, j)         vector j; a unit has four for four k
 //   Pair(p), Row(quad)    the quads of two rows, of one row twice, in each segment
 //   Mmla, Dot(acc, x, w)  2 x 2 sums of a segment; sums of the first and the second pair of k of both columns
-//   RowOf(r, c0, c1)      row r of the 2 x 2 blocks of two accumulators, Join(h, r0, r1) the accumulator h of two rows
+//   RowOf(r, c0, c1)      row r of the 2 x 2 blocks of two accumulators
 //   Fold(c0, c1)          the sums of neighbours
-//   Bytes(), Fetch(a, m, v), Finish(a, m0, m, unit, x0, x1): bytes of a vector, a row's accumulators, a row's results
-// 4*kPanels rows of packed panels by one unit.
+//   Bytes(), kMaxBytes, Put(p, i, x), Get(p, i): of a vector, and its copy in memory
+//   Fetch(a, m, v), Finish(a, m0, m, unit, x0, x1): a row's accumulators; its results
+// Sums x0, x1 of row m in `unit`, added to the call's accumulators.
+template <class D, class Reg>
+QUERN_INLINE void Finish(GemmArgs& a, size_t m0, size_t m, int unit, Reg x0, Reg x1) {
+  if (!a.first_k) {
+    x0 = D::Add(x0, D::Fetch(a, m, 2 * unit));
+    x1 = D::Add(x1, D::Fetch(a, m, 2 * unit + 1));
+  }
+  D::Finish(a, m0, m, static_cast<size_t>(unit), x0, x1);
+}
+
+// 4*kPanels rows of packed panels by one unit. The sum is in two chains, each over half of K: BFMMLA rounds to odd, and
+// one chain would lose more than a loop of float32 multiply-adds does, two lose less. (BFDOT's are two anyway.)
 template <class D, int kPanels>
 struct TileMmla {
   static constexpr int kPairs = 2 * kPanels;
@@ -44,34 +56,35 @@ struct TileMmla {
   static void Run(const GemmArgs& call) {
     WithRegisters<4 * kPairs, Reg>([&](Reg* const* acc) __attribute__((always_inline)) {
       GemmArgs a = call;
-      const auto row = [&](int p, int r) { return static_cast<size_t>(2 * p + r); };
-      QUERN_UNROLL for (int p = 0; p < kPairs; ++p) {
-        QUERN_UNROLL for (int v = 0; v < 2; ++v) {
-          const bool has0 = !a.first_k && row(p, 0) < a.m, has1 = !a.first_k && row(p, 1) < a.m;
-          const Reg r0 = has0 ? D::Fetch(a, row(p, 0), v) : D::Zero(),
-                    r1 = has1 ? D::Fetch(a, row(p, 1), v) : D::Zero();
-          *acc[4 * p + 2 * v] = D::Join(0, r0, r1);
-          *acc[4 * p + 2 * v + 1] = D::Join(1, r0, r1);
-        }
-      }
       const Bf16* x[kPanels];
       QUERN_UNROLL for (int p = 0; p < kPanels; ++p) {
         x[p] = reinterpret_cast<const Bf16*>(static_cast<const char*>(a.lhs) + p * a.lhs_row_stride);
       }
       const size_t w_step = 8 * D::Bytes() / sizeof(Bf16);
       const auto* w = static_cast<const Bf16*>(a.rhs);
-      size_t quads = CeilDiv(a.k, 4);
-      for (; quads >= 2; quads -= 2, w += w_step) {
-        Step(acc, x, 0, w);
-        Step(acc, x, 1, w);
-        QUERN_UNROLL for (int p = 0; p < kPanels; ++p) x[p] += 2 * kPanelQuad;
+      alignas(16) char first[4 * kPairs * D::kMaxBytes];
+      _Pragma("clang loop unroll(disable)") for (size_t quads = CeilDiv(a.k, 4), half = 0; half < 2; ++half) {
+        QUERN_UNROLL for (int i = 0; i < 4 * kPairs; ++i) * acc[i] = D::Zero();
+        size_t rest = half ? quads - quads / 2 : quads / 2;
+        for (; rest >= 2; rest -= 2, w += w_step) {
+          Step(acc, x, 0, w);
+          Step(acc, x, 1, w);
+          QUERN_UNROLL for (int p = 0; p < kPanels; ++p) x[p] += 2 * kPanelQuad;
+        }
+        if (rest) {
+          Step(acc, x, 0, w);
+          w += w_step / 2;
+          QUERN_UNROLL for (int p = 0; p < kPanels; ++p) x[p] += kPanelQuad;
+        }
+        QUERN_UNROLL for (int i = 0; !half && i < 4 * kPairs; ++i) D::Put(first, i, *acc[i]);
       }
-      if (quads) Step(acc, x, 0, w);
+      QUERN_UNROLL for (int i = 0; i < 4 * kPairs; ++i) * acc[i] = D::Add(*acc[i], D::Get(first, i));
       QUERN_UNROLL for (int p = 0; p < kPairs; ++p) {
         Reg* const* c = acc + 4 * p;
         QUERN_UNROLL for (int r = 0; r < 2; ++r) {
-          if (row(p, r) >= a.m) return;
-          D::Finish(a, call.m0, row(p, r), 0, D::RowOf(r, *c[0], *c[1]), D::RowOf(r, *c[2], *c[3]));
+          if (2 * p + r >= static_cast<int>(a.m)) return;
+          Finish<D>(a, call.m0, static_cast<size_t>(2 * p + r), 0, D::RowOf(r, *c[0], *c[1]),
+                    D::RowOf(r, *c[2], *c[3]));
         }
       }
     });
@@ -114,12 +127,7 @@ struct TileDot {
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         QUERN_UNROLL for (int u = 0; u < NU; ++u) {
           Reg* const* c = acc + r * kVectors + 4 * u;
-          Reg x0 = D::Fold(*c[0], *c[1]), x1 = D::Fold(*c[2], *c[3]);
-          if (!a.first_k) {
-            x0 = D::Add(x0, D::Fetch(a, static_cast<size_t>(r), 2 * u));
-            x1 = D::Add(x1, D::Fetch(a, static_cast<size_t>(r), 2 * u + 1));
-          }
-          D::Finish(a, call.m0, static_cast<size_t>(r), static_cast<size_t>(u), x0, x1);
+          Finish<D>(a, call.m0, static_cast<size_t>(r), u, D::Fold(*c[0], *c[1]), D::Fold(*c[2], *c[3]));
         }
       }
     });

@@ -18,25 +18,34 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
+template <class E>
+constexpr bool IsHalf = false;
+template <>
+constexpr bool IsHalf<float16_t> = true;
+
 // Elements E: float, or 16-bit floats in pairs along K. A step has two vectors of each side; L loads two steps from
 // vector `at` on, or one, as tuples of vectors: Four(p, at), Two(p) (loads_sme.h, loads_sme2.h).
 template <class L, class E>
 struct TileSme {
   static constexpr size_t kGroup = 4 / sizeof(E);
 
-  // ZA tile T, rows and columns from (m, n) of the call on.
+  // BFMOPA rounds to odd: a sum in two chains loses less than a loop of float32 multiply-adds, one chain would lose
+  // more.
+  static constexpr size_t kChains = sizeof(E) == 2 && !IsHalf<E> ? 2 : 1;
+
+  // ZA tile T, rows and columns from (m, n) of the call on, added to `sums`; results, or (not last) sums again.
   template <int T>
-  QUERN_SVE_INLINE void Fetch(const GemmArgs& a, size_t m, size_t n) __arm_streaming __arm_inout("za") {
+  QUERN_SVE_INLINE void Finish(const GemmArgs& a, size_t m, size_t n, const void* sums, size_t stride,
+                               bool last) __arm_streaming __arm_inout("za") {
     const svbool_t pg = ColumnsFrom(a, n);
     for (uint64_t r = 0; r < svcntw() && m + r < a.m; ++r) {
-      svld1_hor_za32(T, static_cast<uint32_t>(r), pg, RowAt(a.acc, m + r, a.acc_row_stride, n));
-    }
-  }
-  template <int T>
-  QUERN_SVE_INLINE void Finish(const GemmArgs& a, size_t m, size_t n) __arm_streaming __arm_inout("za") {
-    const svbool_t pg = ColumnsFrom(a, n);
-    for (uint64_t r = 0; r < svcntw() && m + r < a.m; ++r) {
-      FinishRow(a, pg, m + r, n, svread_hor_za32_m(svdup_f32(0), pg, T, static_cast<uint32_t>(r)));
+      svfloat32_t x = svread_hor_za32_m(svdup_f32(0), pg, T, static_cast<uint32_t>(r));
+      if (sums) x = svadd_x(pg, x, svld1(pg, RowAt(sums, m + r, stride, n)));
+      if (last) {
+        FinishRow(a, pg, m + r, n, x);
+      } else {
+        StoreRow(a, pg, m + r, n, x);
+      }
     }
   }
 
@@ -71,20 +80,26 @@ struct TileSme {
     const uint64_t lanes = svcntw();
     for (size_t n = 0, unit = 0; n < a.n; n += 2 * lanes, ++unit) {
       for (size_t m = 0, panel = 0; m < a.m; m += 2 * lanes, ++panel) {
-        svzero_za();
-        if (!a.first_k) {
-          Fetch<0>(a, m, n);
-          Fetch<1>(a, m, n + lanes);
-          Fetch<2>(a, m + lanes, n);
-          Fetch<3>(a, m + lanes, n + lanes);
+        const E* lhs = reinterpret_cast<const E*>(static_cast<const char*>(a.lhs) +
+                                                  static_cast<ptrdiff_t>(panel) * a.lhs_row_stride);
+        const E* rhs = reinterpret_cast<const E*>(static_cast<const char*>(a.rhs) + unit * a.rhs_unit_stride);
+        const void* sums = a.first_k ? nullptr : a.acc;
+        size_t stride = a.acc_row_stride, steps = (a.k + kGroup - 1) / kGroup;
+        for (size_t chain = 0; chain < kChains; ++chain) {
+          const size_t part = chain + 1 < kChains ? steps / 2 : steps;
+          svzero_za();
+          Product(lhs, rhs, part);
+          const bool last = chain + 1 == kChains;
+          Finish<0>(a, m, n, sums, stride, last);
+          Finish<1>(a, m, n + lanes, sums, stride, last);
+          Finish<2>(a, m + lanes, n, sums, stride, last);
+          Finish<3>(a, m + lanes, n + lanes, sums, stride, last);
+          sums = a.last_k ? a.dst : a.acc;
+          stride = a.last_k ? a.dst_row_stride : a.acc_row_stride;
+          lhs += part * 2 * lanes * kGroup;
+          rhs += part * 2 * lanes * kGroup;
+          steps -= part;
         }
-        const char* lhs = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(panel) * a.lhs_row_stride;
-        const char* rhs = static_cast<const char*>(a.rhs) + unit * a.rhs_unit_stride;
-        Product(reinterpret_cast<const E*>(lhs), reinterpret_cast<const E*>(rhs), (a.k + kGroup - 1) / kGroup);
-        Finish<0>(a, m, n);
-        Finish<1>(a, m, n + lanes);
-        Finish<2>(a, m + lanes, n);
-        Finish<3>(a, m + lanes, n + lanes);
       }
     }
   }

@@ -222,6 +222,11 @@ TEST(Select, ReachesEveryRow) {
   for (Precision precision : {Precision::kFp32, Precision::kFp32Fast, Precision::kBf16}) {
     kinds.push_back({.precision = precision});
   }
+  for (Precision precision : {Precision::kFp32, Precision::kFp16}) {
+    kinds.push_back({.lhs = Format::kF16, .rhs = Format::kF16, .precision = precision});
+  }
+  kinds.push_back({.lhs = Format::kF32, .rhs = Format::kF16});
+  kinds.push_back({.lhs = Format::kBf16, .rhs = Format::kBf16});
   kinds.push_back({.lhs = Format::kI8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kU8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI8});
@@ -233,7 +238,8 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "graviton3,-sve", "graviton3,-sve,-bf16,-fhm",
+                          "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

@@ -14,7 +14,7 @@ static constexpr GemmRun kRun = TileSme<Loads, bfloat16_t>::Run;
 static constexpr GemmRun kRun = nullptr;
 #endif
 
-static constexpr GemmKernel kRows[] = {SmeRow(Format::kBf16, Precision::kFp32, kBf16SmePanels, kBf16Sme, kRun)};
+static constexpr GemmKernel kRows[] = {SmeRow(Format::kBf16, kBf16SmePanels, kBf16Sme, 0.0f, kRun)};
 
 }  // namespace
 

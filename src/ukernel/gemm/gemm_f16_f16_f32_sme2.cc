@@ -14,7 +14,7 @@ static constexpr GemmRun kRun = TileSme<Loads, float16_t>::Run;
 static constexpr GemmRun kRun = nullptr;
 #endif
 
-static constexpr GemmKernel kRows[] = {SmeRow(Format::kF16, Precision::kFp32, kF16SmePanels, kF16Sme, kRun)};
+static constexpr GemmKernel kRows[] = {SmeRow(Format::kF16, kF16SmePanels, kF16Sme, 0.0f, kRun)};
 
 }  // namespace
 

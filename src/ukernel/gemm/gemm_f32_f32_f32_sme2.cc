@@ -14,7 +14,7 @@ static constexpr GemmRun kRun = TileSme<Loads, float>::Run;
 static constexpr GemmRun kRun = nullptr;
 #endif
 
-static constexpr GemmKernel kRows[] = {SmeRow(Format::kF32, Precision::kFp32, kF32SmePanels, kF32Sme, kRun)};
+static constexpr GemmKernel kRows[] = {SmeRow(Format::kF32, kF32SmePanels, kF32Sme, 0.0f, kRun)};
 
 }  // namespace
 

@@ -108,15 +108,15 @@ struct TileSme {
 };
 #endif
 
-// The descriptor of a row of `format` operands. An outer product a cycle, four for two vectors of rows; entering
-// streaming mode stalls the core.
-[[maybe_unused]] constexpr GemmKernel SmeRow(Format format, Precision precision, const LhsLayout& panels,
-                                             const PackLayout& units, GemmRun run) {
+// The descriptor of a row of `format` operands. An outer product a cycle, four for two vectors of rows, and `loads` for
+// those that wait for loads; entering streaming mode stalls the core.
+[[maybe_unused]] constexpr GemmKernel SmeRow(Format format, const LhsLayout& panels, const PackLayout& units,
+                                             float loads, GemmRun run) {
   return {.isa = kIsa,
           .lhs = format,
           .rhs = format,
           .dst = Format::kF32,
-          .precision = precision,
+          .precision = Precision::kFp32,
           .mr = 2,
           .nr = 2,
           .kr = units.k_interleave,
@@ -128,7 +128,13 @@ struct TileSme {
           .consumed = units,
           .layouts = {units},
           .fused = kFusedSve,
-          .cost = {.engine = Engine::kMatrix, .step_row = 2, .row = 4, .tile = 60, .call = 800, .m_grain = 2},
+          .cost = {.engine = Engine::kMatrix,
+                   .step_row = 2,
+                   .step_load = loads,
+                   .row = 4,
+                   .tile = 60,
+                   .call = 800,
+                   .m_grain = 2},
           .run = run};
 }
 

@@ -44,13 +44,19 @@ TEST(Select, FollowsTheCpu) {
   const GemmProblem p{.n = 512, .k = 512};
   EXPECT_THAT(Choose("sapphirerapids", p, 128), HasSubstr("avx512"));
   EXPECT_THAT(Choose("haswell", p, 128), HasSubstr("avx2"));
-  EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("neon"));
+  EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("sve"));
+  EXPECT_THAT(Choose("graviton3,-sve", p, 128), HasSubstr("neon"));
   GemmProblem many = p;
   many.expected_m = 1024;
   EXPECT_THAT(Choose("apple-m4", many, 1024), HasSubstr("sme2"));
   GemmProblem one = p;
   one.expected_m = 1;
   EXPECT_THAT(Choose("apple-m4", one, 1), HasSubstr("neon"));
+  for (Format format : {Format::kBf16, Format::kF16}) {  // one copy of the weights serves many rows and one
+    many.lhs = many.rhs = format;
+    EXPECT_THAT(Choose("apple-m4", many, 1024), HasSubstr("sme2"));
+    EXPECT_THAT(Choose("apple-m4", many, 1), HasSubstr("2vx1_neon"));
+  }
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
 }
 
@@ -109,7 +115,7 @@ TEST(Select, SaysWhyNot) {
   options = On("graviton3");
   ASSERT_TRUE(SelectLayout(p, options, &report).ok());
   EXPECT_THAT(report.rows, row("sme2", "needs sme"));
-  EXPECT_THAT(report.rows, row("portable", "layout f32 [N/8][K][8]"));
+  EXPECT_THAT(report.rows, row("portable", "layout f32 [N/2v][K][2v]"));
 
   options.ignore_missing_bodies = false;
   if (HostArch() != Arch::kAArch64) {
@@ -125,7 +131,10 @@ TEST(Select, SaysWhyNot) {
   EXPECT_THAT(report.rows, row("avx512", "needs avx512f"));
   EXPECT_THAT(report.rows[0].name, HasSubstr("avx2"));
 
-  GemmKernel steps = options.rows[0]->rows[0];
+  GemmKernel steps;
+  for (const auto* table : options.rows) {
+    if (std::string_view(table->stem) == "gemm_f32_f32_f32_portable") steps = table->rows[0];
+  }
   steps.k_divisor = 32;
   const ukernel::KernelList<GemmKernel> list{&steps, 1, "steps"};
   const ukernel::KernelList<GemmKernel>* const table[] = {&list};
@@ -192,12 +201,12 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
        "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
       {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x32x4_avx512vnni | 5517"},
       {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 1518418"},
-      {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
-      {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
+      {"graviton3", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_6x4vx1_sve | 819477"},
+      {"graviton3", columns, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_6x4vx1_sve | 1868053"},
       {"graviton3", i8d, 100,
        "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_2x16x4_portable | 2282019"},
       {"apple-m4", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 109832"},
-      {"apple-m4", run_time, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 912781"},
+      {"apple-m4", run_time, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 175368"},
       {"sapphirerapids", fast, 1000, "f32 [N/16][K][16] | gemm_bf16x2_f32_f32_32x32x32_amxbf16 | 1590941"},
       {"haswell", f32, 1, "f32 [N/16][K][16] | gemm_f32_f32_f32_2x32x1_avx2 | 53726"},
   };
@@ -238,8 +247,8 @@ TEST(Select, ReachesEveryRow) {
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "graviton3,-sve", "graviton3,-sve,-bf16,-fhm",
-                          "apple-m4", "apple-m4,-sme2"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "graviton3,-sve",
+                          "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

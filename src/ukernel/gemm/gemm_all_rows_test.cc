@@ -499,6 +499,25 @@ TEST(Sme, StreamingVectorsAreAsLongAsExpected) {
   EXPECT_GT(rows, 0u) << "no row of streaming vectors runs";
 }
 
+#ifdef __aarch64__
+// SVCR: bit 0 streaming mode, bit 1 ZA.
+TEST(Sme, RowsLeaveStreamingModeAndZaOff) {
+  if (!Host().features.Has(CpuFeature::kSme)) GTEST_SKIP() << "this host has no SME";
+  size_t checked = 0;
+  for (const GemmKernel* row : Rows(true)) {
+    if (row->mr_scale != VectorScale::kSme) continue;
+    RowRunner runner(*row, Host(), {.m = 3, .n = 5, .k = RoundUp(9, row->k_divisor)});
+    runner.Prepare();
+    runner.Compute();
+    uint64_t svcr = ~uint64_t{0};
+    asm volatile("mrs %0, S3_3_C4_C2_2" : "=r"(svcr));
+    EXPECT_EQ(svcr, 0u) << Name(*row).text;
+    ++checked;
+  }
+  EXPECT_GT(checked, 0u);
+}
+#endif
+
 TEST(GemmTable, HasBodiesForThisArchitecture) {
   size_t bodies = 0;
   for (const auto* list : AllGemmKernels()) {

@@ -29,8 +29,8 @@ constexpr GemmKernel NeonTile(Format lhs, const PackLayout& layout, uint16_t mr,
   row.isa = {kIsa.name, kIsa.needs.With(CpuFeature::kSme), kIsa.any_arch, kIsa.arch, kIsa.emulated};
   row.nr = 2;
   row.nr_scale = VectorScale::kSme;
-  row.cost.step_row = 0.25f;  // per lane: two columns of the unit
-  row.cost.step_min = 0.25f;
+  row.cost.step_row = 0.25f;                                                      // per lane: two columns of the unit
+  row.cost.step_min = 0.0625f * static_cast<float>(FormatBytes(layout.element));  // 32 bytes a cycle
   row.cost.row = 16;
   return row;
 }

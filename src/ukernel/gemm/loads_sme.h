@@ -9,6 +9,7 @@ namespace quern::ukernel {
 namespace {
 
 struct Loads {
+  static constexpr bool kIndexed = false;
   template <class E>
   QUERN_SVE_INLINE auto One(const E* p, int64_t vector) __arm_streaming {
     return svld1_vnum(svptrue_b8(), p, vector);

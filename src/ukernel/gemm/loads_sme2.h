@@ -9,6 +9,7 @@ namespace quern::ukernel {
 namespace {
 
 struct Loads {
+  static constexpr bool kIndexed = true;
   template <class E>
   QUERN_SVE_INLINE svcount_t All() __arm_streaming {
     return sizeof(E) == 4 ? svptrue_c32() : svptrue_c16();

@@ -24,7 +24,8 @@ template <>
 constexpr bool IsHalf<float16_t> = true;
 
 // Elements E: float, or 16-bit floats in pairs along K. A step has two vectors of each side; L loads two steps from
-// vector `at` on, or one, as tuples of vectors: Four(p, at), Two(p) (loads_sme.h, loads_sme2.h).
+// vector `at` on, or one, as tuples of vectors: Four(p, at), Two(p) (loads_sme.h, loads_sme2.h). kIndexed: its loads
+// take an index, not an offset.
 template <class L, class E>
 struct TileSme {
   static constexpr size_t kGroup = 4 / sizeof(E);
@@ -65,9 +66,21 @@ struct TileSme {
 
   QUERN_SVE_INLINE void Product(const E* lhs, const E* rhs, size_t steps) __arm_streaming __arm_inout("za") {
     const uint64_t step = 2 * svcntb() / sizeof(E);
-    for (size_t rounds = steps / 4; rounds; --rounds, lhs += 4 * step, rhs += 4 * step) {
-      TwoSteps(lhs, rhs, 0);
-      TwoSteps(lhs, rhs, 4);
+    const uint64_t rounds = steps / 4;
+    if constexpr (L::kIndexed) {
+      const E *lhs2 = lhs + 2 * step, *rhs2 = rhs + 2 * step;
+      for (uint64_t i = 0, end = rounds * 4 * step; i != end; i += 4 * step) {
+        asm("" : "+r"(i));  // or the compiler keeps four pointers, and adds to them all
+        TwoSteps(lhs + i, rhs + i, 0);
+        TwoSteps(lhs2 + i, rhs2 + i, 0);
+      }
+      lhs += rounds * 4 * step;
+      rhs += rounds * 4 * step;
+    } else {
+      for (uint64_t i = rounds; i; --i, lhs += 4 * step, rhs += 4 * step) {
+        TwoSteps(lhs, rhs, 0);
+        TwoSteps(lhs, rhs, 4);
+      }
     }
     for (size_t rest = steps % 4; rest; --rest, lhs += step, rhs += step) {
       const auto x = L::Two(lhs), w = L::Two(rhs);

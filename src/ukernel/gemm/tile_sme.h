@@ -30,8 +30,8 @@ template <class L, class E>
 struct TileSme {
   static constexpr size_t kGroup = 4 / sizeof(E);
 
-  // BFMOPA rounds to odd: a sum in two chains loses less than a loop of float32 multiply-adds, one chain would lose
-  // more.
+  // BFMOPA takes denormal numbers as zero and rounds to odd: a sum in two chains loses less than a loop of float32
+  // multiply-adds, one chain would lose more.
   static constexpr size_t kChains = sizeof(E) == 2 && !IsHalf<E> ? 2 : 1;
 
   // ZA tile T, rows and columns from (m, n) of the call on, added to `sums`; results, or (not last) sums again.

@@ -1,5 +1,6 @@
 // bf16 products on units of four k by two columns a 128-bit segment (kBf16x8Quads, kBf16SveQuads), summed in float32:
-// by BFMMLA on panels of four rows, by BFDOT on few rows read in place. For kernel files only: internal linkage.
+// by BFMMLA on panels of four rows, by BFDOT on few rows read in place. Denormal numbers count as zero. For
+// kernel files only: internal linkage.
 #pragma once
 
 #include "ukernel/gemm/lhs_taps.h"

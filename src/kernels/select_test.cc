@@ -53,13 +53,19 @@ TEST(Select, FollowsTheCpu) {
   EXPECT_THAT(Choose("sapphirerapids", p, 4), HasSubstr("avx512"));
   EXPECT_THAT(Choose("sapphirerapids,-amx", p, 128), HasSubstr("avx512"));
   EXPECT_THAT(Choose("haswell", p, 128), HasSubstr("avx2"));
-  EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("neon"));
+  EXPECT_THAT(Choose("graviton3", p, 128), HasSubstr("sve"));
+  EXPECT_THAT(Choose("graviton3,-sve", p, 128), HasSubstr("neon"));
   GemmProblem many = p;
   many.expected_m = 1024;
   EXPECT_THAT(Choose("apple-m4", many, 1024), HasSubstr("sme2"));
   GemmProblem one = p;
   one.expected_m = 1;
   EXPECT_THAT(Choose("apple-m4", one, 1), HasSubstr("neon"));
+  for (Format format : {Format::kBf16, Format::kF16}) {  // one copy of the weights serves many rows and one
+    many.lhs = many.rhs = format;
+    EXPECT_THAT(Choose("apple-m4", many, 1024), HasSubstr("sme2"));
+    EXPECT_THAT(Choose("apple-m4", many, 1), HasSubstr("2vx1_neon"));
+  }
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
 }
 
@@ -151,7 +157,7 @@ TEST(Select, SaysWhyNot) {
   options = On("graviton3");
   ASSERT_TRUE(SelectLayout(p, options, &report).ok());
   EXPECT_THAT(report.rows, row("sme2", "needs sme"));
-  EXPECT_THAT(report.rows, row("portable", "layout f32 [N/8][K][8]"));
+  EXPECT_THAT(report.rows, row("portable", "layout f32 [N/2v][K][2v]"));
 
   options.ignore_missing_bodies = false;
   if (HostArch() != Arch::kAArch64) {
@@ -167,7 +173,10 @@ TEST(Select, SaysWhyNot) {
   EXPECT_THAT(report.rows, row("avx512", "needs avx512f"));
   EXPECT_THAT(report.rows[0].name, HasSubstr("avx2"));
 
-  GemmKernel steps = options.rows[0]->rows[0];
+  GemmKernel steps;
+  for (const auto* table : options.rows) {
+    if (std::string_view(table->stem) == "gemm_f32_f32_f32_portable") steps = table->rows[0];
+  }
   steps.k_divisor = 32;
   const ukernel::KernelList<GemmKernel> list{&steps, 1, "steps"};
   const ukernel::KernelList<GemmKernel>* const table[] = {&list};
@@ -273,8 +282,8 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
        "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
       {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x64x4_avx512vnni | 5110"},
       {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_bf16x3_f32_f32_32x32x32_amxbf16 | 1461814"},
-      {"graviton3", f32, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 850863"},
-      {"graviton3", columns, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 1899439"},
+      {"graviton3", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_6x4vx1_sve | 819477"},
+      {"graviton3", columns, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_6x4vx1_sve | 1868053"},
       {"graviton3", i8d, 100, "i8 [N/2v][K/8][2v][8], sums, channel scales | gemm_i8d_i8_i32_8x2vx8_svei8mm | 180867"},
       {"graviton3,-sve", i8, 100, "i8 [N/8][K/8][8][8], sums | gemm_u8_i8_i32_4x16x8_neoni8mm | 160419"},
       {"graviton3,-sve", blocks, 100,
@@ -283,7 +292,7 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       {"graviton3,-sve,-dotprod", i8, 100, "i8 [N/8][K/4][8][4], sums | gemm_u8_i8_i32_2x16x4_neon | 946659"},
       {"apple-m4", i8, 1000, "i8 [N/2v][K/4][2v][4], sums | gemm_u8_i8_i32_2vx2vx4_sme2 | 282814"},
       {"apple-m4", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 109832"},
-      {"apple-m4", run_time, 100, "f32 [N/8][K][8] | gemm_f32_f32_f32_6x16x1_neon | 912781"},
+      {"apple-m4", run_time, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_2vx2vx1_sme2 | 175368"},
       {"sapphirerapids", fast, 1000, "f32 [N/16][K][16] | gemm_bf16x2_f32_f32_32x32x32_amxbf16 | 1590941"},
       {"haswell", f32, 1, "f32 [N/16][K][16] | gemm_f32_f32_f32_2x32x1_avx2 | 53726"},
   };
@@ -329,7 +338,7 @@ TEST(Select, ReachesEveryRow) {
   for (const char* cpu :
        {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx", "sapphirerapids,-avx512,-amx", "amxfp16",
         "vnni-int8", "graviton3", "graviton3,-i8mm", "graviton3,-sve", "graviton3,-sve,-i8mm", "graviton3,-sve,-dotprod",
-        "apple-m4", "apple-m4,-sme2"}) {
+        "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

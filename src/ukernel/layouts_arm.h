@@ -77,4 +77,12 @@ namespace quern::ukernel {
   return l;
 }
 
+// Left sides of 16-bit floats: panels of two streaming vectors, as kF32SmePanels; of four rows by quads of k.
+[[maybe_unused]] static constexpr LhsLayout kBf16SmePanels{
+    .element = Format::kBf16, .m_unit = 2, .m_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+[[maybe_unused]] static constexpr LhsLayout kF16SmePanels{
+    .element = Format::kF16, .m_unit = 2, .m_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+[[maybe_unused]] static constexpr LhsLayout kBf16QuadPanels{
+    .element = Format::kBf16, .m_unit = 4, .k_interleave = 4, .k_multiple = 4};
+
 }  // namespace quern::ukernel

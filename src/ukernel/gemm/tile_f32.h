@@ -3,68 +3,112 @@
 #pragma once
 
 #include "ukernel/gemm/epilogue_f32.h"
+#include "ukernel/gemm/lhs_taps.h"
 
 namespace quern::ukernel {
 namespace {
 
-// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock: 1, or k values loaded at once from
-// each row, of which FmaLane<i> takes one.
-template <class V, int MR, int NU>
+// How operands become what the tile multiplies: float32 here, others in operands_*.h.
+//   Lhs, Rhs     elements as they are stored
+//   kGroup       k of one column that lie together on the right side
+//   kLhsBlock    1, or k values loaded at once from each row, of which FmaLane<i> takes one
+//   LoadLhs(p), LoadRhs<i>(p, part): the block; vector `part` of the unit whose group holds k value i is at p
+//   FmaLane<i>(acc, weights, part, block)
+//   Broadcast<i>(p), LoadFloats<i>(p, part), Fma(x, weights, acc): one k alone, the i-th of its group
+template <class V>
+struct FloatOperands {
+  using Lhs = float;
+  using Rhs = float;
+  using Reg = typename V::Reg;
+  static constexpr int kGroup = 1, kLhsBlock = V::kLhsBlock;
+  static Reg LoadLhs(const float* p) { return V::Load(p); }
+  template <int I>
+  static Reg LoadRhs(const float* p, int part) {
+    return V::Load(p + part * V::kLanes);
+  }
+  template <int I>
+  static Reg FmaLane(Reg acc, Reg w, int, Reg x) {
+    return V::template FmaLane<I>(acc, w, x);
+  }
+  template <int I>
+  static Reg Broadcast(const float* p) {
+    return V::Broadcast(p);
+  }
+  template <int I>
+  static Reg LoadFloats(const float* p, int part) {
+    return V::Load(p + part * V::kLanes);
+  }
+  static Reg Fma(Reg x, Reg w, Reg acc) { return V::Fma(x, w, acc); }
+};
+
+// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock.
+template <class V, int MR, int NU, class O = FloatOperands<V>>
 struct TileF32 : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
   using Base::kPerUnit;
   using Base::kVectors;
   // Few accumulators leave the multiply-add units waiting for their latency: K is then split over several sets.
   static constexpr int kAccumulators = MR * kVectors;
-  static constexpr int kSets = V::kLhsBlock > 1 || kAccumulators >= 8 ? 1 : kAccumulators >= 4 ? 2 : 4;
+  static constexpr int kSets = O::kLhsBlock > 1 || kAccumulators >= 8 ? 1 : kAccumulators >= 4 ? 2 : 4;
 
+  using Lhs = typename O::Lhs;
+  using Rhs = typename O::Rhs;
+  using Left = decltype(O::LoadLhs(static_cast<const Lhs*>(nullptr)));
   using typename Base::Acc;
   using typename Base::Mask;
   using typename Base::Reg;
 
-  static const float* RhsAt(const char* rhs, size_t unit_stride, int v) {
-    return reinterpret_cast<const float*>(rhs + static_cast<size_t>(v / kPerUnit) * unit_stride) +
-           v % kPerUnit * V::kLanes;
+  static const Rhs* UnitAt(const char* rhs, size_t unit_stride, int v) {
+    return reinterpret_cast<const Rhs*>(rhs + static_cast<size_t>(v / kPerUnit) * unit_stride);
   }
 
   // kMasked: the last unit is read up to the mask (a masked load takes a slot of a multiply-add port).
-  template <bool kMasked>
-  __attribute__((always_inline)) static void Step(Acc& acc, const float* const (&row)[MR], size_t k, const char* rhs,
-                                                  size_t unit_stride, Mask tail) {
+  template <bool kMasked, int I = 0>
+  QUERN_INLINE static void Step(Acc& acc, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t unit_stride,
+                                Mask tail) {
     Reg b[kVectors];
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const float* p = RhsAt(rhs, unit_stride, v);
-      b[v] = kMasked && v == kVectors - 1 ? V::LoadMask(p, tail) : V::Load(p);
+      const Rhs* p = UnitAt(rhs, unit_stride, v);
+      if constexpr (kMasked) {
+        b[v] =
+            v == kVectors - 1 ? V::LoadMask(p + v % kPerUnit * V::kLanes, tail) : V::Load(p + v % kPerUnit * V::kLanes);
+      } else {
+        b[v] = O::template LoadFloats<I>(p, v % kPerUnit);
+      }
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      const Reg x = V::Broadcast(row[r] + k);
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Fma(x, b[v], acc[r][v]);
+      const Reg x = O::template Broadcast<I>(row[r] + k);
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = O::Fma(x, b[v], acc[r][v]);
     }
   }
 
+  // k values [I, kLhsBlock) of the blocks x; rhs is at the group that holds the first of them.
   template <int I>
-  __attribute__((always_inline)) static void LaneStep(Acc& acc, const Reg (&x)[MR], const char* rhs,
-                                                      size_t unit_stride) {
-    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const Reg b = V::Load(RhsAt(rhs, unit_stride, v));
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = V::template FmaLane<I>(acc[r][v], b, x[r]);
+  QUERN_INLINE static void LaneSteps(Acc& acc, const Left (&x)[MR], const char* rhs, size_t unit_stride,
+                                     size_t k_stride) {
+    if constexpr (I < O::kLhsBlock) {
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        const auto b = O::template LoadRhs<I % O::kGroup>(UnitAt(rhs, unit_stride, v), v % kPerUnit);
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+          acc[r][v] = O::template FmaLane<I>(acc[r][v], b, v % kPerUnit, x[r]);
+        }
+      }
+      const size_t to_next = I % O::kGroup == O::kGroup - 1 ? O::kGroup * k_stride : 0;
+      LaneSteps<I + 1>(acc, x, rhs + to_next, unit_stride, k_stride);
     }
   }
 
   // Inline in each of its calls: out of line it would keep the accumulators in memory.
   template <bool kMasked>
-  __attribute__((always_inline)) static void Segment(Acc& acc, const float* const (&row)[MR], const char* rhs,
-                                                     size_t unit_stride, size_t k_stride, size_t k_count, Mask tail) {
+  QUERN_INLINE static void Segment(Acc& acc, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
+                                   size_t k_stride, size_t k_count, Mask tail) {
     size_t k = 0;
-    if constexpr (V::kLhsBlock == 4) {
-      for (; k + 4 <= k_count; k += 4) {
-        Reg x[MR];
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = V::Load(row[r] + k);
-        LaneStep<0>(acc, x, rhs, unit_stride);
-        LaneStep<1>(acc, x, rhs + k_stride, unit_stride);
-        LaneStep<2>(acc, x, rhs + 2 * k_stride, unit_stride);
-        LaneStep<3>(acc, x, rhs + 3 * k_stride, unit_stride);
-        rhs += 4 * k_stride;
+    if constexpr (O::kLhsBlock > 1) {
+      for (; k + O::kLhsBlock <= k_count; k += O::kLhsBlock) {
+        Left x[MR];
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = O::LoadLhs(row[r] + k);
+        LaneSteps<0>(acc, x, rhs, unit_stride, k_stride);
+        rhs += O::kLhsBlock * k_stride;
       }
     } else if constexpr (kSets > 1) {
       Acc more[kSets - 1];
@@ -86,7 +130,7 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
         }
       }
     }
-    if constexpr (kSets == 1 && V::kLhsBlock == 1 && !kMasked) {
+    if constexpr (kSets == 1 && O::kLhsBlock == 1 && !kMasked) {
       // Counters and branches compete with multiply-adds for ports: fewer of them are worth 4 % on AVX-512.
       constexpr size_t kUnroll = 4;
       for (; k + kUnroll <= k_count; k += kUnroll) {
@@ -96,9 +140,14 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
         rhs += kUnroll * k_stride;
       }
     }
-    for (; k < k_count; ++k) {
-      Step<kMasked>(acc, row, k, rhs, unit_stride, tail);
-      rhs += k_stride;
+    if constexpr (O::kGroup == 1) {
+      for (; k < k_count; ++k, rhs += k_stride) Step<kMasked>(acc, row, k, rhs, unit_stride, tail);
+    } else {
+      static_assert(O::kGroup == 2 && !kMasked);
+      for (; k < k_count; k += 2, rhs += 2 * k_stride) {
+        Step<false, 0>(acc, row, k, rhs, unit_stride, tail);
+        if (k + 1 < k_count) Step<false, 1>(acc, row, k + 1, rhs, unit_stride, tail);
+      }
     }
   }
 
@@ -112,38 +161,14 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     }
 
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
-    const size_t unit_stride = in_place ? V::kUnit * sizeof(float) : a.rhs_unit_stride;
-    const size_t k_stride = in_place ? a.rhs_k_stride : V::kUnit * sizeof(float);
-    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
-    for (size_t t = 0; t < taps; ++t) {
-      const float* row[MR];
-      const char* rhs = static_cast<const char*>(a.rhs);
-      if (a.lhs_form == kLhsRowPointers) {
-        rhs += t * a.rhs_tap_stride;
-        bool padding = true;
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          const void* p = a.row_pointers[t * a.row_pointer_pitch + r];
-          padding &= p == a.zero_row;
-          row[r] = reinterpret_cast<const float*>(static_cast<const char*>(p) +
-                                                  (p == a.zero_row ? 0 : a.row_pointer_offset));
-        }
-        if (padding) continue;  // most taps of a kernel that reaches far beyond the image
-      } else {
-        const char* lhs = static_cast<const char*>(a.lhs);
-        if (a.lhs_form == kLhsTaps) {
-          lhs += a.taps[t].lhs_offset;
-          rhs += a.taps[t].rhs_offset;
-        }
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          row[r] = reinterpret_cast<const float*>(lhs + r * a.lhs_row_stride);
-        }
-      }
+    constexpr size_t kUnitK = V::kUnit * sizeof(Rhs);
+    EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
       if (in_place) {
-        Segment<V::kCheapMasks>(acc, row, rhs, unit_stride, k_stride, a.k, tail.mask);
+        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail.mask);
       } else {
-        Segment<false>(acc, row, rhs, unit_stride, V::kUnit * sizeof(float), a.k, tail.mask);
+        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail.mask);
       }
-    }
+    });
 
     if (a.last_k) {
       Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
@@ -155,15 +180,15 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
 };
 
 // The body for the call's m and number of units.
-template <class V, int MR, int NU>
+template <class V, int MR, int NU, class O = FloatOperands<V>>
 void DispatchTileF32(const GemmArgs& a) {
   if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileF32<V, MR, NU - 1>(a);
+    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileF32<V, MR, NU - 1, O>(a);
   }
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileF32<V, MR - 1, NU>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileF32<V, MR - 1, NU, O>(a);
   }
-  TileF32<V, MR, NU>::Run(a);
+  TileF32<V, MR, NU, O>::Run(a);
 }
 
 // The descriptor of a row.

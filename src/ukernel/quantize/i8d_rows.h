@@ -2,7 +2,8 @@
 // QuantizeDynamic. For kernel files only: internal linkage, their flags.
 #pragma once
 
-#include "ukernel/quantize/lhs_panels.h"
+#include "ukernel/panel_groups.h"
+#include "ukernel/quantize/lhs_rows.h"
 
 namespace quern::ukernel {
 namespace {
@@ -71,7 +72,8 @@ DynamicRow PackI8dRow(const LhsGeometry& g, const LhsShape& shape, const LhsSour
       const size_t count = shape.k - k < kBuffer ? shape.k - k : kBuffer;
       int8_t q[kBuffer];
       Loops::Quantize(x + k, count, p.scale, zero_point, q);
-      (group == 8 ? PutGroups<8> : PutGroups<4>)(reinterpret_cast<const char*>(q), count, to + k / group * line, line);
+      (group == 8 ? PackGroups<8> : PackGroups<4>)(reinterpret_cast<const char*>(q), 0, 1, count, g.m_unit,
+                                                   to + k / group * line);
     }
   }
   return p;
@@ -81,7 +83,7 @@ template <class Loops>
 uint32_t PackI8d(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s, size_t panel_begin,
                  size_t panel_end, void* packed) {
   const LhsGeometry g = DescribeLhs(layout, shape);
-  const size_t group = g.m_unit == 1 ? kWord : layout.k_interleave;
+  const size_t group = g.m_unit == 1 ? 4 : layout.k_interleave;
   char* base = static_cast<char*>(packed);
   for (size_t panel = panel_begin; panel < panel_end; ++panel) {
     char* out = base + panel * g.panel_stride;
@@ -90,7 +92,7 @@ uint32_t PackI8d(const LhsLayout& layout, const LhsShape& shape, const LhsSource
     // Pads: anywhere in a panel with missing rows or with gaps between segments, else at its end.
     const bool gaps = rows < g.m_unit || (shape.segments > 1 && g.segment_k != shape.k);
     const size_t used = (shape.segments - 1) * g.segment_k + shape.k;
-    ClearPanel(out, gaps ? 0 : used / group, g.m_unit * group, g.panel_stride);
+    ClearBytes(out, gaps ? 0 : used / group * g.m_unit * group, g.panel_stride);
     for (size_t r = 0; r < rows; ++r) {
       const DynamicRow p = PackI8dRow<Loops>(g, shape, s, first + r, group, out + r * group);
       Put(base, g.scales_offset, first + r, p.scale);

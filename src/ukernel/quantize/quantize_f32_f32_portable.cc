@@ -1,17 +1,10 @@
 // float32 rows to panels of K by rows: SME's left side.
-#include "ukernel/quantize/lhs_panels.h"
+#include "ukernel/quantize/panels.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {
-    {.isa = kIsa,
-     .layout = kF32SmePanels,
-     .source = Format::kF32,
-     .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-     .cycles_per_element = 0.7f,
-     .run = PackPanels},
-};
+static constexpr LhsPackKernel kRows[] = {PanelRow(kF32SmePanels, Format::kF32, 0.7f, PackPanels<4, 4>)};
 
 }  // namespace
 

@@ -1,18 +1,11 @@
 // int8 rows to panels of groups of 4 k by rows: SME's left side.
 #include "ukernel/layouts_arm.h"
-#include "ukernel/quantize/lhs_panels.h"
+#include "ukernel/quantize/panels.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {
-    {.isa = kIsa,
-     .layout = I8SmePanels(Format::kI8),
-     .source = Format::kI8,
-     .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-     .cycles_per_element = 0.2f,
-     .run = PackPanels},
-};
+static constexpr LhsPackKernel kRows[] = {PanelRow(I8SmePanels(Format::kI8), Format::kI8, 0.2f, PackPanels<1, 4>)};
 
 }  // namespace
 

@@ -1,18 +1,11 @@
 // uint8 rows to panels of groups of 4 k by rows: SME's left side.
 #include "ukernel/layouts_arm.h"
-#include "ukernel/quantize/lhs_panels.h"
+#include "ukernel/quantize/panels.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {
-    {.isa = kIsa,
-     .layout = I8SmePanels(Format::kU8),
-     .source = Format::kU8,
-     .forms = kLhsRows | kLhsTaps | kLhsRowPointers,
-     .cycles_per_element = 0.2f,
-     .run = PackPanels},
-};
+static constexpr LhsPackKernel kRows[] = {PanelRow(I8SmePanels(Format::kU8), Format::kU8, 0.2f, PackPanels<1, 4>)};
 
 }  // namespace
 

@@ -280,8 +280,8 @@ std::vector<Case> Cases(Format lhs, Format rhs) {
 }
 
 bool IsFloatRow(const GemmKernel& row) {
-  return ukernel::LhsSourceFormat(row) == Format::kF32 && row.lhs != Format::kI8d && row.dst == Format::kF32 &&
-         row.k_divisor == 1;
+  return ukernel::LhsSourceFormat(row) == Format::kF32 && !IsDynamic(row.lhs) && row.dst == Format::kF32 &&
+         row.layouts[0].scale == Format::kNone && row.k_divisor == 1;
 }
 
 class ConvFloatRows : public testing::TestWithParam<const GemmKernel*> {};

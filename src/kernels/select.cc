@@ -78,8 +78,7 @@ size_t LayoutCount(const GemmKernel& r) {
 
 // Reasons that hold whatever the layout.
 std::string BasicReason(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
-  const bool lhs_fits =
-      IsDynamic(p.lhs) || IsDynamic(r.lhs) ? r.lhs == p.lhs : ukernel::LhsSourceFormat(r) == p.lhs;
+  const bool lhs_fits = IsDynamic(p.lhs) || IsDynamic(r.lhs) ? r.lhs == p.lhs : ukernel::LhsSourceFormat(r) == p.lhs;
   if (!lhs_fits) return std::string("left side ") + FormatName(r.lhs);
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);

@@ -137,7 +137,7 @@ TEST(Select, SaysWhyNot) {
 }
 
 TEST(Select, BlocksStayBlocksUnlessAllowed) {
-  GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 32, .scale = Format::kBf16};
+  GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 8, .scale = Format::kBf16};
   const Result<LayoutChoice> refused = SelectLayout(p, On("haswell"));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
@@ -145,10 +145,13 @@ TEST(Select, BlocksStayBlocksUnlessAllowed) {
   p.allow_expansion = true;
   EXPECT_TRUE(SelectLayout(p, On("haswell")).ok());
   p.allow_expansion = false;
-  p.lhs = Format::kI8d;
-  const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
-  ASSERT_TRUE(layout.ok()) << layout.status().message();
-  EXPECT_EQ(layout->layout.element, Format::kU4);
+  p.block = 32;
+  for (const Format lhs : {Format::kF32, Format::kI8d, Format::kI8b}) {
+    p.lhs = lhs;
+    const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
+    ASSERT_TRUE(layout.ok()) << layout.status().message();
+    EXPECT_EQ(layout->layout.element, Format::kU4);
+  }
 }
 
 TEST(Select, CostReasonsTell) {
@@ -231,9 +234,19 @@ TEST(Select, ReachesEveryRow) {
       {.lhs = Format::kI8d, .rhs = Format::kU4, .block = 64, .scale = Format::kF32, .zero_point = Format::kU8});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_0, .scale = Format::kF16});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
-  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
+  for (const Format lhs : {Format::kF32, Format::kI8d}) {
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU2, .block = 32, .scale = Format::kF32});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU4, .block = 32, .scale = Format::kF32});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU8, .block = 32, .scale = Format::kF32, .zero_point = Format::kU8});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kQ8_0, .scale = Format::kF16});
+  }
+  for (const Format rhs : {Format::kQ4_0, Format::kQ8_0}) {
+    kinds.push_back({.lhs = Format::kI8b, .rhs = rhs, .scale = Format::kF16});
+  }
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI4, .channel_scales = true});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "graviton3", "apple-m4"}) {
+  for (const char* cpu :
+       {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-avx512f", "graviton3", "apple-m4"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

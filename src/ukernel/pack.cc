@@ -270,6 +270,19 @@ void UnpackRhs(const PackLayout& l, const RhsShape& shape, const void* packed, f
   }
 }
 
+namespace {
+
+// Rows of blocks take every format of scales and offsets.
+bool PacksLayout(const PackKernel& row, PackLayout layout) {
+  if (row.blocks) {
+    layout.scale = row.layout.scale;
+    layout.offset = row.layout.offset;
+  }
+  return row.layout == layout;
+}
+
+}  // namespace
+
 const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu,
                                  Lookup lookup) {
   const PackKernel* best = nullptr;
@@ -277,7 +290,7 @@ const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& sour
   for (const KernelList<PackKernel>* list : AllPackKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const PackKernel& row = list->rows[i];
-      if (!(row.layout == layout) || row.source != source.format || source.scales) continue;
+      if (row.source != source.format || row.blocks != IsBlockSource(source) || !PacksLayout(row, layout)) continue;
       if (!IsaRunsOn(row.isa, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (row.contiguous_n && source.n_stride != element) continue;
       if (row.contiguous_k && source.k_stride != element) continue;

@@ -74,6 +74,7 @@ struct PackKernel {
   // Which stride of the source must be the element size, so that vectors load along it.
   bool contiguous_n = false;  // k x n row-major
   bool contiguous_k = false;  // n x k row-major
+  bool blocks = false;        // `source` are blocks along K, of MatMulNBits or GGUF; scales and offsets of any format
   float cycles_per_element = 1;
   uint32_t (*run)(const PackLayout& layout, const RhsShape& shape, const RhsSource& source, size_t unit_begin,
                   size_t unit_end, void* packed) = nullptr;

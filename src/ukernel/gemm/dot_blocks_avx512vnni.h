@@ -22,7 +22,6 @@ struct BlockDot {
   static __m512i Field(__m512i x) {
     return _mm512_and_si512(kShift ? _mm512_srli_epi32(x, kShift) : x, _mm512_set1_epi8((1 << kBits) - 1));
   }
-  static __m512i TurnTopBits(__m512i x) { return _mm512_xor_si512(x, _mm512_set1_epi8(-128)); }
   template <int NG>
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {
     LoadWeightBytes<BlockDot>(p, w);
@@ -35,16 +34,6 @@ struct BlockDot {
   static Sum Dot(Sum sum, __m512i group, Weights w) { return _mm512_dpbusd_epi32(sum, w, group); }
   static __m512i Total(Sum sum) { return sum; }
   static __m512i MulZero(__m512i zeros, __m512i sum) { return _mm512_madd_epi16(zeros, sum); }
-  static __m512 LoadScale(const char* p, Format format) {
-    if (format == Format::kF32) return _mm512_loadu_ps(p);
-    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    if (format == Format::kF16) return _mm512_cvtph_ps(half);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
-  }
-  static __m512i LoadZeros(const char* p) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-
   // Sums of neighbours, a's before b's.
   static __m512i AddPairs(__m512i a, __m512i b) {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);

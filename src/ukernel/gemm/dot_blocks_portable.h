@@ -2,7 +2,6 @@
 // the even and the odd k of each group. For kernel files only.
 #pragma once
 
-#include "ukernel/convert.h"
 #include "ukernel/gemm/dot_i8_portable.h"
 #include "ukernel/gemm/tile_blocks.h"
 
@@ -27,7 +26,6 @@ struct BlockDot {
   static V::Int Field(V::Int x) {
     return x >> kShift & 0x01010101u * ((1u << kBits) - 1);
   }
-  static V::Int TurnTopBits(V::Int x) { return x ^ 0x80808080u; }
   template <int NG>
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {
     V::Int x[NG];
@@ -48,17 +46,6 @@ struct BlockDot {
   }
   static V::Int Total(Sum sum) { return sum; }
   static V::Int MulZero(V::Int zeros, V::Int sum) { return V::MulInt(zeros, sum); }
-  static V::Reg LoadScale(const char* p, Format format) {
-    if (format == Format::kF32) return V::Load(reinterpret_cast<const float*>(p));
-    float x[V::kLanes];
-    for (int i = 0; i < V::kLanes; ++i) x[i] = LoadFloat(format, p + 2 * i);
-    return V::Load(x);
-  }
-  static V::Int LoadZeros(const char* p) {
-    int32_t x[V::kLanes];
-    for (int i = 0; i < V::kLanes; ++i) x[i] = static_cast<uint8_t>(p[i]);
-    return V::LoadInt(x);
-  }
   static void SumPieces(const char* row, size_t count, size_t piece, int32_t* out) {
     for (size_t i = 0; i < count; ++i, row += piece) {
       out[i] = 0;

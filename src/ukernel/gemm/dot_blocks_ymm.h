@@ -19,22 +19,12 @@ struct BlockDotYmm {
   static __m256i Field(__m256i x) {
     return _mm256_and_si256(kShift ? _mm256_srli_epi32(x, kShift) : x, _mm256_set1_epi8((1 << kBits) - 1));
   }
-  static __m256i TurnTopBits(__m256i x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }
   static __m256i Group(const char* p) {
     int32_t group;
     __builtin_memcpy(&group, p, 4);
     return _mm256_set1_epi32(group);
   }
   static __m256i MulZero(__m256i zeros, __m256i sum) { return _mm256_madd_epi16(zeros, sum); }
-  static __m256 LoadScale(const char* p, Format format) {
-    if (format == Format::kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(p));
-    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    if (format == Format::kF16) return _mm256_cvtph_ps(half);
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
-  }
-  static __m256i LoadZeros(const char* p) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-  }
   static void SumPieces(const char* row, size_t count, size_t piece, int32_t* out) {
     for (size_t i = 0; i < count; ++i, row += piece) {
       // Sums of bytes turned to unsigned, in two 64-bit lanes.

@@ -20,7 +20,6 @@ namespace {
 //   kSeeds           sums are int32 lanes that may begin with anything
 //   SumPieces(row, count, elements, out)
 //   MulZero(zero points, sum): int32 lanes, both fit 16 bits
-//   LoadScale(p, format), LoadZeros(p): V::kLanes columns
 enum class BlockZero : uint8_t { kConstant, kInteger, kMinimum };
 
 [[maybe_unused]] constexpr size_t kStagedPieces = 32;  // of K, whose sums are made at once
@@ -166,9 +165,9 @@ struct TileBlocks {
         if (kLhsBlocks) p.lhs_scales = static_cast<const char*>(a.lhs_scales) + k / kLhsBlock * sizeof(float);
         QUERN_UNROLL for (int v = 0; v < NV; ++v) {
           const size_t at = block * kUnit + column[v];
-          p.scale[v] = D::LoadScale(static_cast<const char*>(a.rhs_scales) + unit[v] + at * scale_bytes, a.rhs_scale);
+          p.scale[v] = V::LoadScale(static_cast<const char*>(a.rhs_scales) + unit[v] + at * scale_bytes, a.rhs_scale);
           const char* offsets = static_cast<const char*>(a.rhs_offsets) + unit[v];
-          if constexpr (kZeros == BlockZero::kInteger) p.zero[v] = D::LoadZeros(offsets + at);
+          if constexpr (kZeros == BlockZero::kInteger) p.zero[v] = V::LoadZeros(offsets + at);
           if constexpr (kZeros == BlockZero::kMinimum) {
             p.minimum[v] = V::Load(reinterpret_cast<const float*>(offsets) + at);
           }
@@ -260,17 +259,22 @@ struct TileBlocks {
     }
   }
 
-  static void Run(const GemmArgs& a) {
-    auto& s = *static_cast<Scratch*>(a.scratch);
-    for (size_t r = 0; r < a.m; ++r) {
-      const char* from = static_cast<const char*>(a.acc) + r * a.acc_row_stride;
-      char* to = reinterpret_cast<char*>(kChannels ? static_cast<void*>(s.ints + r * NR) : s.floats + r * NR);
-      for (size_t n = 0; n < NR; ++n) {
-        int32_t x = 0;
-        if (!a.first_k && n < a.n) __builtin_memcpy(&x, from + n * 4, sizeof(x));
-        __builtin_memcpy(to + n * 4, &x, sizeof(x));
+  // Accumulators: zero, or those of the K blocks before.
+  static void Start(const GemmArgs& a, Scratch& s) {
+    int32_t* to = kChannels ? s.ints : reinterpret_cast<int32_t*>(s.floats);
+    for (size_t i = 0; a.first_k && i < a.m * NR; i += V::kLanes) V::StoreInt(to + i, V::ZeroInt());
+    for (size_t r = 0; !a.first_k && r < a.m; ++r) {
+      const auto* from = reinterpret_cast<const int32_t*>(static_cast<const char*>(a.acc) + r * a.acc_row_stride);
+      for (size_t n = 0; n < a.n; n += V::kLanes) {
+        const size_t lanes = a.n - n < V::kLanes ? a.n - n : V::kLanes;
+        V::StoreInt(to + r * NR + n, V::LoadMaskInt(from + n, V::MakeMask(lanes)));
       }
     }
+  }
+
+  static void Run(const GemmArgs& a) {
+    auto& s = *static_cast<Scratch*>(a.scratch);
+    Start(a, s);
     if constexpr (kChannels) {
       Product<D::kGroups, false, BlockZero::kConstant>(a, s);
     } else if (a.rhs_offset == Format::kF32) {
@@ -305,7 +309,7 @@ QUERN_INLINE void LoadWeightBytes(const char* p, typename D::V::Int (&w)[NG]) {
     const Int x = D::V::LoadInt(reinterpret_cast<const int32_t*>(p + 64 * i));
     if (D::V::kPrefetch) __builtin_prefetch(p + 64 * i + D::V::kPrefetch);
     if constexpr (kBits == 8) {
-      w[i] = D::kElement == Format::kI8 ? D::TurnTopBits(x) : x;
+      w[i] = D::kElement == Format::kI8 ? D::V::TurnTopBits(x) : x;
     } else {
       w[i * kPerLine] = D::template Field<0, kBits>(x);
       w[i * kPerLine + 1] = D::template Field<kBits, kBits>(x);

@@ -48,7 +48,9 @@ std::string LayoutReason(const PackLayout& l, const GemmProblem& p) {
   if (block && l.scale != Format::kNone && !has_zero && l.offset != Format::kNone) {
     return "keeps zero points that the weights lack";
   }
-  if (p.segments > 1 && l.scale != Format::kNone) return "blocks do not go with several segments";
+  if (p.segments > 1 && (l.scale != Format::kNone || FormatBits(l.element) < 8)) {
+    return "blocks and 4-bit numbers do not go with several segments";
+  }
   const bool narrow = l.element == Format::kBf16 || l.element == Format::kF16;
   if (narrow && l.element != p.rhs && p.precision != Precision::kBf16) {
     return std::string("precision bf16 not allowed: ") + FormatName(l.element) + " weights";

@@ -59,6 +59,7 @@ class RowRunner {
   bool Accepts() const {
     if (p_.k % row_.k_divisor) return false;
     if (layout_.scale != Format::kNone && (p_.block % row_.block_divisor || p_.taps > 1)) return false;
+    if (FormatBits(layout_.element) < 8 && p_.taps > 1) return false;
     if (p_.rhs_in_place && !row_.rhs_in_place) return false;
     if (IsPrepared()) return p_.form == kLhsRows || p_.form == kLhsTaps;
     return (row_.lhs_forms & p_.form) != 0;

@@ -7,7 +7,7 @@ namespace {
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kI8, 2, 16, false,
-                 {.engine = Engine::kScalar, .step_row = 24, .step_min = 32, .row = 20, .tile = 40},
+                 {.engine = Engine::kScalar, .step_row = 24, .step_min = 34.8f, .row = 20, .tile = 40},
                  DispatchTileF32Blocks<IntVector, Format::kI8, 2, 1>),
 };
 

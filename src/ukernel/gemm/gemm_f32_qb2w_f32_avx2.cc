@@ -18,7 +18,7 @@ static constexpr GemmRun kRun4x16 = nullptr, kRun6x16 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU2, 4, 16, false,
-                 {.engine = Engine::kVector, .step_row = 20, .step_min = 64, .row = 12, .tile = 40}, kRun4x16),
+                 {.engine = Engine::kVector, .step_row = 23.2f, .step_min = 51.2f, .row = 12, .tile = 40}, kRun4x16),
     F32BlocksRow(Format::kU2, 6, 16, true,
                  {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),

@@ -18,7 +18,7 @@ static constexpr GemmRun kRun4x32 = nullptr, kRun8x48 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU2, 4, 32, false,
-                 {.engine = Engine::kVector512, .step_row = 20, .step_min = 64, .row = 12, .tile = 40}, kRun4x32),
+                 {.engine = Engine::kVector512, .step_row = 23.2f, .step_min = 44, .row = 12, .tile = 40}, kRun4x32),
     F32BlocksRow(
         Format::kU2, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},

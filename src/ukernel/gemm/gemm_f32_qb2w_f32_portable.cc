@@ -7,7 +7,7 @@ namespace {
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU2, 2, 16, false,
-                 {.engine = Engine::kScalar, .step_row = 96, .step_min = 128, .row = 20, .tile = 40},
+                 {.engine = Engine::kScalar, .step_row = 96, .step_min = 139.2f, .row = 20, .tile = 40},
                  DispatchTileF32Blocks<IntVector, Format::kU2, 2, 1>),
 };
 

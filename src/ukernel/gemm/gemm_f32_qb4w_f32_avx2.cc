@@ -18,7 +18,7 @@ static constexpr GemmRun kRun4x16 = nullptr, kRun6x16 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU4, 4, 16, false,
-                 {.engine = Engine::kVector, .step_row = 10, .step_min = 32, .row = 12, .tile = 40}, kRun4x16),
+                 {.engine = Engine::kVector, .step_row = 11.6f, .step_min = 25.6f, .row = 12, .tile = 40}, kRun4x16),
     F32BlocksRow(Format::kU4, 6, 16, true,
                  {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),

@@ -18,7 +18,7 @@ static constexpr GemmRun kRun4x32 = nullptr, kRun8x48 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU4, 4, 32, false,
-                 {.engine = Engine::kVector512, .step_row = 10, .step_min = 32, .row = 12, .tile = 40}, kRun4x32),
+                 {.engine = Engine::kVector512, .step_row = 11.6f, .step_min = 22, .row = 12, .tile = 40}, kRun4x32),
     F32BlocksRow(
         Format::kU4, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},

@@ -7,7 +7,7 @@ namespace {
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU4, 2, 16, false,
-                 {.engine = Engine::kScalar, .step_row = 48, .step_min = 64, .row = 20, .tile = 40},
+                 {.engine = Engine::kScalar, .step_row = 48, .step_min = 69.6f, .row = 20, .tile = 40},
                  DispatchTileF32Blocks<IntVector, Format::kU4, 2, 1>),
 };
 

@@ -18,7 +18,7 @@ static constexpr GemmRun kRun4x32 = nullptr, kRun8x48 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksRow(Format::kU8, 4, 32, false,
-                 {.engine = Engine::kVector512, .step_row = 5, .step_min = 16, .row = 12, .tile = 40}, kRun4x32),
+                 {.engine = Engine::kVector512, .step_row = 5.8f, .step_min = 11, .row = 12, .tile = 40}, kRun4x32),
     F32BlocksRow(
         Format::kU8, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},

@@ -6,7 +6,7 @@ namespace {
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8d, Format::kI8, 8, 16,
-              {.engine = Engine::kScalar, .step_row = 60, .step_min = 60, .row = 40, .tile = 200},
+              {.engine = Engine::kScalar, .step_row = 55, .step_min = 150, .row = 60, .tile = 100},
               TileBlocks<BlockDot<Format::kI8>, Format::kI8d, false, 8, 16>::Run),
 };
 

@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8d, Format::kU4, 16, 64,
-              {.engine = Engine::kVector512, .step_row = 10, .step_min = 20, .row = 40, .tile = 200}, kRun),
+              {.engine = Engine::kVector512, .step_row = 11.5f, .step_min = 26, .row = 30, .tile = 150}, kRun),
 };
 
 }  // namespace

@@ -79,7 +79,6 @@ struct TileBlocks {
         x = V::Set1Int(sums[static_cast<size_t>(r) * kStagedPieces]);
         if constexpr (kZeros == BlockZero::kInteger) x = D::MulZero(p.zero[v], x);
       }
-      if (!kWhole && !p.first) x = V::AddInt(x, V::LoadInt(ints + r * NR + v * V::kLanes));
       return x;
     };
     Sum sum[R][NV];
@@ -102,6 +101,8 @@ struct TileBlocks {
       QUERN_UNROLL for (int v = 0; v < NV; ++v) {
         Int total = D::Total(sum[r][v]);
         if constexpr (!D::kSeeds) total = V::AddInt(total, start(r, v));
+        // Last, so that pieces do not wait for each other.
+        if (!kWhole && !p.first) total = V::AddInt(total, V::LoadInt(ints + r * NR + v * V::kLanes));
         if (!kWhole && !p.last) {
           V::StoreInt(ints + r * NR + v * V::kLanes, total);
           continue;

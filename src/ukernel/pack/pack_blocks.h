@@ -11,68 +11,71 @@ namespace {
 constexpr size_t kColumns = 16;
 using Dwords = uint32_t[kColumns];  // one per column
 
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], size_t at, Dwords& x) {
-  for (size_t c = 0; c < kColumns; ++c) __builtin_memcpy(&x[c], from[c] + at, 4);
+// The four dwords at from[c] + at of each column.
+inline void LoadDwords(const uint8_t* const (&from)[kColumns], size_t at, Dwords (&x)[4]) {
+  typedef uint32_t Four __attribute__((vector_size(16)));
+  for (size_t c = 0; c < kColumns; c += 4) {
+    Four r[4];
+    for (size_t i = 0; i < 4; ++i) __builtin_memcpy(&r[i], from[c + i] + at, sizeof(Four));
+    const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+    const Four d = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), e = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+    const Four columns[4] = {__builtin_shufflevector(a, d, 0, 1, 4, 5), __builtin_shufflevector(a, d, 2, 3, 6, 7),
+                             __builtin_shufflevector(b, e, 0, 1, 4, 5), __builtin_shufflevector(b, e, 2, 3, 6, 7)};
+    for (size_t i = 0; i < 4; ++i) __builtin_memcpy(&x[i][c], &columns[i], sizeof(Four));
+  }
 }
 
-// Each kind of blocks: kSource, kElement; kHeader, bytes before a block's elements; kPieceBytes of the source that give
-// kLines lines of a unit, in Lines(from, at, out).
+// Each kind of blocks: kSource, kElement; kHeader, bytes before a block's elements; Line(dword): what a dword of the
+// source is in a unit, or, if kFours, Lines(x): four together.
 struct Nibbles {  // MatMulNBits
   static constexpr Format kSource = Format::kU4, kElement = Format::kU4;
-  static constexpr size_t kHeader = 0, kPieceBytes = 4, kLines = 1;
+  static constexpr size_t kHeader = 0;
+  static constexpr bool kFours = false;
 
-  // The four nibbles in the low half of each, one per byte.
+  // The four nibbles in the low half, one per byte.
   static uint32_t Spread(uint32_t x) {
     x = (x | x << 8) & 0x00ff00ffu;
     return (x | x << 4) & 0x0f0f0f0fu;
   }
-  static void Lines(const uint8_t* const (&from)[kColumns], size_t at, Dwords* out) {
-    Dwords x;
-    LoadDwords(from, at, x);
-    for (size_t c = 0; c < kColumns; ++c) out[0][c] = Spread(x[c] & 0xffffu) | Spread(x[c] >> 16) << 4;
-  }
+  static uint32_t Line(uint32_t x) { return Spread(x & 0xffffu) | Spread(x >> 16) << 4; }
 };
 
 struct Pairs {  // of bits; MatMulNBits
   static constexpr Format kSource = Format::kU2, kElement = Format::kU2;
-  static constexpr size_t kHeader = 0, kPieceBytes = 4, kLines = 1;
+  static constexpr size_t kHeader = 0;
+  static constexpr bool kFours = false;
 
-  static void Lines(const uint8_t* const (&from)[kColumns], size_t at, Dwords* out) {
-    Dwords x;
-    LoadDwords(from, at, x);
-    for (size_t c = 0; c < kColumns; ++c) {  // the transpose of 4 x 4 fields
-      uint32_t y = x[c];
-      uint32_t swap = (y ^ y >> 6) & 0x00cc00ccu;
-      y ^= swap ^ swap << 6;
-      swap = (y ^ y >> 12) & 0x0000f0f0u;
-      out[0][c] = y ^ swap ^ swap << 12;
-    }
+  static uint32_t Line(uint32_t x) {  // the transpose of 4 x 4 fields
+    uint32_t swap = (x ^ x >> 6) & 0x00cc00ccu;
+    x ^= swap ^ swap << 6;
+    swap = (x ^ x >> 12) & 0x0000f0f0u;
+    return x ^ swap ^ swap << 12;
   }
 };
 
 template <Format source, Format element, size_t header>
 struct Bytes {
   static constexpr Format kSource = source, kElement = element;
-  static constexpr size_t kHeader = header, kPieceBytes = 4, kLines = 1;
+  static constexpr size_t kHeader = header;
+  static constexpr bool kFours = false;
 
-  static void Lines(const uint8_t* const (&from)[kColumns], size_t at, Dwords* out) { LoadDwords(from, at, out[0]); }
+  static uint32_t Line(uint32_t x) { return x; }
 };
 
 // Bytes with k in the low and k + 16 in the high bits.
 template <Format source, size_t header>
 struct Halves {
   static constexpr Format kSource = source, kElement = Format::kU4;
-  static constexpr size_t kHeader = header, kPieceBytes = 16, kLines = 4;
+  static constexpr size_t kHeader = header;
+  static constexpr bool kFours = true;
 
-  static void Lines(const uint8_t* const (&from)[kColumns], size_t at, Dwords* out) {
-    for (size_t half = 0; half < 2; ++half) {
-      Dwords x, y;
-      LoadDwords(from, at + 8 * half, x);
-      LoadDwords(from, at + 8 * half + 4, y);
-      for (size_t c = 0; c < kColumns; ++c) {
-        out[half][c] = (x[c] & 0x0f0f0f0fu) | (y[c] & 0x0f0f0f0fu) << 4;
-        out[half + 2][c] = (x[c] >> 4 & 0x0f0f0f0fu) | (y[c] & 0xf0f0f0f0u);
-      }
+  static void Lines(Dwords (&x)[4]) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      const uint32_t a = x[0][c], b = x[1][c], d = x[2][c], e = x[3][c];
+      x[0][c] = (a & 0x0f0f0f0fu) | (b & 0x0f0f0f0fu) << 4;
+      x[1][c] = (d & 0x0f0f0f0fu) | (e & 0x0f0f0f0fu) << 4;
+      x[2][c] = (a >> 4 & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
+      x[3][c] = (d >> 4 & 0x0f0f0f0fu) | (e & 0xf0f0f0f0u);
     }
   }
 };
@@ -127,7 +130,7 @@ template <class S>
 uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                     size_t unit_end, void* packed) {
   constexpr size_t kBits = FormatBits(S::kElement);
-  constexpr size_t kPieceK = S::kLines * 32 / kBits;
+  constexpr size_t kPieceK = 32 / kBits * (S::kFours ? 4 : 1);
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   for (size_t u = unit_begin; u < unit_end; ++u) {
@@ -147,12 +150,24 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
         from[c] = blocks[c] + S::kHeader;
       }
       Dwords low = {}, high = {};
-      for (size_t k = 0, at = 0; k < shape.block; k += kPieceK, at += S::kPieceBytes) {
-        Dwords lines[S::kLines];
-        S::Lines(from, at, lines);
-        for (size_t i = 0; i < S::kLines; ++i, line += sizeof(Dwords)) {
-          AddFields<S::kElement>(lines[i], low, high);
-          __builtin_memcpy(line, lines[i], sizeof(Dwords));
+      const size_t bytes = shape.block * kBits / 8;
+      for (size_t at = 0; at < bytes;) {
+        Dwords x[4];
+        const size_t count = bytes - at < sizeof(Dwords) / 4 ? (bytes - at) / 4 : 4;
+        if (count == 4) {
+          LoadDwords(from, at, x);
+        } else {  // blocks of 16, or of few bits
+          for (size_t i = 0; i < count; ++i) {
+            for (size_t c = 0; c < kColumns; ++c) __builtin_memcpy(&x[i][c], from[c] + at + 4 * i, 4);
+          }
+        }
+        if constexpr (S::kFours) S::Lines(x);
+        for (size_t i = 0; i < count; ++i, line += sizeof(Dwords), at += 4) {
+          if constexpr (!S::kFours) {
+            for (size_t c = 0; c < kColumns; ++c) x[i][c] = S::Line(x[i][c]);
+          }
+          AddFields<S::kElement>(x[i], low, high);
+          __builtin_memcpy(line, x[i], sizeof(Dwords));
         }
       }
       for (size_t c = 0; c < kColumns; ++c) {

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(1.0f)};
+static constexpr LhsPackKernel kRows[] = {I8bRow(2.9f)};
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(3.0f)};
+static constexpr LhsPackKernel kRows[] = {I8bRow(4.1f)};
 
 }  // namespace
 

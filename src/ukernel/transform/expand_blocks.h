@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ukernel/convert.h"
+#include "ukernel/gemm/epilogue_f32.h"
 #include "ukernel/transform.h"
 
 namespace quern::ukernel {
@@ -50,10 +51,14 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
         if (kElement == Format::kI8) {
           for (size_t c = 0; c < kUnit; ++c) line[c] ^= 0x80808080u;
         }
-        const size_t count = end - i < kPerLine ? end - i : kPerLine;
-        for (size_t f = 0; f < count; ++f) {
+        const auto field = [&](size_t f) {
           const auto shift = static_cast<unsigned>(f % 4 * 8 + f / 4 * kBits);
           ExpandField<kElement>(line, shift, scale, zero, minimum, to + (i + f) * kUnit);
+        };
+        if (end - i >= kPerLine) {
+          QUERN_UNROLL for (size_t f = 0; f < kPerLine; ++f) field(f);
+        } else {
+          for (size_t f = 0; f < end - i; ++f) field(f);
         }
       }
     }

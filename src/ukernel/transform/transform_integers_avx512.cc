@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr ExpandRows kRows = MakeExpandRows(0.2f, 0.05f);
+static constexpr ExpandRows kRows = MakeExpandRows(0.24f, 0.035f);
 
 }  // namespace
 

@@ -246,7 +246,8 @@ TEST_P(GemmRows, UnsafeSplitsSurviveBlocksOfRows) {
 // norm.
 TEST_P(GemmRows, ReducesRows) {
   const GemmKernel& row = *GetParam();
-  const size_t n = 200, k = FormatBits(row.consumed.element) <= 8 ? 1280 : 320;
+  const size_t n = 200, bits = FormatBits(row.consumed.element);
+  const size_t k = bits < 4 ? 2560 : bits <= 8 ? 1280 : 320;
   for (size_t m : {size_t{1}, size_t{70}}) {
     Product product(row, 0, m, n, k);
     std::vector<float> range, sums;

@@ -162,10 +162,12 @@ bool CanPackRhs(const PackLayout& l, const RhsSource& s) {
     if (!IsBlockSource(s)) return false;
     const bool has_minimum = s.format == Format::kQ4_1;
     const bool float_zero = s.zero_points && IsFloatFormat(s.zero_point_format);
-    if (has_minimum || float_zero) return l.offset == Format::kF32;
     const size_t bits = FormatBits(s.format);
-    if (l.element == Format::kI8) return bits == 4 || bits == 2 || s.format == Format::kQ8_0;
+    if (l.element == Format::kI8) {
+      return !has_minimum && !float_zero && (bits == 4 || bits == 2 || s.format == Format::kQ8_0);
+    }
     if (s.format == Format::kQ8_0 || FormatBits(l.element) != bits) return false;
+    if (has_minimum || float_zero) return l.offset == Format::kF32;
     return !s.zero_points || l.offset != Format::kNone;
   }
   if (KeepsFourBits(l)) return IsFourBitSource(s);

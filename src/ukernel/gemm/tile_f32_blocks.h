@@ -22,7 +22,7 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
 
   static constexpr int kBits = static_cast<int>(FormatBits(kElement));
   static constexpr int kPerLine = 32 / kBits;  // k of 16 columns in a line of 64 bytes
-  static constexpr int kSets = MR * kVectors >= 8 ? 1 : MR * kVectors >= 4 ? 2 : 4;
+  static constexpr int kSets = MR * kVectors >= 6 ? 1 : MR * kVectors >= 4 ? 2 : 4;
   // As stored; int8 has its top bit turned over, which makes it unsigned.
   static constexpr float kZero = static_cast<float>(1 << (kBits - 1));
 

@@ -49,6 +49,13 @@ struct TileBlocks {
     int32_t totals[MR];                // of the block that is not finished yet
   };
 
+  // Of a block of the weights.
+  struct Columns {
+    Reg scale[NV];
+    Reg minimum[NV];
+    Int zero[NV];
+  };
+
   // A piece of K of a strip.
   struct Piece {
     const char* lhs = nullptr;
@@ -57,18 +64,15 @@ struct TileBlocks {
     const int32_t* sums = nullptr;
     float* floats = nullptr;
     int32_t* ints = nullptr;
-    bool first = false, last = false;  // of its block
-    Reg scale[NV];
-    Reg minimum[NV];
-    Int zero[NV];
+    Columns columns;
   };
 
   // Elements that an integer sum goes over.
   static size_t SumLength(const GemmArgs& a) { return kLhsBlocks ? kLhsBlock : a.block; }
 
-  // kWhole: the piece is all of a sum.
-  template <int R, int NG, bool kWhole, BlockZero kZeros>
-  QUERN_INLINE static void Rows(const Piece& p, const Weights (&w)[NV][NG], size_t r0) {
+  // kFirst, kLast: of the pieces of a sum.
+  template <int R, int NG, bool kFirst, bool kLast, BlockZero kZeros>
+  QUERN_INLINE static void Rows(const Piece& p, const Columns& columns, const Weights (&w)[NV][NG], size_t r0) {
     const char* lhs = p.lhs + static_cast<ptrdiff_t>(r0) * p.lhs_stride;
     const int32_t* sums = p.sums + r0 * kStagedPieces;
     int32_t* ints = p.ints + r0 * NR;
@@ -77,7 +81,7 @@ struct TileBlocks {
       Int x = V::ZeroInt();
       if constexpr (kZeros != BlockZero::kMinimum) {
         x = V::Set1Int(sums[static_cast<size_t>(r) * kStagedPieces]);
-        if constexpr (kZeros == BlockZero::kInteger) x = D::MulZero(p.zero[v], x);
+        if constexpr (kZeros == BlockZero::kInteger) x = D::MulZero(columns.zero[v], x);
       }
       return x;
     };
@@ -102,13 +106,13 @@ struct TileBlocks {
         Int total = D::Total(sum[r][v]);
         if constexpr (!D::kSeeds) total = V::AddInt(total, start(r, v));
         // Last, so that pieces do not wait for each other.
-        if (!kWhole && !p.first) total = V::AddInt(total, V::LoadInt(ints + r * NR + v * V::kLanes));
-        if (!kWhole && !p.last) {
+        if (!kFirst) total = V::AddInt(total, V::LoadInt(ints + r * NR + v * V::kLanes));
+        if constexpr (!kLast) {
           V::StoreInt(ints + r * NR + v * V::kLanes, total);
           continue;
         }
         float* at = floats + r * NR + v * V::kLanes;
-        Reg scale = p.scale[v];
+        Reg scale = columns.scale[v];
         if constexpr (kLhsBlocks) {
           const char* d = p.lhs_scales + (static_cast<ptrdiff_t>(r0) + r) * p.lhs_stride;
           scale = V::Mul(V::Broadcast(reinterpret_cast<const float*>(d)), scale);
@@ -116,20 +120,22 @@ struct TileBlocks {
         Reg x = V::Add(V::Load(at), V::Mul(V::ToFloat(total), scale));
         if constexpr (kZeros == BlockZero::kMinimum) {
           const Reg q = V::Broadcast(reinterpret_cast<const float*>(sums + static_cast<size_t>(r) * kStagedPieces));
-          x = V::Add(x, V::Mul(q, p.minimum[v]));
+          x = V::Add(x, V::Mul(q, columns.minimum[v]));
         }
         V::Store(at, x);
       }
     }
   }
 
-  template <int NG, bool kWhole, BlockZero kZeros>
-  static void Pass(const Piece& p, const char* const (&weights)[NV], size_t m) {
+  // Out of line: what the loops around it keep in registers would push the weights out of them.
+  template <int NG, bool kFirst, bool kLast, BlockZero kZeros>
+  __attribute__((noinline)) static void Pass(const Piece& p, const char* const (&weights)[NV], size_t m) {
     Weights w[NV][NG];
     QUERN_UNROLL for (int v = 0; v < NV; ++v) D::template Load<NG>(weights[v], w[v]);
+    const Columns columns = p.columns;  // in registers
     size_t r = 0;
-    for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kWhole, kZeros>(p, w, r);
-    for (; r < m; ++r) Rows<1, NG, kWhole, kZeros>(p, w, r);
+    for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kFirst, kLast, kZeros>(p, columns, w, r);
+    for (; r < m; ++r) Rows<1, NG, kFirst, kLast, kZeros>(p, columns, w, r);
   }
 
   // The columns [n, n + kStrip) over the staged k [k0, k0 + count) in pieces of NG groups.
@@ -159,18 +165,20 @@ struct TileBlocks {
       }
       p.lhs = static_cast<const char*>(a.lhs) + k;
       p.sums = s.sums + i;
+      bool first = false, last = false;  // of its sum
       if constexpr (!kChannels) {
-        p.first = in_sum == 0;
-        p.last = in_sum + kPiece == length || k + kPiece >= end;
+        first = in_sum == 0;
+        last = in_sum + kPiece == length || k + kPiece >= end;
         in_sum = in_sum + kPiece == length ? 0 : in_sum + kPiece;
         if (kLhsBlocks) p.lhs_scales = static_cast<const char*>(a.lhs_scales) + k / kLhsBlock * sizeof(float);
         QUERN_UNROLL for (int v = 0; v < NV; ++v) {
           const size_t at = block * kUnit + column[v];
-          p.scale[v] = V::LoadScale(static_cast<const char*>(a.rhs_scales) + unit[v] + at * scale_bytes, a.rhs_scale);
+          p.columns.scale[v] =
+              V::LoadScale(static_cast<const char*>(a.rhs_scales) + unit[v] + at * scale_bytes, a.rhs_scale);
           const char* offsets = static_cast<const char*>(a.rhs_offsets) + unit[v];
-          if constexpr (kZeros == BlockZero::kInteger) p.zero[v] = V::LoadZeros(offsets + at);
+          if constexpr (kZeros == BlockZero::kInteger) p.columns.zero[v] = V::LoadZeros(offsets + at);
           if constexpr (kZeros == BlockZero::kMinimum) {
-            p.minimum[v] = V::Load(reinterpret_cast<const float*>(offsets) + at);
+            p.columns.minimum[v] = V::Load(reinterpret_cast<const float*>(offsets) + at);
           }
         }
         in_block += kPiece;
@@ -179,7 +187,19 @@ struct TileBlocks {
           ++block;
         }
       }
-      Pass<NG, kWhole, kZeros>(p, weights, a.m);
+      if constexpr (kChannels) {
+        Pass<NG, false, false, kZeros>(p, weights, a.m);
+      } else if (kWhole || (first && last)) {
+        Pass<NG, true, true, kZeros>(p, weights, a.m);
+      } else if constexpr (!kWhole) {
+        if (first) {
+          Pass<NG, true, false, kZeros>(p, weights, a.m);
+        } else if (last) {
+          Pass<NG, false, true, kZeros>(p, weights, a.m);
+        } else {
+          Pass<NG, false, false, kZeros>(p, weights, a.m);
+        }
+      }
     }
   }
 

@@ -22,7 +22,9 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
 
   static constexpr int kBits = static_cast<int>(FormatBits(kElement));
   static constexpr int kPerLine = 32 / kBits;  // k of 16 columns in a line of 64 bytes
-  static constexpr int kSets = MR * kVectors >= 6 ? 1 : MR * kVectors >= 4 ? 2 : 4;
+  // Few sums wait for each other's latency, more do not fit beside the weights where registers are 16.
+  static constexpr int kMostSums = kPerUnit == 1 ? 8 : kBits > 2 ? 4 : 1;
+  static constexpr int kSets = 4 * MR * kVectors <= kMostSums ? 4 : 2 * MR * kVectors <= kMostSums ? 2 : 1;
   // As stored; int8 has its top bit turned over, which makes it unsigned.
   static constexpr float kZero = static_cast<float>(1 << (kBits - 1));
 

@@ -433,6 +433,7 @@ typedef struct quern_ukernel_args {
   int32_t rhs_in_place;     /* 1: rhs is a matrix, element (k, n) at rhs + k*rhs_k_stride + n*element size */
   const void* lhs;          /* first row or panel, at the block's first k */
   ptrdiff_t lhs_row_stride; /* PACKED: between panels */
+  const void* lhs_scales;   /* I8B: float32 scales of the first row's blocks from the block's first k on */
   const quern_ukernel_tap* taps;
   size_t tap_count;                /* TAPS and ROW_POINTERS; 1 otherwise */
   const void* const* row_pointers; /* as in quern_ukernel_lhs_source, from the tile's first row on */

@@ -227,8 +227,11 @@ void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) co
   if (p_.prepared) {
     const ukernel::LhsGeometry& g = p_.lhs_geometry;
     a.lhs_form = row.lhs_forms & ukernel::kLhsPacked ? ukernel::kLhsPacked : ukernel::kLhsRows;
-    a.lhs = b_.workspace + p_.lhs_offset + m / g.m_unit * g.panel_stride +
-            LhsElementBytes(row.lhs_layout, g.m_unit, k.padded0);
+    const char* panel = b_.workspace + p_.lhs_offset + m / g.m_unit * g.panel_stride;
+    a.lhs = panel + LhsElementBytes(row.lhs_layout, g.m_unit, k.padded0);
+    if (row.lhs_layout.block) {
+      a.lhs_scales = panel + g.block_scales_offset + k.padded0 / row.lhs_layout.block * sizeof(float);
+    }
     a.lhs_row_stride = static_cast<ptrdiff_t>(g.panel_stride);
     return;
   }

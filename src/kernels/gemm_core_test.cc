@@ -42,8 +42,10 @@ class Product {
     choice_.vector_bytes = ukernel::RowVectorBytes(row, cpu);
     const PackLayout& l = choice_.layout;
     const bool blocks = l.scale != Format::kNone;
-    problem_ = {.lhs = row.lhs == Format::kI8d ? Format::kI8d : ukernel::LhsSourceFormat(row),
-                .rhs = blocks && row.rhs == Format::kI8 ? Format::kQ8_0 : row.rhs,
+    problem_ = {.lhs = IsDynamic(row.lhs) ? row.lhs : ukernel::LhsSourceFormat(row),
+                .rhs = l.element == Format::kU4 && !blocks ? Format::kI4
+                       : blocks && row.rhs == Format::kI8  ? Format::kQ8_0
+                                                           : row.rhs,
                 .n = n,
                 .k = k,
                 .block = blocks ? size_t{32} : size_t{0},
@@ -130,7 +132,8 @@ class Product {
         ukernel::StoreFloat(problem_.scale, scales.data() + i * FormatBytes(problem_.scale),
                             0.01f + 0.001f * static_cast<float>(rng() % 40));
       }
-      zeros.resize(n * CeilDiv(count, 2), 0x37);
+      const size_t zero_bytes = CeilDiv(count * FormatBits(row_.rhs), 8);
+      zeros.resize(n * zero_bytes, 0x37);
       s.format = row_.rhs;
       s.data = data.data();
       s.block_stride = static_cast<ptrdiff_t>(bytes);
@@ -142,8 +145,16 @@ class Product {
       if (problem_.zero_point != Format::kNone) {
         s.zero_points = zeros.data();
         s.zero_point_format = row_.rhs;
-        s.zero_point_n_stride = static_cast<ptrdiff_t>(CeilDiv(count, 2));
+        s.zero_point_n_stride = static_cast<ptrdiff_t>(zero_bytes);
       }
+    } else if (problem_.rhs == Format::kI4) {
+      const size_t row_bytes = CeilDiv(k, 2);
+      data.resize(n * row_bytes);
+      for (char& c : data) c = static_cast<char>(rng());
+      s.format = problem_.rhs;
+      s.data = data.data();
+      s.n_stride = static_cast<ptrdiff_t>(row_bytes);
+      s.channel_scales = channels.data();
     } else {
       const size_t element = FormatBytes(row_.rhs);
       data.resize(n * k * element);

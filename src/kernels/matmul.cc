@@ -124,7 +124,7 @@ Format MatMul::accumulator() const { return eligible_.front()->dst; }
 
 MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
   MatMulPlan p;
-  const size_t element = FormatBytes(problem_.lhs == Format::kI8d ? Format::kF32 : problem_.lhs);
+  const size_t element = FormatBytes(IsDynamic(problem_.lhs) ? Format::kF32 : problem_.lhs);
   const size_t k = problem_.k * problem_.segments;
   p.gather_lhs = args.lhs_k_stride != 0 && args.lhs_k_stride != static_cast<ptrdiff_t>(element) && k > 1;
   p.m = args.m;
@@ -161,7 +161,7 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
 
   const GemmKernel& row = *RowFor(p.m);
   const bool run_time = args.packed_rhs == nullptr;
-  p.rhs_in_place = run_time && !IsInt8(problem_.lhs) && problem_.lhs != Format::kI8d &&
+  p.rhs_in_place = run_time && !IsInt8(problem_.lhs) && !IsDynamic(problem_.lhs) &&
                    args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs)) && args.rhs.k_stride >= 0 &&
                    args.rhs.format == row.rhs && ReadsInPlace(row, problem_, cpu_, p.m);
   const GemmKernel* fallback = nullptr;

@@ -455,9 +455,9 @@ TEST_P(IntegerRows, ZeroPointsBiasRequantize) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, IntegerRows, testing::ValuesIn(RunnableRows(IsIntegerRow)), RowTestName);
 
-// ---- dynamic int8 rows
+// ---- dynamic int8 rows, and other rows by blocks
 
-bool IsDynamicRow(const GemmKernel& row) { return row.lhs == Format::kI8d; }
+bool IsDynamicRow(const GemmKernel& row) { return IsDynamic(row.lhs) || row.layouts[0].scale != Format::kNone; }
 
 class DynamicRows : public testing::TestWithParam<const GemmKernel*> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DynamicRows);
@@ -602,7 +602,7 @@ void CheckBlocks(const GemmKernel* row, size_t m_count, const BlockWeights& w, E
 }
 
 TEST_P(DynamicRows, BlocksOfFourBits) {
-  if (GetParam()->rhs != Format::kU4) GTEST_SKIP() << "no 4-bit blocks";
+  if (GetParam()->rhs != Format::kU4 || GetParam()->lhs != Format::kI8d) GTEST_SKIP() << "no dynamic rows by 4 bits";
   ThreadPool pool({.threads = 2});
   for (Format scale : {Format::kBf16, Format::kF16, Format::kF32}) {
     for (bool zeros : {false, true}) {
@@ -638,6 +638,7 @@ std::vector<float> Normal(size_t count, uint32_t seed, float shift) {
 
 // qp8_f32_qc8w of numerics.md: the same bits on every ISA.
 TEST_P(DynamicRows, Int8PerChannelIsExact) {
+  if (GetParam()->lhs != Format::kI8d) GTEST_SKIP() << "not dynamic";
   ThreadPool pool({.threads = 2});
   for (const auto& [m, n, k] : {std::tuple<size_t, size_t, size_t>{1, 40, 100}, {23, 70, 333}, {130, 129, 2048}}) {
     std::mt19937 rng(3);
@@ -665,6 +666,65 @@ TEST_P(DynamicRows, Int8PerChannelIsExact) {
   }
 }
 
+// qp8_f32_qc4w of numerics.md: the same bits on every ISA, from both signed numbers and unsigned ones plus 8.
+TEST_P(DynamicRows, FourBitsPerChannelAreExact) {
+  if (GetParam()->lhs != Format::kI8d) GTEST_SKIP() << "not dynamic";
+  ThreadPool pool({.threads = 2});
+  for (const Format format : {Format::kI4, Format::kU4}) {
+    for (const auto& [m, n, k] : {std::tuple<size_t, size_t, size_t>{1, 40, 101}, {23, 70, 333}, {130, 129, 2048}}) {
+      std::mt19937 rng(3);
+      const size_t row_bytes = (k + 1) / 2;
+      std::vector<uint8_t> w(n * row_bytes);
+      for (uint8_t& v : w) v = static_cast<uint8_t>(rng());
+      const std::vector<float> scales = Normal(n, 4, 0), bias = Normal(n, 5, 0), x = Normal(m * k, 6, 0.4f);
+      const GemmProblem problem{.lhs = Format::kI8d, .rhs = format, .n = n, .k = k, .channel_scales = true};
+      RhsSource source{.format = format, .data = w.data(), .n_stride = static_cast<ptrdiff_t>(row_bytes)};
+      source.channel_scales = scales.data();
+      const std::vector<float> got = RunDynamic(*GetParam(), problem, source, x, bias, &pool);
+      if (got.empty()) GTEST_SKIP() << "no weights of 4 bits per channel";
+      for (size_t i = 0; i < m; ++i) {
+        std::vector<int> q;
+        float scale;
+        int zero;
+        QuantizeRow(x.data() + i * k, k, &q, &scale, &zero);
+        for (size_t j = 0; j < n; ++j) {
+          int32_t acc = 0;
+          for (size_t c = 0; c < k; ++c) {
+            const int bits = w[j * row_bytes + c / 2] >> (c % 2 * 4) & 15;
+            acc += (q[c] - zero) *
+                   (format == Format::kU4 || bits < 8 ? bits - (format == Format::kU4 ? 8 : 0) : bits - 16);
+          }
+          const float real = static_cast<float>(acc) / scale;
+          const float scaled = real * scales[j];
+          ASSERT_EQ(got[i * n + j], scaled + bias[j]) << FormatName(format) << " " << i << "," << j;
+        }
+      }
+    }
+  }
+}
+
+// What a row of the left side stands for to a micro-kernel.
+std::vector<double> SeenAs(Format lhs, const float* x, size_t k) {
+  std::vector<double> seen(x, x + k);
+  if (lhs == Format::kI8d) {
+    std::vector<int> q;
+    float scale;
+    int zero;
+    QuantizeRow(x, k, &q, &scale, &zero);
+    for (size_t c = 0; c < k; ++c) seen[c] = (q[c] - zero) / static_cast<double>(scale);
+  } else if (lhs == Format::kI8b) {
+    for (size_t b = 0; b < k; b += 32) {
+      float largest = 0;
+      for (size_t c = b; c < std::min(k, b + 32); ++c) largest = std::max(largest, std::fabs(x[c]));
+      const float d = largest / 127.0f;
+      const double stored = F16BitsToF32(F32ToF16Bits(d));
+      for (size_t c = b; c < std::min(k, b + 32); ++c)
+        seen[c] = stored * std::round(static_cast<double>(x[c] * (1.0f / d)));
+    }
+  }
+  return seen;
+}
+
 // GGUF's blocks, whose scales (and minima) are inside.
 TEST_P(DynamicRows, GgufBlocks) {
   ThreadPool pool({.threads = 2});
@@ -688,7 +748,7 @@ TEST_P(DynamicRows, GgufBlocks) {
       return format == Format::kQ4_0 ? d * (q - 8) : d * q + ukernel::LoadFloat(Format::kF16, b + 2);
     };
     const std::vector<float> bias = Normal(n, 5, 0), x = Normal(m * k, 6, 0.4f);
-    GemmProblem problem{.lhs = Format::kI8d, .rhs = format, .n = n, .k = k, .scale = Format::kF16};
+    GemmProblem problem{.lhs = GetParam()->lhs, .rhs = format, .n = n, .k = k, .scale = Format::kF16};
     if (format == Format::kQ4_1) problem.zero_point = Format::kF32;
     const RhsSource source{.format = format,
                            .data = w.data(),
@@ -698,15 +758,12 @@ TEST_P(DynamicRows, GgufBlocks) {
     if (got.empty()) continue;
     ++seen;
     for (size_t i = 0; i < m; ++i) {
-      std::vector<int> q;
-      float scale;
-      int zero;
-      QuantizeRow(x.data() + i * k, k, &q, &scale, &zero);
+      const std::vector<double> seen = SeenAs(GetParam()->lhs, x.data() + i * k, k);
       for (size_t j = 0; j < n; ++j) {
         double sum = 0, magnitude = 1;
         for (size_t c = 0; c < k; ++c) {
-          sum += (q[c] - zero) * weight(j, c) / static_cast<double>(scale);
-          magnitude += std::fabs((q[c] - zero) * weight(j, c) / static_cast<double>(scale));
+          sum += seen[c] * weight(j, c);
+          magnitude += std::fabs(seen[c] * weight(j, c));
         }
         ASSERT_NEAR(got[i * n + j], sum + static_cast<double>(bias[j]), 1e-6 * magnitude)
             << FormatName(format) << " " << i << "," << j;

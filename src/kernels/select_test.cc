@@ -227,7 +227,7 @@ TEST(Select, LeavesOutWhatIsSwitchedOff) {
 }
 
 TEST(Select, BlocksStayBlocksUnlessAllowed) {
-  GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 32, .scale = Format::kBf16};
+  GemmProblem p{.lhs = Format::kF32, .rhs = Format::kU4, .n = 64, .k = 128, .block = 8, .scale = Format::kBf16};
   const Result<LayoutChoice> refused = SelectLayout(p, On("haswell"));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported);
@@ -235,10 +235,13 @@ TEST(Select, BlocksStayBlocksUnlessAllowed) {
   p.allow_expansion = true;
   EXPECT_TRUE(SelectLayout(p, On("haswell")).ok());
   p.allow_expansion = false;
-  p.lhs = Format::kI8d;
-  const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
-  ASSERT_TRUE(layout.ok()) << layout.status().message();
-  EXPECT_EQ(layout->layout.element, Format::kU4);
+  p.block = 32;
+  for (const Format lhs : {Format::kF32, Format::kI8d, Format::kI8b}) {
+    p.lhs = lhs;
+    const Result<LayoutChoice> layout = SelectLayout(p, On("haswell"));
+    ASSERT_TRUE(layout.ok()) << layout.status().message();
+    EXPECT_EQ(layout->layout.element, Format::kU4);
+  }
 }
 
 TEST(Select, CostReasonsTell) {
@@ -268,18 +271,18 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       .lhs = Format::kI8d, .rhs = Format::kU4, .n = 256, .k = 512, .block = 32, .scale = Format::kBf16};
   const Case cases[] = {
       {"x86", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_3x16x1_portable | 4965706"},
-      {"x86", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_1x16x8_portable | 3393155"},
+      {"x86", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_8x16x16_portable | 3090794"},
       {"haswell", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 970533"},
       {"haswell", run_time, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 1003301"},
       {"haswell", columns, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x16x1_avx2 | 2019109"},
       {"haswell", i8d, 100, "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_4x64x4_avx2 | 615661"},
-      {"haswell", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_2x16x8_avx2 | 1076355"},
+      {"haswell", blocks, 100, "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_16x32x16_avx2 | 526474"},
       {"haswell", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_4x64x4_avx2 | 23856"},
       {"icelake", f32, 100, "f32 [N/16][K][16] | gemm_f32_f32_f32_6x64x1_avx512 | 469842"},
       {"icelake", i8d, 100,
        "i8 [N/16][K/4][16][4], sums, channel scales | gemm_i8d_i8_i32_12x64x4_avx512vnni | 144659"},
       {"icelake", blocks, 100,
-       "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_6x32x8_avx512vnni | 270794"},
+       "qb4w [N/16][K/8][16][8] bf16 scales, sums | gemm_i8d_qb4w_f32_16x64x16_avx512vnni | 194914"},
       {"icelake", i8, 4, "i8 [N/16][K/4][16][4], sums | gemm_u8_i8_i32_12x64x4_avx512vnni | 5110"},
       {"sapphirerapids", columns, 100, "f32 [N/16][K][16] | gemm_bf16x3_f32_f32_32x32x32_amxbf16 | 1461814"},
       {"graviton3", f32, 100, "f32 [N/2v][K][2v] | gemm_f32_f32_f32_6x4vx1_sve | 819477"},
@@ -333,7 +336,16 @@ TEST(Select, ReachesEveryRow) {
       {.lhs = Format::kI8d, .rhs = Format::kU4, .block = 64, .scale = Format::kF32, .zero_point = Format::kU8});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_0, .scale = Format::kF16});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ4_1, .scale = Format::kF16, .zero_point = Format::kF32});
-  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kQ8_0, .scale = Format::kF16});
+  for (const Format lhs : {Format::kF32, Format::kI8d}) {
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU2, .block = 32, .scale = Format::kF32});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU4, .block = 32, .scale = Format::kF32});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kU8, .block = 32, .scale = Format::kF32, .zero_point = Format::kU8});
+    kinds.push_back({.lhs = lhs, .rhs = Format::kQ8_0, .scale = Format::kF16});
+  }
+  for (const Format rhs : {Format::kQ4_0, Format::kQ8_0}) {
+    kinds.push_back({.lhs = Format::kI8b, .rhs = rhs, .scale = Format::kF16});
+  }
+  kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI4, .channel_scales = true});
   std::set<const GemmKernel*> reached;
   for (const char* cpu :
        {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx", "sapphirerapids,-avx512,-amx", "amxfp16",

@@ -201,8 +201,8 @@ constexpr Family kFamilies[] = {{"gemm", AddGemm},
                                 {"transform", AddTransform},
                                 {"quantize", AddQuantize}};
 
-constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8,
-                                      Format::kU8,   Format::kI8d,  Format::kU4,   Format::kU2,
+constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8, Format::kU8,
+                                      Format::kI8d,  Format::kI8b,  Format::kI4,   Format::kU4, Format::kU2,
                                       Format::kQ4_0, Format::kQ4_1, Format::kQ8_0};
 
 Result<Format> ParseFormat(const std::string& name) {
@@ -234,7 +234,7 @@ Result<GemmProblem> ParseTypes(const std::string& types) {
   const bool gguf = problem.rhs == Format::kQ4_0 || problem.rhs == Format::kQ4_1 || problem.rhs == Format::kQ8_0;
   if (blocks) problem.block = 32, problem.scale = Format::kBf16;
   if (gguf) problem.block = 32, problem.scale = Format::kF16;
-  problem.channel_scales = problem.lhs == Format::kI8d && problem.rhs == Format::kI8;
+  problem.channel_scales = problem.lhs == Format::kI8d && (problem.rhs == Format::kI8 || problem.rhs == Format::kI4);
   const bool integers = (problem.lhs == Format::kI8 || problem.lhs == Format::kU8) &&
                         (problem.rhs == Format::kI8 || problem.rhs == Format::kU8);
   const std::string dst = integers ? "i32" : "f32";

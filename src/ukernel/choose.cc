@@ -46,8 +46,7 @@ KernelGroup DisabledGroup(const GemmKernel& r, const CpuFacts& cpu) {
 
 // Reasons that hold whatever the layout.
 Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
-  const bool dynamic = p.lhs == Format::kI8d;
-  const bool lhs_fits = dynamic ? r.lhs == Format::kI8d : r.lhs != Format::kI8d && LhsSourceFormat(r) == p.lhs;
+  const bool lhs_fits = IsDynamic(p.lhs) || IsDynamic(r.lhs) ? r.lhs == p.lhs : LhsSourceFormat(r) == p.lhs;
   if (!lhs_fits) return {.reason = Reason::kLhs, .format = r.lhs};
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return {.reason = Reason::kArch, .arch = r.isa.arch};
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
@@ -100,7 +99,9 @@ Rejection RejectLayout(const PackLayout& l, const GemmProblem& p) {
   if (block && l.scale != Format::kNone && !has_zero && l.offset != Format::kNone) {
     return {.reason = Reason::kNoZeroPoints};
   }
-  if (p.segments > 1 && l.scale != Format::kNone) return {.reason = Reason::kBlockSegments};
+  if (p.segments > 1 && (l.scale != Format::kNone || FormatBits(l.element) < 8)) {
+    return {.reason = Reason::kBlockSegments};
+  }
   if (l.element == Format::kBf16 && p.rhs != Format::kBf16 && p.precision != Precision::kBf16) {
     return {.reason = Reason::kNarrow, .format = l.element};
   }

@@ -110,6 +110,9 @@ static constexpr bool IsSplit(Format f) { return FormatTerms(f) > 1; }
 static constexpr bool IsGguf(Format f) { return f == Format::kQ4_0 || f == Format::kQ4_1 || f == Format::kQ8_0; }
 [[maybe_unused]] static constexpr size_t kGgufBlock = 32;
 
+// Left sides that are made of floats at run time, and asked for by these names.
+static constexpr bool IsDynamic(Format f) { return f == Format::kI8d || f == Format::kI8b; }
+
 // Operands of products in int32.
 static constexpr bool IsInt8(Format f) { return f == Format::kI8 || f == Format::kU8; }
 

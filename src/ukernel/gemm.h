@@ -46,10 +46,12 @@ struct GemmArgs {
   size_t k = 0;  // elements per tap; 0 is allowed (the result is the accumulator, or zero)
 
   LhsForm lhs_form = kLhsRows;
-  const void* lhs = nullptr;     // first row (kLhsPacked: first panel) at the block's first k
-  ptrdiff_t lhs_row_stride = 0;  // bytes between rows; kLhsPacked: between panels
-  const Tap* taps = nullptr;     // kLhsTaps
-  size_t tap_count = 1;          // kLhsTaps and kLhsRowPointers; 1 otherwise
+  const void* lhs = nullptr;         // first row (kLhsPacked: first panel) at the block's first k
+  ptrdiff_t lhs_row_stride = 0;      // bytes between rows; kLhsPacked: between panels
+  const void* lhs_scales = nullptr;  // kI8b: float32 scales of the first row's blocks from the block's first k on, the
+                                     // same row stride
+  const Tap* taps = nullptr;         // kLhsTaps
+  size_t tap_count = 1;              // kLhsTaps and kLhsRowPointers; 1 otherwise
   const void* const* row_pointers = nullptr;
   size_t row_pointer_pitch = 0;      // pointers between taps
   ptrdiff_t row_pointer_offset = 0;  // bytes, moves one indirection table from image to image
@@ -63,7 +65,7 @@ struct GemmArgs {
   const void* rhs_scales = nullptr;   // first unit's scales at the block's first k: [block][n_unit], same unit stride
   const void* rhs_offsets = nullptr;  // likewise
   Format rhs_scale = Format::kNone;   // of rhs_scales: rows take every format that their layouts have
-  Format rhs_offset = Format::kNone;  // likewise; kNone: 4-bit weights have the zero point 8
+  Format rhs_offset = Format::kNone;  // likewise; kNone: unsigned weights have the zero point 2^(bits-1)
   size_t block = 0;                   // elements along K per scale
   const void* rhs_sums = nullptr;     // at the tile's first column: sums over the whole K (rows with `uses_sums`)
 

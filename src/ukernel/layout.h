@@ -118,14 +118,16 @@ static constexpr RhsGeometry DescribeRhs(const PackLayout& l, const RhsShape& s)
 
 // The packed left side: panels of m_unit rows. A panel holds, for each chunk of k_multiple along the padded K, for each
 // term, for each group of k_interleave: [m_unit][k_interleave] elements. m_unit = 1 is plain rows (padded to
-// k_multiple), which kernels may read as strided rows. After all panels come vectors over the padded M.
+// k_multiple), which kernels may read as strided rows. Scales of blocks follow a panel's elements; their values are
+// those of a float16. After all panels come vectors over the padded M.
 struct LhsLayout {
-  Format element = Format::kNone;  // kF32 kBf16 kBf16x2 kBf16x3 kI8 kU8; kI8d = kI8 with row parameters
+  Format element = Format::kNone;  // kF32 kBf16 kBf16x2 kBf16x3 kI8 kU8; kI8d, kI8b = kI8 with parameters
   uint16_t m_unit = 1;             // rows of a panel, times the vector's lanes if scaled
   VectorScale m_scale = VectorScale::kFixed;
   uint16_t k_interleave = 1;
   uint16_t k_multiple = 1;
   bool row_params = false;  // float32 scale[M] and float32 zero point[M] (x ~ (q - zero point) / scale)
+  uint16_t block = 0;  // kI8b: elements per scale, of which a panel (of one row) holds a float32 [padded K / block]
 
   friend constexpr bool operator==(const LhsLayout&, const LhsLayout&) = default;
 };
@@ -141,11 +143,12 @@ struct LhsShape {
 struct LhsGeometry {
   size_t m_unit = 0;
   size_t panels = 0;
-  size_t segment_k = 0;           // padded K of one segment, elements
-  size_t padded_k = 0;            // elements
-  size_t panel_stride = 0;        // bytes; with m_unit 1 this is the row stride
-  size_t scales_offset = 0;       // float32[M padded], bytes from the start of the packed buffer, as the following
-  size_t zero_points_offset = 0;  // float32[M padded], integers in value
+  size_t segment_k = 0;            // padded K of one segment, elements
+  size_t padded_k = 0;             // elements
+  size_t panel_stride = 0;         // bytes; with m_unit 1 this is the row stride
+  size_t block_scales_offset = 0;  // within a panel
+  size_t scales_offset = 0;        // float32[M padded], bytes from the start of the packed buffer, as the following
+  size_t zero_points_offset = 0;   // float32[M padded], integers in value
   size_t negated_zero_points_offset = 0;  // float32[M padded]: -zero point, the operand of kAddOuter
   size_t total_bytes = 0;
 };
@@ -161,6 +164,8 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
   g.segment_k = s.segments > 1 ? RoundUp(s.k, s.segment_align) : s.k;
   g.padded_k = RoundUp(RoundUp(g.segment_k * s.segments, l.k_interleave), l.k_multiple);
   size_t stride = RoundUp(LhsElementBytes(l, g.m_unit, g.padded_k), kPackAlignment);
+  g.block_scales_offset = stride;
+  if (l.block) stride += RoundUp(g.padded_k / l.block * sizeof(float), kPackAlignment);
   if (stride && stride % 4096 == 0) stride += kPackAlignment;
   g.panel_stride = stride;
   const size_t padded_m = g.panels * g.m_unit;
@@ -197,17 +202,28 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
                                                            .k_multiple = 64,
                                                            .sums = Format::kI32,
                                                            .channel_scales = true};
-// 4-bit blocks; scales as the model has them (bf16, f16 or f32), zero points optional. `sums` serve dynamic rows.
-static constexpr PackLayout Blocks4x16(Format scale, Format offset = Format::kNone) {
-  return {.element = Format::kU4,
+// 4-bit weights of such a product, stored plus 8; consumed so, or as int8.
+[[maybe_unused]] static constexpr PackLayout kU4Channels16{.element = Format::kU4,
+                                                           .n_unit = 16,
+                                                           .k_interleave = 4,
+                                                           .k_multiple = 64,
+                                                           .sums = Format::kI32,
+                                                           .channel_scales = true};
+// Blocks of unsigned integers (kU2, kU4, kU8); scales as the model has them (bf16, f16 or f32), zero points optional.
+// `sums` serve dynamic rows.
+static constexpr PackLayout UnsignedBlocks16(Format element, Format scale, Format offset = Format::kNone) {
+  return {.element = element,
           .n_unit = 16,
           .k_interleave = 4,
-          .k_multiple = 8,
+          .k_multiple = static_cast<uint16_t>(32 / FormatBits(element)),
           .scale = scale,
           .offset = offset,
           .sums = Format::kF32};
 }
-// The same blocks with elements expanded to int8, zero point removed: a block transform's output.
+static constexpr PackLayout Blocks4x16(Format scale, Format offset = Format::kNone) {
+  return UnsignedBlocks16(Format::kU4, scale, offset);
+}
+// Blocks of int8 without zero points (q8_0).
 static constexpr PackLayout Blocks8x16(Format scale) {
   return {
       .element = Format::kI8, .n_unit = 16, .k_interleave = 4, .k_multiple = 8, .scale = scale, .sums = Format::kF32};
@@ -224,6 +240,8 @@ static constexpr PackLayout Blocks8x16(Format scale) {
     .element = Format::kI8d, .m_unit = 16, .k_interleave = 64, .k_multiple = 64, .row_params = true};
 // 16-bit floats widened: what float32 tiles read.
 [[maybe_unused]] static constexpr LhsLayout kF32Rows{.element = Format::kF32};
+// Rows in blocks of 32 with a scale each (ggml's q8_0 form of the left side).
+[[maybe_unused]] static constexpr LhsLayout kI8bRows{.element = Format::kI8b, .k_multiple = 64, .block = 32};
 // Rows split in two bf16 terms, 16 by 32: AMX's A tiles, whose rows are whole cache lines.
 [[maybe_unused]] static constexpr LhsLayout kBf16Terms2Panels{
     .element = Format::kBf16x2, .m_unit = 16, .k_interleave = 32, .k_multiple = 32};

@@ -11,6 +11,11 @@ namespace {
 // Sources whose elements are integers with a scale per block along K.
 bool IsBlockSource(const RhsSource& s) { return IsGguf(s.format) || s.scales != nullptr; }
 
+// Sources of 4-bit numbers in rows along K, and the layouts that keep them, stored plus kFour.
+bool IsFourBitSource(const RhsSource& s) { return (s.format == Format::kU4 || s.format == Format::kI4) && !s.scales; }
+bool KeepsFourBits(const PackLayout& l) { return l.element == Format::kU4 && l.scale == Format::kNone; }
+constexpr int kFour = 8;
+
 // A block-quantized element as w = scale * (q - zero) + minimum.
 struct BlockElement {
   int q = 0;
@@ -157,12 +162,15 @@ bool CanPackRhs(const PackLayout& l, const RhsSource& s) {
     if (!IsBlockSource(s)) return false;
     const bool has_minimum = s.format == Format::kQ4_1;
     const bool float_zero = s.zero_points && IsFloatFormat(s.zero_point_format);
-    if (has_minimum || float_zero) return l.offset == Format::kF32;
     const size_t bits = FormatBits(s.format);
-    if (l.element == Format::kI8) return bits == 4 || bits == 2 || s.format == Format::kQ8_0;
+    if (l.element == Format::kI8) {
+      return !has_minimum && !float_zero && (bits == 4 || bits == 2 || s.format == Format::kQ8_0);
+    }
     if (s.format == Format::kQ8_0 || FormatBits(l.element) != bits) return false;
+    if (has_minimum || float_zero) return l.offset == Format::kF32;
     return !s.zero_points || l.offset != Format::kNone;
   }
+  if (KeepsFourBits(l)) return IsFourBitSource(s);
   if (IsFloatFormat(l.element)) return IsFloatFormat(s.format) || IsBlockSource(s);
   if (l.element == Format::kI8) return !s.scales && (s.format == Format::kI8 || s.format == Format::kU8);
   return l.element == Format::kU8 && s.format == Format::kU8 && !s.scales;
@@ -192,6 +200,11 @@ uint32_t PackRhs(const PackLayout& l, const RhsShape& shape, const RhsSource& s,
                                                : LoadFloat(s.format, DenseElement(s, segment, k, n));
               flags |= PutFloat(l, g.n_unit, unit, at, column, x);
               float_sum += x;
+            } else if (KeepsFourBits(l)) {
+              const auto* row = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(n) * s.n_stride;
+              const int q = LoadBits(row, 4, k) ^ (s.format == Format::kI4 ? kFour : 0);
+              PutInteger(l, g.n_unit, unit, at, column, q);
+              int_sum += q - kFour;
             } else {
               const char* p = DenseElement(s, segment, k, n);
               int q = s.format == Format::kI8 ? LoadAs<int8_t>(p) : LoadAs<uint8_t>(p);
@@ -201,6 +214,9 @@ uint32_t PackRhs(const PackLayout& l, const RhsShape& shape, const RhsSource& s,
             }
           }
         }
+      }
+      if (KeepsFourBits(l)) {  // pads stand for zero
+        for (size_t k = real ? shape.k : 0; k < g.padded_k; ++k) PutInteger(l, g.n_unit, unit, k, column, kFour);
       }
       if (l.sums == Format::kI32) StoreAs(base + g.sums_offset + n * 4, int_sum);
       if (l.sums == Format::kF32) StoreAs(base + g.sums_offset + n * 4, float_sum);
@@ -238,7 +254,7 @@ float UnpackRhsElement(const PackLayout& l, const RhsShape& shape, const void* p
       x = static_cast<float>((byte >> p.shift) & ((1u << FormatBits(l.element)) - 1u));
     }
   }
-  if (l.scale == Format::kNone) return x;
+  if (l.scale == Format::kNone) return KeepsFourBits(l) ? x - kFour : x;
   const size_t b = k / shape.block;
   const float scale = LoadFloat(l.scale, unit + g.scales_offset + (b * g.n_unit + column) * FormatBytes(l.scale));
   const char* offset = unit + g.offsets_offset + (b * g.n_unit + column) * FormatBytes(l.offset);
@@ -256,6 +272,19 @@ void UnpackRhs(const PackLayout& l, const RhsShape& shape, const void* packed, f
   }
 }
 
+namespace {
+
+// Rows of blocks take every format of scales and offsets.
+bool PacksLayout(const PackKernel& row, PackLayout layout) {
+  if (row.blocks) {
+    layout.scale = row.layout.scale;
+    layout.offset = row.layout.offset;
+  }
+  return row.layout == layout;
+}
+
+}  // namespace
+
 const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& source, const CpuFacts& cpu,
                                  Lookup lookup) {
   const PackKernel* best = nullptr;
@@ -263,7 +292,7 @@ const PackKernel* FindPackKernel(const PackLayout& layout, const RhsSource& sour
   for (const KernelList<PackKernel>* list : AllPackKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const PackKernel& row = list->rows[i];
-      if (!(row.layout == layout) || row.source != source.format || source.scales) continue;
+      if (row.source != source.format || row.blocks != IsBlockSource(source) || !PacksLayout(row, layout)) continue;
       if (!RowRunsOn(row.isa, KernelGroup::kPack, cpu) || (lookup == Lookup::kRun && !row.run)) continue;
       if (row.contiguous_n && source.n_stride != element) continue;
       if (row.contiguous_k && source.k_stride != element) continue;

@@ -16,6 +16,7 @@ struct RhsSource {
   // Dense: kF32 kF16 kBf16 kI8 kU8: element (s, k, n) at data + s*segment_stride + k*k_stride + n*n_stride.
   // kU4, kU2, kU8 with `scales`: MatMulNBits, uint8 [n][ceil(K/block)][block*bits/8] at n*n_stride + blk*block_stride,
   //   low bits first along K.
+  // kU4, kI4 without `scales`: rows [n] of packed numbers at n*n_stride, low bits first along K; kU4 stands for 8 less.
   // kQ4_0 kQ4_1 kQ8_0: GGUF blocks of 32 at n*n_stride + blk*block_stride; scales and offsets are inside.
   Format format = Format::kF32;
   const void* data = nullptr;
@@ -48,7 +49,8 @@ enum PackFlags : uint32_t {
 // Packs units [unit_begin, unit_end) with their part of the vectors into `packed` (total_bytes, 64-byte aligned);
 // different unit ranges may be packed at once. Every byte of a unit is written. Layout and source must go together:
 //   elements kF32 kF16 kBf16(x2,x3) from dense floats, kI8 from kI8 or kU8 (minus 128), kU8 from kU8,
-//   kU4 kU2 kI8-with-scales from MatMulNBits of those bits and from GGUF blocks (kI8: the zero point removed),
+//   kU2 kU4 kU8 kI8 with scales from MatMulNBits of those bits and from GGUF blocks (kI8: the zero point removed),
+//   kU4 without from kU4 and kI4 without,
 //   float elements from block-quantized sources (dequantized).
 // A source with zero points needs a layout with offsets, or kI8 elements. Returns PackFlags.
 uint32_t PackRhs(const PackLayout& layout, const RhsShape& shape, const RhsSource& source, size_t unit_begin,
@@ -72,6 +74,7 @@ struct PackKernel {
   // Which stride of the source must be the element size, so that vectors load along it.
   bool contiguous_n = false;  // k x n row-major
   bool contiguous_k = false;  // n x k row-major
+  bool blocks = false;        // `source` are blocks along K, of MatMulNBits or GGUF; scales and offsets of any format
   float cycles_per_element = 1;
   uint32_t (*run)(const PackLayout& layout, const RhsShape& shape, const RhsSource& source, size_t unit_begin,
                   size_t unit_end, void* packed) = nullptr;

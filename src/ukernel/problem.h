@@ -11,15 +11,15 @@ namespace quern::ukernel {
 
 // What is multiplied: [M, K] x [K, N] with K = segments * k. M is not part of it.
 struct GemmProblem {
-  Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8, or kI8d: float32 rows, quantized at run time
-  Format rhs = Format::kF32;  // of the source: kF32 kF16 kBf16 kI8 kU8 kU4 kU2 kQ4_0 kQ4_1 kQ8_0
+  Format lhs = Format::kF32;  // kF32 kF16 kBf16 kI8 kU8, or kI8d, kI8b: float32 rows, quantized at run time
+  Format rhs = Format::kF32;  // of the source: kF32 kF16 kBf16 kI8 kU8 kU4 kI4 kU2 kQ4_0 kQ4_1 kQ8_0
   size_t n = 0;
   size_t k = 0;                       // per segment
   size_t segments = 1;                // taps of a convolution
   size_t block = 0;                   // block-quantized sources: elements along K per scale (GGUF: 32)
   Format scale = Format::kNone;       // of their scales: kF32 kF16 kBf16 (GGUF: kF16)
   Format zero_point = Format::kNone;  // kU8: integer zero points given; kF32: float zero points or minima
-  bool channel_scales = false;        // kI8d by kI8: float32 scale per output channel
+  bool channel_scales = false;        // kI8d by kI8, kU4, kI4 without blocks: float32 scale per output channel
   Precision precision = Precision::kFp32;
   size_t expected_m = 0;         // 0: unknown
   bool rhs_constant = true;      // else the right side is given at run time and packed (or read in place) per call

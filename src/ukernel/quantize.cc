@@ -1,6 +1,7 @@
 // The generic packer of the left side: every layout, every source, element by element.
 #include "ukernel/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ukernel/convert.h"
@@ -20,6 +21,15 @@ DynamicRow RangeOf(const LhsShape& shape, const LhsSource& s, size_t row) {
     }
   }
   return DynamicRowParams(lo, hi);
+}
+
+float LargestOf(Format format, const char* p, size_t count) {
+  float largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const float x = std::fabs(LoadFloat(format, p + i * FormatBytes(format)));
+    largest = x > largest ? x : largest;
+  }
+  return largest;
 }
 
 size_t ElementOffset(const LhsLayout& l, size_t m_unit, size_t k, size_t row, size_t term) {
@@ -52,6 +62,14 @@ int8_t QuantizeDynamic(float x, DynamicRow p) {
   return static_cast<int8_t>(Clamp(whole + p.zero_point, -128.0f, 127.0f));
 }
 
+BlockScale BlockScaleOf(float largest) {
+  const float d = largest / 127.0f;
+  BlockScale b;
+  b.scale = F16BitsToF32(F32ToF16Bits(d));
+  b.times = b.scale > 0.0f ? 1.0f / d : 0.0f;
+  return b;
+}
+
 uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, size_t panel_begin, size_t panel_end,
                  void* packed) {
   const LhsGeometry g = DescribeLhs(l, shape);
@@ -66,7 +84,7 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
       const size_t row = panel * g.m_unit + r;
       const bool real = row < shape.m;
       const bool dynamic = real && l.element == Format::kI8d;
-      const DynamicRow params = dynamic ? RangeOf(shape, s, row) : DynamicRow{};
+      DynamicRow params = dynamic ? RangeOf(shape, s, row) : DynamicRow{};
       for (size_t segment = 0; real && segment < shape.segments; ++segment) {
         const char* p = SourceRow(s, segment, row);
         for (size_t k = 0; k < shape.k; ++k, p += element) {
@@ -74,6 +92,13 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
           char* to = out + ElementOffset(l, g.m_unit, at, r, 0);
           int q = 0;
           switch (l.element) {
+            case Format::kI8b:
+              if (k % l.block == 0) {
+                const BlockScale b = BlockScaleOf(LargestOf(s.format, p, std::min<size_t>(l.block, shape.k - k)));
+                StoreAs(out + g.block_scales_offset + k / l.block * sizeof(float), b.scale);
+                params.scale = b.times;
+              }
+              [[fallthrough]];
             case Format::kI8d:
               q = QuantizeDynamic(LoadFloat(s.format, p), params);
               break;

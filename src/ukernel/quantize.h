@@ -30,6 +30,7 @@ struct LhsSource {
 // Packs panels [panel_begin, panel_end) with their part of the vectors into `packed` (DescribeLhs bytes, 64-byte
 // aligned); panel ranges may be packed at once. Pads (rows beyond m, k beyond K) are zero bytes. Elements:
 //   kI8d from floats: quantized by numerics.md's dynamic rule over the whole row, scale and zero point stored
+//   kI8b from floats, one segment: quantized by numerics.md's rule of blocks, scales stored
 //   kBf16, kBf16x2, kBf16x3, kF32 from floats;  kI8 from kI8;  kU8 from kU8, or from kI8 plus 128
 // Returns PackFlags.
 uint32_t PackLhs(const LhsLayout& layout, const LhsShape& shape, const LhsSource& source, size_t panel_begin,
@@ -42,6 +43,13 @@ struct DynamicRow {
 };
 DynamicRow DynamicRowParams(float min, float max);
 int8_t QuantizeDynamic(float x, DynamicRow p);
+
+// A block of int8 (numerics.md, "int8 blocks") of the given largest magnitude.
+struct BlockScale {
+  float times = 0;  // elements are QuantizeDynamic(x, {times, 0}),
+  float scale = 0;  // and stand for this many; a float16 in value
+};
+BlockScale BlockScaleOf(float largest);
 
 // Row of the family `quantize`.
 struct LhsPackKernel {

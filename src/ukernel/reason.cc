@@ -96,7 +96,7 @@ void WriteReason(TextWriter& w, const Rejection& r) {
       w.Text("keeps zero points that the weights lack");
       break;
     case Reason::kBlockSegments:
-      w.Text("blocks do not go with several segments");
+      w.Text("blocks and 4-bit numbers do not go with several segments");
       break;
     case Reason::kNarrow:
       w.Text("precision bf16 not allowed: ").Text(FormatName(r.format)).Text(" weights");

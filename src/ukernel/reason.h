@@ -38,7 +38,7 @@ enum class Reason : uint8_t {
   kScaleFormat,       // the weights' scales are of another [format]
   kNoBlockScales,     // the weights have none
   kNoZeroPoints,      // the weights have none
-  kBlockSegments,     // blocks with several segments
+  kBlockSegments,     // blocks, or less than bytes, with several segments
   kNarrow,            // rounds the weights [format]
   kHalfRange,         // float16 lacks their range
   kTermsOnly,         // no float32 left where a split is unsafe

@@ -71,6 +71,7 @@ class RowRunner {
   bool Accepts() const {
     if (p_.k % row_.k_divisor) return false;
     if (layout_.scale != Format::kNone && (p_.block % row_.block_divisor || p_.taps > 1)) return false;
+    if (FormatBits(layout_.element) < 8 && p_.taps > 1) return false;
     if (p_.rhs_in_place && !row_.rhs_in_place) return false;
     if (IsPrepared()) return p_.form == kLhsRows || p_.form == kLhsTaps;
     return (row_.lhs_forms & p_.form) != 0;
@@ -141,6 +142,15 @@ class RowRunner {
   double LhsValue(size_t m, size_t tap, size_t k) const {
     if (row_.lhs == Format::kI8d) {
       return static_cast<double>(QuantizeDynamic(SourceValue(m, tap, k), row_params_[m]));
+    }
+    if (row_.lhs == Format::kI8b) {  // as numerics.md has it
+      double largest = 0;
+      for (size_t i = k / 32 * 32; i < std::min(k / 32 * 32 + 32, p_.k); ++i) {
+        largest = std::max(largest, std::fabs(static_cast<double>(SourceValue(m, tap, i))));
+      }
+      const float d = static_cast<float>(largest) / 127.0f;
+      const double q = d > 0 ? std::round(static_cast<double>(SourceValue(m, tap, k) * (1.0f / d))) : 0.0;
+      return q * static_cast<double>(F16BitsToF32(F32ToF16Bits(d)));
     }
     return static_cast<double>(SourceValue(m, tap, k));
   }
@@ -229,7 +239,11 @@ class RowRunner {
     lhs_ = std::make_unique<GuardedBuffer>(rows && p_.k ? (rows - 1) * lhs_stride_ + p_.k * element : 0);
     for (size_t r = 0; r < rows; ++r) {
       for (size_t k = 0; k < p_.k; ++k) {
-        const float x = Draw(rng, source_format_);
+        float x = Draw(rng, source_format_);
+        // Blocks whose scales are powers of two: exact.
+        if (row_.lhs == Format::kI8b && p_.fill == Fill::kSmallIntegers && k % 32 == 0) {
+          x = std::ldexp(127.0f, static_cast<int>(rng() % 3));
+        }
         Put(source_format_, lhs_->data() + r * lhs_stride_ + k * element,
             p_.special ? SpecialLhs(source_format_, r, k, x) : x);
       }
@@ -279,6 +293,7 @@ class RowRunner {
   void MakeRhs() {
     std::mt19937 rng(p_.seed + 77);
     const bool blocks = layout_.scale != Format::kNone;
+    const bool fours = layout_.element == Format::kU4 && !blocks;
     shape_ = {.k = p_.k, .n = p_.n, .segments = p_.taps, .block = blocks ? p_.block : 0, .vector_bytes = vector_bytes_};
     RhsSource s;
     std::vector<char> data, scales, zeros;
@@ -311,6 +326,13 @@ class RowRunner {
         s.zero_point_format = row_.rhs;
         s.zero_point_n_stride = static_cast<ptrdiff_t>(row_bytes);
       }
+    } else if (fours) {  // two's complement
+      const size_t row_bytes = CeilDiv(p_.k, 2);
+      data.resize(p_.n * row_bytes);
+      for (char& c : data) c = static_cast<char>(rng());
+      s.format = Format::kI4;
+      s.data = data.data();
+      s.n_stride = static_cast<ptrdiff_t>(row_bytes);
     } else {
       const Format f = FormatTerms(row_.rhs) > 1 ? Format::kF32 : row_.rhs;
       const size_t element = FormatBytes(f);
@@ -332,6 +354,11 @@ class RowRunner {
         for (size_t n = 0; n < p_.n; ++n) {
           const size_t i = (t * p_.k + k) * p_.n + n;
           // Dense sources are what was drawn; blocks are read back through the unpacker.
+          if (fours) {
+            const int q = data[n * CeilDiv(p_.k, 2) + k / 2] >> (k % 2 * 4) & 15;
+            rhs_values_[i] = static_cast<float>(q < 8 ? q : q - 16);
+            continue;
+          }
           rhs_values_[i] = blocks ? UnpackRhsElement(layout_, shape_, packed_->data(), k, n)
                                   : LoadFloat(s.format, data.data() + i * FormatBytes(s.format));
         }
@@ -404,6 +431,10 @@ class RowRunner {
               LhsElementBytes(row_.lhs_layout, lhs_geometry_.m_unit, k0);
       a.lhs_row_stride = static_cast<ptrdiff_t>(lhs_geometry_.panel_stride);
       a.lhs_form = (row_.lhs_forms & kLhsPacked) ? kLhsPacked : kLhsRows;
+      if (row_.lhs_layout.block) {
+        a.lhs_scales = packed_lhs_->data() + panel * lhs_geometry_.panel_stride + lhs_geometry_.block_scales_offset +
+                       k0 / row_.lhs_layout.block * sizeof(float);
+      }
       // Segments lie one after another in a prepared row.
       if (p_.taps > 1) {
         a.k = lhs_geometry_.segment_k * p_.taps;

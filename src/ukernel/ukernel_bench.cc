@@ -95,13 +95,22 @@ void AddGemm() {
 constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32;
 
 void BenchPack(benchmark::State& state, const PackKernel& row) {
-  const RhsShape shape{.k = kPackK, .n = kPackN, .vector_bytes = VectorBytes(row.layout.n_scale)};
+  RhsShape shape{.k = kPackK, .n = kPackN, .vector_bytes = VectorBytes(row.layout.n_scale)};
+  if (row.blocks) shape.block = kPackBlock;
   const RhsGeometry g = DescribeRhs(row.layout, shape);
   const std::vector<float> x = RandomFloats(kPackK * kPackN);  // rows of formats up to 4 bytes
   const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(row.source));
   RhsSource s{.format = row.source, .data = x.data()};
   s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(kPackN);
   s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(kPackK) : element;
+  if (row.blocks) {
+    s.block_stride =
+        static_cast<ptrdiff_t>(kPackBlock * FormatBits(row.source) / 8 + (IsGguf(row.source) ? size_t{4} : size_t{0}));
+    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(kPackK / kPackBlock);
+    s.scales = x.data();
+    s.scale_block_stride = 4;
+    s.scale_n_stride = static_cast<ptrdiff_t>(kPackK / kPackBlock * 4);
+  }
   GuardedBuffer packed(g.total_bytes);
   Measure(state, "elements", static_cast<double>(kPackK * kPackN),
           [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
@@ -119,6 +128,7 @@ void BenchTransform(benchmark::State& state, const TransformKernel& row) {
     s.scale_block_stride = 4;
     s.scale_n_stride = static_cast<ptrdiff_t>(kPackK / kPackBlock * 4);
   }
+  if (row.from.element == Format::kU4 && !blocks) s = {.format = Format::kI4, .data = x.data(), .n_stride = kPackK / 2};
   const RhsShape shape{.k = kPackK, .n = kPackN, .block = blocks ? kPackBlock : size_t{0}};
   const RhsGeometry from = DescribeRhs(row.from, shape), to = DescribeRhs(row.to, shape);
   GuardedBuffer packed(from.total_bytes), panel(to.total_bytes);
@@ -154,8 +164,9 @@ void BenchQuantize(benchmark::State& state, const LhsPackKernel& row) {
 void AddPreparation() {
   EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
     if (!row.run) return;
+    const std::string order = row.blocks ? "" : row.contiguous_k ? "_nk" : "_kn";
     const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
-                             "_from_" + FormatName(row.source) + (row.contiguous_k ? "_nk" : "_kn");
+                             "_from_" + FormatName(row.source) + order;
     Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row); });
   });
   EachRow(AllTransformKernels(), [](const TransformKernel& row, const std::string& stem) {

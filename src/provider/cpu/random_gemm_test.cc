@@ -64,22 +64,26 @@ Tensor QuantizedRows(const Tensor& x) {
   return y;
 }
 
-TEST_F(CpuOps, ProductsWithBlocksOfFourBits) {
-  for (int i = 0; i < 4 * kRounds; ++i) {
-    const int64_t block = Pick<int64_t>({32, 64, 128}), blocks = Draw(1, 3), n = Draw(1, 70), k = block * blocks;
+TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const int64_t block = Pick<int64_t>({16, 32, 64, 128}), blocks = Draw(1, 3), n = Draw(1, 70);
+    const int64_t k = block * blocks - (Draw(0, 1) ? Draw(0, 15) : 0), bits = Pick<int64_t>({2, 4, 8});
+    const int64_t level = Pick<int64_t>({0, 1, 4});
     Case c{.op = "MatMulNBits", .domain = "com.microsoft"};
     c.relative = 1e-5;
     c.absolute = 1e-4;
     Shape shape{k};
     for (int64_t d = Draw(1, 3); d > 0; --d) shape.insert(0, Draw(1, 5));
-    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kU8, Shape{n, blocks, block / 2}), true);
+    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kU8, Shape{n, blocks, block * bits / 8}), true);
     c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 0.1f), true);
-    if (Draw(0, 1)) c.In(DrawTensor(DType::kU8, Shape{n * ((blocks + 1) / 2)}), true);
-    c.Attr("K", k).Attr("N", n).Attr("bits", int64_t{4}).Attr("block_size", block).Attr("accuracy_level", int64_t{4});
+    const int64_t zeros = Draw(0, 2);  // none, packed, float32
+    if (zeros == 1) c.In(DrawTensor(DType::kU8, Shape{n * ((blocks * bits + 7) / 8)}), true);
+    if (zeros == 2) c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 4.0f), true);
+    c.Attr("K", k).Attr("N", n).Attr("bits", bits).Attr("block_size", block).Attr("accuracy_level", level);
     SCOPED_TRACE(c.ToString());
     Built b;
     ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
-    const std::vector<Value> rounded = {QuantizedRows(c.inputs[0].tensor())};
+    const std::vector<Value> rounded = {level == 4 ? QuantizedRows(c.inputs[0].tensor()) : c.inputs[0].tensor()};
     const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, rounded);
     ASSERT_TRUE(expected.ok()) << expected.status().message();
     for (const bool portable : {false, true}) {

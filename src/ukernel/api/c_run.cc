@@ -46,7 +46,12 @@ void SetLhs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, const 
   const char* lhs = static_cast<const char*>(b.lhs);
   if (plan.packs_lhs) {
     a.lhs_form = row.lhs_forms & kLhsPacked ? kLhsPacked : kLhsRows;
-    a.lhs = lhs + quern_ukernel_lhs_offset(&plan, m) + LhsElementBytes(row.lhs_layout, plan.m_unit, k.begin);
+    const char* panel = lhs + quern_ukernel_lhs_offset(&plan, m);
+    a.lhs = panel + LhsElementBytes(row.lhs_layout, plan.m_unit, k.begin);
+    if (row.lhs_layout.block) {
+      const LhsGeometry g = DescribeLhs(row.lhs_layout, LhsShapeOf(plan, 1));
+      a.lhs_scales = panel + g.block_scales_offset + k.begin / row.lhs_layout.block * sizeof(float);
+    }
     a.lhs_row_stride = static_cast<ptrdiff_t>(plan.lhs_panel_stride);
     return;
   }
@@ -101,6 +106,7 @@ GemmArgs ArgsFromC(const quern_ukernel_args& c, EpilogueOp* ops) {
   a.lhs_form = static_cast<LhsForm>(c.lhs_form);
   a.lhs = c.lhs;
   a.lhs_row_stride = c.lhs_row_stride;
+  a.lhs_scales = c.lhs_scales;
   a.taps = reinterpret_cast<const Tap*>(c.taps);
   a.tap_count = c.tap_count;
   a.row_pointers = c.row_pointers;
@@ -141,6 +147,7 @@ void ArgsToC(const GemmArgs& a, quern_ukernel_args* c) {
   c->lhs_form = a.lhs_form;
   c->lhs = a.lhs;
   c->lhs_row_stride = a.lhs_row_stride;
+  c->lhs_scales = a.lhs_scales;
   c->taps = reinterpret_cast<const quern_ukernel_tap*>(a.taps);
   c->tap_count = a.tap_count;
   c->row_pointers = a.row_pointers;

@@ -1,31 +1,22 @@
-// Dynamic int8 rows by int8 blocks on AVX512-VNNI.
+// Dynamic int8 rows by int8 blocks, on AVX512-VNNI.
 #include "ukernel/gemm/tile_blocks.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/gemm/dot_blocks_vnni.h"
+#include "ukernel/gemm/dot_blocks_avx512vnni.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x32 = DispatchTileBlocks<DotI8Vnni, 6, 2>;
-static constexpr GemmRun kRun2x64 = DispatchTileBlocks<DotI8Vnni, 2, 4>;
+static constexpr GemmRun kRun = TileBlocks<BlockDot<Format::kI8>, Format::kI8d, false, 16, 64>::Run;
 #else
-static constexpr GemmRun kRun6x32 = nullptr, kRun2x64 = nullptr;
+static constexpr GemmRun kRun = nullptr;
 #endif
 
-// Measured for blocks of 32: dot products, scaling of the blocks, sums of the rows; unpacking for all rows.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float step_row, float step_min, GemmRun run) {
-  const float units = nr / 16.0f;
-  const GemmCost cost{
-      .engine = Engine::kVector512, .step_row = step_row, .step_min = step_min, .row = units * 2 + 4, .tile = 40};
-  return TileBlocksRow(kIsa, Format::kI8, mr, nr, 4, cost, run);
-}
-
 static constexpr GemmKernel kRows[] = {
-    Tile(6, 32, 5, 10.4f, kRun6x32),
-    Tile(2, 64, 12, 18.3f, kRun2x64),
+    BlocksRow(kIsa, Format::kI8d, Format::kI8, 16, 64,
+              {.engine = Engine::kVector512, .step_row = 11.5f, .step_min = 26, .row = 30, .tile = 150}, kRun),
 };
 
 }  // namespace

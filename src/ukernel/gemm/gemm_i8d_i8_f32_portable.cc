@@ -1,14 +1,13 @@
 // Dynamic int8 rows by int8 blocks, in portable C++.
-#include "ukernel/gemm/dot_blocks_wide.h"
-#include "ukernel/gemm/dot_i8_portable.h"
+#include "ukernel/gemm/dot_blocks_portable.h"
 
 namespace quern::ukernel {
 namespace {
 
 static constexpr GemmKernel kRows[] = {
-    TileBlocksRow(kIsa, Format::kI8, 1, 16, 8,
-                  {.engine = Engine::kScalar, .step_row = 30, .step_min = 30, .row = 20, .tile = 40},
-                  DispatchTileBlocks<DotBlocksWide<DotPortable<true>>, 1, 1>),
+    BlocksRow(kIsa, Format::kI8d, Format::kI8, 8, 16,
+              {.engine = Engine::kScalar, .step_row = 55, .step_min = 150, .row = 60, .tile = 100},
+              TileBlocks<BlockDot<Format::kI8>, Format::kI8d, false, 8, 16>::Run),
 };
 
 }  // namespace

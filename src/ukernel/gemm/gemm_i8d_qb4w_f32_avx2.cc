@@ -1,23 +1,22 @@
-// Dynamic int8 rows by 4-bit blocks, which a block transform makes int8, on AVX2.
+// Dynamic int8 rows by 4-bit blocks, on AVX2.
 #include "ukernel/gemm/tile_blocks.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/gemm/dot_blocks_wide.h"
-#include "ukernel/gemm/dot_i8_avx2.h"
+#include "ukernel/gemm/dot_blocks_avx2.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun2x16 = DispatchTileBlocks<DotBlocksWide<DotAvx2<true>>, 2, 1>;
+static constexpr GemmRun kRun = TileBlocks<BlockDot<Format::kU4>, Format::kI8d, false, 16, 32>::Run;
 #else
-static constexpr GemmRun kRun2x16 = nullptr;
+static constexpr GemmRun kRun = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
-    TileBlocksRow(kIsa, Format::kU4, 2, 16, 8,
-                  {.engine = Engine::kVector, .step_row = 9, .step_min = 9, .row = 10, .tile = 40}, kRun2x16),
+    BlocksRow(kIsa, Format::kI8d, Format::kU4, 16, 32,
+              {.engine = Engine::kVector, .step_row = 17, .step_min = 36, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

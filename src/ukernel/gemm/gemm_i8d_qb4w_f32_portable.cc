@@ -1,14 +1,13 @@
-// Dynamic int8 rows by 4-bit blocks, which a block transform makes int8, in portable C++.
-#include "ukernel/gemm/dot_blocks_wide.h"
-#include "ukernel/gemm/dot_i8_portable.h"
+// Dynamic int8 rows by 4-bit blocks, in portable C++.
+#include "ukernel/gemm/dot_blocks_portable.h"
 
 namespace quern::ukernel {
 namespace {
 
 static constexpr GemmKernel kRows[] = {
-    TileBlocksRow(kIsa, Format::kU4, 1, 16, 8,
-                  {.engine = Engine::kScalar, .step_row = 30, .step_min = 30, .row = 20, .tile = 40},
-                  DispatchTileBlocks<DotBlocksWide<DotPortable<true>>, 1, 1>),
+    BlocksRow(kIsa, Format::kI8d, Format::kU4, 8, 16,
+              {.engine = Engine::kScalar, .step_row = 55, .step_min = 95, .row = 60, .tile = 100},
+              TileBlocks<BlockDot<Format::kU4>, Format::kI8d, false, 8, 16>::Run),
 };
 
 }  // namespace

@@ -1,240 +1,385 @@
-// The register tile of dynamic int8 rows by block-quantized weights: integer sums within a block, float32 over blocks
-// in the order of K, the same bits on every ISA. For kernel files only: everything has internal linkage.
+// The tile of int8 rows by block-quantized weights: integer sums within a block, float32 over blocks in the order of K,
+// the same bits on every ISA. For kernel files only: everything has internal linkage.
 #pragma once
 
 #include "ukernel/gemm/epilogue_i32.h"
-#include "ukernel/gemm/tile_i8.h"
 
 namespace quern::ukernel {
 namespace {
 
-// acc = acc + float(sum of q * (w - zero)) * scale for each block, then + float(sum of q) * minimum where the weights
-// have float offsets; every operation rounds on its own.
+// Weights are unpacked once for all rows of a tile: a piece of K of a strip of columns stays in registers while the
+// rows pass by. Their accumulators are in memory between pieces, in the call's scratch.
 //
-// D is as for TileI8, with
-//   kStepGroups    groups of 4 k that a step's weights (kStepBytes of a unit) hold: Weights[kStepGroups]
-//   kZero          what the weights in their form have too much, or 0: then sums of the staged rows take it off
-//   LoadWeights(p, out), LoadScale(p, format), LoadZeros(p): V::kLanes columns
-//   StageSums(staged row, block, count, out): sums over the blocks of a staged piece
-template <class D, int MR, int NU>
-struct TileBlocks : TileEpilogueI32<typename D::V, MR, NU> {
+// D describes the dot products of an ISA by one kind of elements:
+//   V                int32 and float32 lanes
+//   kElement, kZero  of the packed weights; what the numbers in Dot have too much, taken off by sums of the rows
+//   kVectors, kRows  vectors of a strip; rows that are worked on together
+//   kGroups          groups of 4 k of a piece: 8, or 4
+//   Load<groups>(p, out): the weights of a piece for V::kLanes columns
+//   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)
+//   kSeeds           sums are int32 lanes that may begin with anything
+//   SumPieces(row, count, elements, out)
+//   MulZero(zero points, sum): int32 lanes, both fit 16 bits
+enum class BlockZero : uint8_t { kConstant, kInteger, kMinimum };
+
+[[maybe_unused]] constexpr size_t kStagedPieces = 32;  // of K, whose sums are made at once
+
+// Rows quantized as kLhs (kI8d: sums of blocks; kI8b: of 32, times both scales). For blocks that are the whole K
+// (kChannels) the result is int32.
+template <class D, Format kLhs, bool kChannels, int MR, int NR>
+struct TileBlocks {
   using V = typename D::V;
-  using Base = TileEpilogueI32<V, MR, NU>;
-  using Base::kPerUnit;
-  using Base::kVectors;
-  using typename Base::Acc;
-  using typename Base::Int;
-  using typename Base::IntAcc;
-  using typename Base::Reg;
-  using typename Base::Tail;
+  using Int = typename V::Int;
+  using Reg = typename V::Reg;
+  using Sum = typename D::Sum;
+  using Weights = typename D::Weights;
 
-  static constexpr int kGroups = D::kStepGroups;
-  // Few accumulators: the groups of a step get their own.
-  static constexpr int kSets = MR * kVectors < D::kLatency ? kGroups : 1;
-  static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes);
+  static constexpr int NV = D::kVectors;
   static constexpr size_t kUnit = V::kUnit;
+  static constexpr size_t kStrip = NV * V::kLanes;
+  static constexpr size_t kBits = FormatBits(D::kElement);
+  static constexpr size_t kLhsBlock = 32;
+  static constexpr bool kLhsBlocks = kLhs == Format::kI8b;
+  static_assert(NR % kStrip == 0);
 
-  QUERN_INLINE static void Step(IntAcc (&acc)[kSets], const char* lhs, const char* rhs, size_t unit_stride) {
-    const auto at = [&](int v) {
-      const char* p = rhs + static_cast<size_t>(v / kPerUnit) * unit_stride + v % kPerUnit * V::kLanes * 4;
-      if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + V::kPrefetch);
-      return p;
+  struct Scratch {
+    float floats[MR * NR];
+    int32_t ints[MR * NR];
+    int32_t sums[MR * kStagedPieces];  // as the pass wants them; bits of a float32 for minima
+    int32_t totals[MR];                // of the block that is not finished yet
+  };
+
+  // Of a block of the weights.
+  struct Columns {
+    Reg scale[NV];
+    Reg minimum[NV];
+    Int zero[NV];
+  };
+
+  // A piece of K of a strip.
+  struct Piece {
+    const char* lhs = nullptr;
+    const char* lhs_scales = nullptr;
+    ptrdiff_t lhs_stride = 0;
+    const int32_t* sums = nullptr;
+    float* floats = nullptr;
+    int32_t* ints = nullptr;
+    Columns columns;
+  };
+
+  // Elements that an integer sum goes over.
+  static size_t SumLength(const GemmArgs& a) { return kLhsBlocks ? kLhsBlock : a.block; }
+
+  // kFirst, kLast: of the pieces of a sum.
+  template <int R, int NG, bool kFirst, bool kLast, BlockZero kZeros>
+  QUERN_INLINE static void Rows(const Piece& p, const Columns& columns, const Weights (&w)[NV][NG], size_t r0) {
+    const char* lhs = p.lhs + static_cast<ptrdiff_t>(r0) * p.lhs_stride;
+    const int32_t* sums = p.sums + r0 * kStagedPieces;
+    int32_t* ints = p.ints + r0 * NR;
+    float* floats = p.floats + r0 * NR;
+    const auto start = [&](int r, int v) {
+      Int x = V::ZeroInt();
+      if constexpr (kZeros != BlockZero::kMinimum) {
+        x = V::Set1Int(sums[static_cast<size_t>(r) * kStagedPieces]);
+        if constexpr (kZeros == BlockZero::kInteger) x = D::MulZero(columns.zero[v], x);
+      }
+      return x;
     };
-    if constexpr (D::kHoldsWeights) {
-      typename D::Weights w[kVectors][kGroups];
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) D::LoadWeights(at(v), w[v]);
-      QUERN_UNROLL for (int s = 0; s < kGroups; ++s) {
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          const auto x = D::LoadGroup(lhs + r * kRowBytes + s * D::kGroupBytes);
-          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            acc[s % kSets][r][v] = D::Dot(acc[s % kSets][r][v], x, w[v][s]);
+    Sum sum[R][NV];
+    QUERN_UNROLL for (int r = 0; r < R; ++r) {
+      QUERN_UNROLL for (int v = 0; v < NV; ++v) {
+        if constexpr (D::kSeeds) {
+          sum[r][v] = start(r, v);
+        } else {
+          sum[r][v] = Sum{};
+        }
+      }
+    }
+    QUERN_UNROLL for (int g = 0; g < NG; ++g) {
+      QUERN_UNROLL for (int r = 0; r < R; ++r) {
+        const auto x = D::Group(lhs + r * p.lhs_stride + 4 * g);
+        QUERN_UNROLL for (int v = 0; v < NV; ++v) sum[r][v] = D::Dot(sum[r][v], x, w[v][g]);
+      }
+    }
+    QUERN_UNROLL for (int r = 0; r < R; ++r) {
+      QUERN_UNROLL for (int v = 0; v < NV; ++v) {
+        Int total = D::Total(sum[r][v]);
+        if constexpr (!D::kSeeds) total = V::AddInt(total, start(r, v));
+        // Last, so that pieces do not wait for each other.
+        if (!kFirst) total = V::AddInt(total, V::LoadInt(ints + r * NR + v * V::kLanes));
+        if constexpr (!kLast) {
+          V::StoreInt(ints + r * NR + v * V::kLanes, total);
+          continue;
+        }
+        float* at = floats + r * NR + v * V::kLanes;
+        Reg scale = columns.scale[v];
+        if constexpr (kLhsBlocks) {
+          const char* d = p.lhs_scales + (static_cast<ptrdiff_t>(r0) + r) * p.lhs_stride;
+          scale = V::Mul(V::Broadcast(reinterpret_cast<const float*>(d)), scale);
+        }
+        Reg x = V::Add(V::Load(at), V::Mul(V::ToFloat(total), scale));
+        if constexpr (kZeros == BlockZero::kMinimum) {
+          const Reg q = V::Broadcast(reinterpret_cast<const float*>(sums + static_cast<size_t>(r) * kStagedPieces));
+          x = V::Add(x, V::Mul(q, columns.minimum[v]));
+        }
+        V::Store(at, x);
+      }
+    }
+  }
+
+  // Out of line: what the loops around it keep in registers would push the weights out of them.
+  template <int NG, bool kFirst, bool kLast, BlockZero kZeros>
+  __attribute__((noinline)) static void Pass(const Piece& p, const char* const (&weights)[NV], size_t m) {
+    Weights w[NV][NG];
+    QUERN_UNROLL for (int v = 0; v < NV; ++v) D::template Load<NG>(weights[v], w[v]);
+    const Columns columns = p.columns;  // in registers
+    size_t r = 0;
+    for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kFirst, kLast, kZeros>(p, columns, w, r);
+    for (; r < m; ++r) Rows<1, NG, kFirst, kLast, kZeros>(p, columns, w, r);
+  }
+
+  // The columns [n, n + kStrip) over the staged k [k0, k0 + count) in pieces of NG groups.
+  template <int NG, bool kWhole, BlockZero kZeros>
+  static void Strip(const GemmArgs& a, Scratch& s, size_t n, size_t k0, size_t count) {
+    constexpr size_t kPiece = 4 * NG;
+    const size_t scale_bytes = FormatBytes(a.rhs_scale);
+    size_t unit[NV], column[NV];  // a vector without real columns does again what the first one does
+    for (int v = 0; v < NV; ++v) {
+      const size_t at = n + v * V::kLanes < a.n ? n + v * V::kLanes : n;
+      unit[v] = at / kUnit * a.rhs_unit_stride;
+      column[v] = at % kUnit;
+    }
+    Piece p;
+    p.lhs_stride = a.lhs_row_stride;
+    p.floats = s.floats + n;
+    p.ints = s.ints + n;
+    const size_t end = RoundUp(a.k, kPiece);
+    // Where a piece is within what sums go over, and within a block of the weights.
+    const size_t length = SumLength(a);
+    size_t in_sum = kChannels ? 0 : k0 % length, block = kChannels ? 0 : k0 / a.block, in_block = k0 - block * a.block;
+    for (size_t i = 0; i < count / kPiece; ++i) {
+      const size_t k = k0 + i * kPiece;
+      const char* weights[NV];
+      for (int v = 0; v < NV; ++v) {
+        weights[v] = static_cast<const char*>(a.rhs) + unit[v] + k * kUnit * kBits / 8 + column[v] * 4;
+      }
+      p.lhs = static_cast<const char*>(a.lhs) + k;
+      p.sums = s.sums + i;
+      bool first = false, last = false;  // of its sum
+      if constexpr (!kChannels) {
+        first = in_sum == 0;
+        last = in_sum + kPiece == length || k + kPiece >= end;
+        in_sum = in_sum + kPiece == length ? 0 : in_sum + kPiece;
+        if (kLhsBlocks) p.lhs_scales = static_cast<const char*>(a.lhs_scales) + k / kLhsBlock * sizeof(float);
+        QUERN_UNROLL for (int v = 0; v < NV; ++v) {
+          const size_t at = block * kUnit + column[v];
+          p.columns.scale[v] =
+              V::LoadScale(static_cast<const char*>(a.rhs_scales) + unit[v] + at * scale_bytes, a.rhs_scale);
+          const char* offsets = static_cast<const char*>(a.rhs_offsets) + unit[v];
+          if constexpr (kZeros == BlockZero::kInteger) p.columns.zero[v] = V::LoadZeros(offsets + at);
+          if constexpr (kZeros == BlockZero::kMinimum) {
+            p.columns.minimum[v] = V::Load(reinterpret_cast<const float*>(offsets) + at);
           }
         }
+        in_block += kPiece;
+        if (in_block == a.block) {
+          in_block = 0;
+          ++block;
+        }
       }
-    } else {
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        typename D::Weights w[kGroups];
-        D::LoadWeights(at(v), w);
-        QUERN_UNROLL for (int s = 0; s < kGroups; ++s) {
-          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-            const auto x = D::LoadGroup(lhs + r * kRowBytes + s * D::kGroupBytes);
-            acc[s % kSets][r][v] = D::Dot(acc[s % kSets][r][v], x, w[s]);
-          }
+      if constexpr (kChannels) {
+        Pass<NG, false, false, kZeros>(p, weights, a.m);
+      } else if (kWhole || (first && last)) {
+        Pass<NG, true, true, kZeros>(p, weights, a.m);
+      } else if constexpr (!kWhole) {
+        if (first) {
+          Pass<NG, true, false, kZeros>(p, weights, a.m);
+        } else if (last) {
+          Pass<NG, false, true, kZeros>(p, weights, a.m);
+        } else {
+          Pass<NG, false, false, kZeros>(p, weights, a.m);
         }
       }
     }
   }
 
-  // What the sums of a block (or of a piece of it) begin with: -zero * (sum of q), `sums` at row 0.
-  QUERN_INLINE static void Begin(const GemmArgs& a, size_t block, const int32_t* sums, IntAcc& acc) {
-    if constexpr (D::kZero == 0) {
-      Base::Each([&](int r, int v) { acc[r][v] = V::ZeroInt(); });
-    } else if (a.rhs_offset == Format::kU8) {
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-        const char* p = static_cast<const char*>(a.rhs_offsets) + static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride;
-        const Int zero = D::LoadZeros(p + block * kUnit + v % kPerUnit * V::kLanes);
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = V::MulInt(zero, V::Set1Int(-sums[r * kMaxBlocks]));
-      }
-    } else {
-      const int32_t zero = a.rhs_offset == Format::kF32 ? 0 : D::kZero;
-      Base::Each([&](int r, int v) { acc[r][v] = V::Set1Int(-zero * sums[r * kMaxBlocks]); });
-    }
-  }
-
-  QUERN_INLINE static void Finish(const GemmArgs& a, size_t block, const int32_t* totals, const IntAcc& sum, Acc& acc) {
-    const size_t bytes = FormatBytes(a.rhs_scale);
-    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const size_t unit = static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride;
-      const size_t column = block * kUnit + v % kPerUnit * V::kLanes;
-      const Reg scale = D::LoadScale(static_cast<const char*>(a.rhs_scales) + unit + column * bytes, a.rhs_scale);
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) { acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(sum[r][v]), scale)); }
-      if (D::kZero != 0 && a.rhs_offset == Format::kF32) {
-        const Reg minimum = D::LoadScale(static_cast<const char*>(a.rhs_offsets) + unit + column * 4, Format::kF32);
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(V::Set1Int(totals[r])), minimum));
+  // The sums of the rows over the staged pieces.
+  template <BlockZero kZeros>
+  static void Sums(const GemmArgs& a, Scratch& s, size_t k0, size_t count, size_t piece) {
+    for (size_t r = 0; r < a.m; ++r) {
+      const char* row = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride + k0;
+      int32_t* sums = s.sums + r * kStagedPieces;
+      D::SumPieces(row, count / piece, piece, sums);
+      if constexpr (kZeros == BlockZero::kMinimum) {
+        const char* scales = static_cast<const char*>(a.lhs_scales) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride;
+        const size_t length = SumLength(a);
+        size_t in_sum = k0 % length;
+        for (size_t i = 0; i < count / piece; ++i) {
+          if (in_sum == 0) s.totals[r] = 0;
+          s.totals[r] += sums[i];
+          float x = static_cast<float>(s.totals[r]);
+          if (kLhsBlocks) x *= reinterpret_cast<const float*>(scales)[(k0 + i * piece) / kLhsBlock];
+          __builtin_memcpy(sums + i, &x, sizeof(x));
+          in_sum = in_sum + piece == length ? 0 : in_sum + piece;
+        }
+      } else {
+        constexpr uint32_t kTimes = kZeros == BlockZero::kInteger ? 1 : D::kZero;
+        for (size_t i = 0; i < kStagedPieces; ++i) {
+          sums[i] = static_cast<int32_t>(0 - kTimes * static_cast<uint32_t>(sums[i]));
         }
       }
     }
   }
 
-  // k values [k, k + count) of a block, from the staged rows.
-  QUERN_INLINE static void Dots(const GemmArgs& a, size_t k, size_t count, const char* stage, IntAcc (&part)[kSets]) {
-    constexpr size_t kStepK = 4 * kGroups;
-    const char* rhs = static_cast<const char*>(a.rhs) + k / kStepK * D::kStepBytes;
-    for (size_t steps = (count + kStepK - 1) / kStepK; steps; --steps) {
-      Step(part, stage, rhs, a.rhs_unit_stride);
-      stage += kGroups * D::kGroupBytes;
-      rhs += D::kStepBytes;
+  template <int NG, bool kWhole, BlockZero kZeros>
+  static void Product(const GemmArgs& a, Scratch& s) {
+    constexpr size_t kPiece = 4 * NG, kStage = kStagedPieces * kPiece;
+    const size_t end = RoundUp(a.k, kPiece);
+    for (size_t k0 = 0; k0 < end; k0 += kStage) {
+      const size_t count = end - k0 < kStage ? end - k0 : kStage;
+      Sums<kZeros>(a, s, k0, count, kPiece);
+      for (size_t n = 0; n < a.n; n += kStrip) Strip<NG, kWhole, kZeros>(a, s, n, k0, count);
     }
   }
 
-  QUERN_INLINE static void ClearSets(IntAcc (&part)[kSets]) {
-    QUERN_UNROLL for (int s = 1; s < kSets; ++s) Base::Each([&](int r, int v) { part[s][r][v] = V::ZeroInt(); });
+  template <BlockZero kZeros>
+  static void Products(const GemmArgs& a, Scratch& s) {
+    if constexpr (D::kGroups == 8) {
+      constexpr size_t kPiece = 4 * D::kGroups;
+      if (kLhsBlocks || a.block == kPiece) return Product<8, true, kZeros>(a, s);
+      if (a.block % kPiece == 0) return Product<8, false, kZeros>(a, s);
+    }
+    Product<4, false, kZeros>(a, s);
   }
-  QUERN_INLINE static void AddSets(IntAcc (&part)[kSets]) {
-    QUERN_UNROLL for (int s = 1; s < kSets; ++s) {
-      Base::Each([&](int r, int v) { part[0][r][v] = V::AddInt(part[0][r][v], part[s][r][v]); });
+
+  // A block of the result: ops and store.
+  template <int R, int NU>
+  static void Finish(const GemmArgs& call, Scratch& s, size_t r, size_t n) {
+    using Base = TileEpilogueI32<V, R, NU>;
+    GemmArgs a = call;
+    a.n = call.n - n < NU * kUnit ? call.n - n : NU * kUnit;
+    a.m0 += r;
+    a.n0 += n;
+    a.dst = static_cast<char*>(a.dst) + r * a.dst_row_stride + n * 4;
+    a.acc = static_cast<char*>(a.acc) + r * a.acc_row_stride + n * 4;
+    const typename Base::Tail tail = Base::MakeTail(a.n);
+    if constexpr (kChannels) {
+      typename Base::IntAcc acc;
+      Base::ReadInt(s.ints + r * NR + n, NR * sizeof(float), acc, tail);
+      if (!a.last_k) return Base::WriteInt(a.acc, a.acc_row_stride, acc, tail);
+      // Where a requantization stores bytes, columns are one apart.
+      const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
+      if (narrow) a.dst = static_cast<char*>(a.dst) - n * 3;
+      Base::Finish(a, acc, tail);
+    } else {
+      typename Base::Acc acc;
+      Base::Read(s.floats + r * NR + n, NR * sizeof(float), acc, tail);
+      if (!a.last_k) return Base::Write(a.acc, a.acc_row_stride, acc, tail);
+      Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
+      Base::Write(a.dst, a.dst_row_stride, acc, tail);
     }
   }
 
-  static constexpr size_t kMaxBlocks = kStagedK / 8;  // of a staged piece
-
-  static void StagePiece(const GemmArgs& a, size_t k, size_t count, size_t block, char* stage, int32_t* sums) {
-    for (int r = 0; r < MR; ++r) {
-      D::Stage(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride + k, count, stage + r * kRowBytes);
-      if constexpr (D::kZero != 0) D::StageSums(stage + r * kRowBytes, block, count, sums + r * kMaxBlocks);
+  // Accumulators: zero, or those of the K blocks before.
+  static void Start(const GemmArgs& a, Scratch& s) {
+    int32_t* to = kChannels ? s.ints : reinterpret_cast<int32_t*>(s.floats);
+    for (size_t i = 0; a.first_k && i < a.m * NR; i += V::kLanes) V::StoreInt(to + i, V::ZeroInt());
+    for (size_t r = 0; !a.first_k && r < a.m; ++r) {
+      const auto* from = reinterpret_cast<const int32_t*>(static_cast<const char*>(a.acc) + r * a.acc_row_stride);
+      for (size_t n = 0; n < a.n; n += V::kLanes) {
+        const size_t lanes = a.n - n < V::kLanes ? a.n - n : V::kLanes;
+        V::StoreInt(to + r * NR + n, V::LoadMaskInt(from + n, V::MakeMask(lanes)));
+      }
     }
   }
 
   static void Run(const GemmArgs& a) {
-    const Tail tail = Base::MakeTail(a.n);
-    Acc acc;
-    if (a.first_k) {
-      Base::Each([&](int r, int v) { acc[r][v] = V::Zero(); });
+    auto& s = *static_cast<Scratch*>(a.scratch);
+    Start(a, s);
+    if constexpr (kChannels) {
+      Product<D::kGroups, false, BlockZero::kConstant>(a, s);
+    } else if (a.rhs_offset == Format::kF32) {
+      Products<BlockZero::kMinimum>(a, s);
+    } else if (a.rhs_offset == Format::kU8) {
+      Products<BlockZero::kInteger>(a, s);
     } else {
-      Base::Read(a.acc, a.acc_row_stride, acc, tail);
+      Products<BlockZero::kConstant>(a, s);
     }
-    char* stage = static_cast<char*>(a.scratch);
-    auto* sums = reinterpret_cast<int32_t*>(stage + MR * kRowBytes);
-    int32_t* totals = sums + MR * kMaxBlocks;
-    if (a.block <= kStagedK) {  // whole blocks in a piece
-      const size_t piece = kStagedK / a.block * a.block;
-      for (size_t k0 = 0; k0 < a.k; k0 += piece) {
-        const size_t count = a.k - k0 < piece ? a.k - k0 : piece;
-        StagePiece(a, k0, count, a.block, stage, sums);
-        for (size_t k = 0, b = 0; k < count; k += a.block, ++b) {
-          IntAcc part[kSets];
-          Begin(a, k0 / a.block + b, sums + b, part[0]);
-          ClearSets(part);
-          Dots(a, k0 + k, count - k < a.block ? count - k : a.block, stage + k / 4 * D::kGroupBytes, part);
-          AddSets(part);
-          if (D::kZero != 0 && a.rhs_offset == Format::kF32) {
-            for (int r = 0; r < MR; ++r) totals[r] = sums[r * kMaxBlocks + b];
-          }
-          Finish(a, k0 / a.block + b, totals, part[0], acc);
+    for (size_t n = 0; n < a.n; n += 2 * kUnit) {
+      const bool two = NR >= 2 * kUnit && a.n - n > kUnit;
+      for (size_t r = 0; r < a.m;) {
+        const bool four = a.m - r >= 4;
+        if (two) {
+          four ? Finish<4, NR >= 2 * kUnit ? 2 : 1>(a, s, r, n) : Finish<1, NR >= 2 * kUnit ? 2 : 1>(a, s, r, n);
+        } else {
+          four ? Finish<4, 1>(a, s, r, n) : Finish<1, 1>(a, s, r, n);
         }
+        r += four ? 4 : 1;
       }
-    } else {  // a block in several pieces
-      for (size_t k0 = 0; k0 < a.k; k0 += a.block) {
-        const size_t end = a.k - k0 < a.block ? a.k : k0 + a.block;
-        IntAcc whole;
-        Base::Each([&](int r, int v) { whole[r][v] = V::ZeroInt(); });
-        for (int r = 0; r < MR; ++r) totals[r] = 0;
-        for (size_t k = k0; k < end; k += kStagedK) {
-          const size_t count = end - k < kStagedK ? end - k : kStagedK;
-          StagePiece(a, k, count, kStagedK, stage, sums);
-          IntAcc part[kSets];
-          Begin(a, k0 / a.block, sums, part[0]);
-          ClearSets(part);
-          Dots(a, k, count, stage, part);
-          AddSets(part);
-          Base::Each([&](int r, int v) { whole[r][v] = V::AddInt(whole[r][v], part[0][r][v]); });
-          for (int r = 0; D::kZero != 0 && r < MR; ++r) totals[r] += sums[r * kMaxBlocks];
-        }
-        Finish(a, k0 / a.block, totals, whole, acc);
-      }
-    }
-    if (a.last_k) {
-      Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
-      Base::Write(a.dst, a.dst_row_stride, acc, tail);
-    } else {
-      Base::Write(a.acc, a.acc_row_stride, acc, tail);
     }
   }
 };
 
-// The body for the call's m and number of units.
-template <class D, int MR, int NU>
-void DispatchTileBlocks(const GemmArgs& a) {
-  if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return DispatchTileBlocks<D, MR, NU - 1>(a);
+// Weights of a piece for one vector of columns, in bytes: lines of 64 bytes hold 8 / bits groups of a unit.
+template <class D, int NG>
+QUERN_INLINE void LoadWeightBytes(const char* p, typename D::V::Int (&w)[NG]) {
+  using Int = typename D::V::Int;
+  constexpr int kBits = static_cast<int>(FormatBits(D::kElement)), kPerLine = 8 / kBits;
+  static_assert(NG % kPerLine == 0);
+  QUERN_UNROLL for (int i = 0; i < NG / kPerLine; ++i) {
+    const Int x = D::V::LoadInt(reinterpret_cast<const int32_t*>(p + 64 * i));
+    if (D::V::kPrefetch) __builtin_prefetch(p + 64 * i + D::V::kPrefetch);
+    if constexpr (kBits == 8) {
+      w[i] = D::kElement == Format::kI8 ? D::V::TurnTopBits(x) : x;
+    } else {
+      w[i * kPerLine] = D::template Field<0, kBits>(x);
+      w[i * kPerLine + 1] = D::template Field<kBits, kBits>(x);
+      if constexpr (kBits == 2) {
+        w[i * kPerLine + 2] = D::template Field<2 * kBits, kBits>(x);
+        w[i * kPerLine + 3] = D::template Field<3 * kBits, kBits>(x);
+      }
+    }
   }
-  if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileBlocks<D, MR - 1, NU>(a);
-  }
-  TileBlocks<D, MR, NU>::Run(a);
 }
 
-// The descriptor of a row, but for layouts, tile and cost.
-constexpr GemmKernel TileBlocksRow(const Isa& isa, Format rhs, uint16_t mr, uint16_t nr, size_t group_bytes,
-                                   GemmCost cost, GemmRun run) {
-  const size_t sums = mr * (kStagedK / 8 + 1) * sizeof(int32_t);
+// What an unsigned number stands for zero by, if nothing else says so; int8 is read with its top bit turned over.
+constexpr int BlockZeroOf(Format element) { return 1 << (FormatBits(element) - 1); }
+
+// The descriptor of a row, but for tile and cost: `rhs` kU2, kU4, kU8 or kI8 blocks, or kI4 (channels).
+constexpr GemmKernel BlocksRow(const Isa& isa, Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost,
+                               GemmRun run) {
+  const bool channels = rhs == Format::kI4;
+  const size_t words = size_t{2} * mr * nr + mr * (kStagedPieces + 1);
   GemmKernel row{.isa = isa,
-                 .lhs = Format::kI8d,
+                 .lhs = lhs,
                  .lhs_source = Format::kF32,
                  .rhs = rhs,
-                 .dst = Format::kF32,
-                 .precision = Precision::kFp32,
+                 .dst = channels ? Format::kI32 : Format::kF32,
+                 .precision = channels ? Precision::kExact : Precision::kFp32,
                  .mr = mr,
                  .nr = nr,
-                 .kr = 8,
+                 .kr = static_cast<uint16_t>(channels || lhs == Format::kI8b ? 32 : 16),
                  .lhs_forms = kLhsRows,
-                 .lhs_layout = kI8dRows,
-                 .consumed = Blocks8x16(Format::kF32),
-                 .block_divisor = 8,
-                 .fused = kFusedProductF32,
+                 .lhs_layout = lhs == Format::kI8b ? kI8bRows : kI8dRows,
+                 .block_divisor = static_cast<uint16_t>(lhs == Format::kI8b ? 32 : 16),
+                 .fused = channels ? kFusedI32 : kFusedProductF32,
                  .cost = cost,
-                 .scratch_bytes = static_cast<uint32_t>(RoundUp(mr * StagedRowBytes(group_bytes) + sums, 64)),
+                 .scratch_bytes = static_cast<uint32_t>(RoundUp(words * 4, 64)),
                  .run = run};
-  if (rhs == Format::kI8) {
-    row.layouts[0] = Blocks8x16(Format::kF16);
-    row.layouts[1] = Blocks8x16(Format::kBf16);
-    row.layouts[2] = Blocks8x16(Format::kF32);
-    return row;
-  }
-  // Through the block transform to int8; the order is that of preference, memory being equal.
+  // The order is that of preference, memory being equal.
   size_t i = 0;
-  for (Format offset : {Format::kNone, Format::kU8}) {
-    for (Format scale : {Format::kBf16, Format::kF16, Format::kF32}) row.layouts[i++] = Blocks4x16(scale, offset);
+  if (channels) {
+    row.layouts[i++] = kU4Channels16;
+  } else if (rhs == Format::kI8) {
+    for (Format scale : {Format::kF16, Format::kBf16, Format::kF32}) row.layouts[i++] = Blocks8x16(scale);
+  } else {
+    for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
+      for (Format scale : {Format::kBf16, Format::kF16, Format::kF32}) {
+        row.layouts[i++] = UnsignedBlocks16(rhs, scale, offset);
+      }
+    }
   }
-  return row;
-}
-
-// A row that reads the 4-bit blocks themselves, float offsets too.
-constexpr GemmKernel TileBlocks4Row(GemmKernel row) {
-  row.consumed = Blocks4x16(Format::kF32);
-  size_t i = 6;
-  for (Format scale : {Format::kBf16, Format::kF16, Format::kF32}) row.layouts[i++] = Blocks4x16(scale, Format::kF32);
+  row.consumed = row.layouts[i - 1];
   return row;
 }
 

@@ -266,6 +266,7 @@ constexpr GemmKernel TileI8Row(const Isa& isa, Format lhs, uint16_t mr, uint16_t
     row.lhs_source = Format::kF32;
     row.lhs_forms = kLhsRows;
     row.lhs_layout = kI8dRows;
+    row.layouts[2] = kU4Channels16;  // through the block transform to int8
   }
   return row;
 }

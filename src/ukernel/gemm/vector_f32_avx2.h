@@ -30,6 +30,7 @@ struct Vector {
   static Reg Broadcast(const float* p) { return _mm256_broadcast_ss(p); }
   static Reg Fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_ps(a, b, c); }
   static Reg Add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
+  static Reg Sub(Reg a, Reg b) { return _mm256_sub_ps(a, b); }
   static Reg Mul(Reg a, Reg b) { return _mm256_mul_ps(a, b); }
   static Reg Div(Reg a, Reg b) { return _mm256_div_ps(a, b); }
   static Reg Min(Reg a, Reg b) { return _mm256_min_ps(a, b); }

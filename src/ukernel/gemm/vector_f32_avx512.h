@@ -25,6 +25,7 @@ struct Vector {
   static Reg Broadcast(const float* p) { return _mm512_set1_ps(*p); }
   static Reg Fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
   static Reg Add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
+  static Reg Sub(Reg a, Reg b) { return _mm512_sub_ps(a, b); }
   static Reg Mul(Reg a, Reg b) { return _mm512_mul_ps(a, b); }
   static Reg Div(Reg a, Reg b) { return _mm512_div_ps(a, b); }
   static Reg Min(Reg a, Reg b) { return _mm512_min_ps(a, b); }

@@ -38,6 +38,7 @@ struct Vector {
   static Reg Broadcast(const float* p) { return Set1(*p); }
   static Reg Fma(Reg a, Reg b, Reg c) { return a * b + c; }
   static Reg Add(Reg a, Reg b) { return a + b; }
+  static Reg Sub(Reg a, Reg b) { return a - b; }
   static Reg Mul(Reg a, Reg b) { return a * b; }
   static Reg Div(Reg a, Reg b) { return a / b; }
   static Reg Min(Reg a, Reg b) { return a < b ? a : b; }

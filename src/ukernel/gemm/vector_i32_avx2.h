@@ -1,6 +1,7 @@
 // int32 lanes beside the float32 ones, for integer tiles on AVX2. For kernel files of that ISA only.
 #pragma once
 
+#include "ukernel/format.h"
 #include "ukernel/gemm/vector_f32_avx2.h"
 
 namespace quern::ukernel {
@@ -19,6 +20,22 @@ struct IntVector : Vector {
   static Int MulInt(Int a, Int b) { return _mm256_mullo_epi32(a, b); }
   static Reg ToFloat(Int x) { return _mm256_cvtepi32_ps(x); }
   static Reg Round(Reg x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static Int TurnTopBits(Int x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }  // of bytes
+  // The kBits bits of each lane from kShift on, as a float.
+  template <int kShift, int kBits>
+  static Reg Number(Int x) {
+    return ToFloat(_mm256_and_si256(kShift ? _mm256_srli_epi32(x, kShift) : x, Set1Int((1 << kBits) - 1)));
+  }
+  // Lanes of float32, float16 or bf16, and of uint8.
+  static Reg LoadScale(const char* p, Format format) {
+    if (format == Format::kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(p));
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    if (format == Format::kF16) return _mm256_cvtph_ps(half);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+  }
+  static Int LoadZeros(const char* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
   // Integers in value that fit 8 bits, one byte per lane.
   static void StoreBytes(void* p, Reg x, Mask m) {
     // The low bytes of the lanes to the front of each half, then the halves together.

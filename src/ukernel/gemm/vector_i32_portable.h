@@ -1,6 +1,7 @@
 // int32 lanes beside the float32 ones, for integer tiles on any target, four lanes. For kernel files of that ISA only.
 #pragma once
 
+#include "ukernel/convert.h"
 #include "ukernel/gemm/vector_f32_portable.h"
 
 namespace quern::ukernel {
@@ -42,6 +43,24 @@ struct IntVector : Vector {
     const Reg big = Set1(8388608.0f);
     const Reg rounded = magnitude < big ? (magnitude + big) - big : magnitude;
     return (Reg)((Int)rounded | sign);
+  }
+  static Int TurnTopBits(Int x) { return x ^ 0x80808080u; }  // of bytes
+  // The kBits bits of each lane from kShift on, as a float.
+  template <int kShift, int kBits>
+  static Reg Number(Int x) {
+    return ToFloat(x >> kShift & ((1u << kBits) - 1));
+  }
+  // Lanes of float32, float16 or bf16, and of uint8.
+  static Reg LoadScale(const char* p, Format format) {
+    if (format == Format::kF32) return Load(reinterpret_cast<const float*>(p));
+    Reg x{};
+    for (size_t i = 0; i < 4; ++i) x[i] = LoadFloat(format, p + 2 * i);
+    return x;
+  }
+  static Int LoadZeros(const char* p) {
+    Int x{};
+    for (size_t i = 0; i < 4; ++i) x[i] = static_cast<uint8_t>(p[i]);
+    return x;
   }
   // Integers in value that fit 8 bits, one byte per lane.
   static void StoreBytes(void* p, Reg x, Mask m) {

@@ -44,32 +44,38 @@ Panel Transform(const TransformKernel& row, const PackLayout& from, size_t k, si
   std::vector<uint8_t> bytes, zeros;
   std::vector<char> scales;
   RhsSource s;
-  if (from.scale == Format::kNone) {
+  const size_t bits = FormatBits(from.element);
+  if (from.element == Format::kU4 && from.scale == Format::kNone) {
+    bytes.resize(n * CeilDiv(k, 2));
+    for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
+    s = {.format = Format::kI4, .data = bytes.data(), .n_stride = static_cast<ptrdiff_t>(CeilDiv(k, 2))};
+  } else if (from.scale == Format::kNone) {
     for (size_t i = 0; i < k * n; ++i) p.values.push_back(std::normal_distribution<float>()(rng));
     if (special != 0) p.values[(k - 1) * n] = special;
     s = {.format = Format::kF32, .data = p.values.data(), .k_stride = static_cast<ptrdiff_t>(n * 4), .n_stride = 4};
   } else {
     const size_t blocks = CeilDiv(k, block), element = FormatBytes(from.scale);
-    bytes.resize(n * blocks * block / 2);
+    bytes.resize(n * blocks * block * bits / 8);
     for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
     scales.resize(n * blocks * element);
     for (size_t i = 0; i < n * blocks; ++i) {
       StoreFloat(from.scale, scales.data() + i * element, 0.25f + static_cast<float>(rng() % 32) / 16);
     }
-    s = {.format = Format::kU4,
+    s = {.format = from.element == Format::kI8 ? Format::kU8 : from.element,
          .data = bytes.data(),
-         .n_stride = static_cast<ptrdiff_t>(blocks * block / 2),
-         .block_stride = static_cast<ptrdiff_t>(block / 2),
+         .n_stride = static_cast<ptrdiff_t>(blocks * block * bits / 8),
+         .block_stride = static_cast<ptrdiff_t>(block * bits / 8),
          .scales = scales.data(),
          .scale_format = from.scale,
          .scale_n_stride = static_cast<ptrdiff_t>(blocks * element),
          .scale_block_stride = static_cast<ptrdiff_t>(element)};
     if (from.offset != Format::kNone) {
-      zeros.resize(n * CeilDiv(blocks, 2));
+      const size_t zero_bytes = CeilDiv(blocks * bits, 8);
+      zeros.resize(n * zero_bytes);
       for (uint8_t& z : zeros) z = static_cast<uint8_t>(rng());
       s.zero_points = zeros.data();
-      s.zero_point_format = Format::kU4;
-      s.zero_point_n_stride = static_cast<ptrdiff_t>(CeilDiv(blocks, 2));
+      s.zero_point_format = from.element;
+      s.zero_point_n_stride = static_cast<ptrdiff_t>(zero_bytes);
     }
   }
   const RhsGeometry g = DescribeRhs(from, p.shape);
@@ -106,7 +112,13 @@ TEST_P(AllTransforms, PanelsStandForTheResidentNumbers) {
   if (row.from.scale != Format::kNone) {
     layouts.clear();
     for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
-      for (Format offset : {Format::kNone, Format::kU8}) layouts.push_back(Blocks4x16(scale, offset));
+      if (row.from.element == Format::kI8) {
+        layouts.push_back(Blocks8x16(scale));
+        continue;
+      }
+      for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
+        layouts.push_back(UnsignedBlocks16(row.from.element, scale, offset));
+      }
     }
   }
   for (const PackLayout& from : layouts) {

@@ -1,5 +1,5 @@
 // Matrix products: ONNX MatMul and Gemm over run-time operands, this provider's MatMul (float32 or integers) with
-// packed constant weights, bias, residual and activation, and com.microsoft.MatMulNBits over 4-bit blocks.
+// packed constant weights, bias, residual and activation, and com.microsoft.MatMulNBits over blocks of 2, 4 and 8 bits.
 #include "kernels/matmul.h"
 
 #include <algorithm>
@@ -272,56 +272,58 @@ Result<std::unique_ptr<CpuKernel>> CompileGemm(const Node& node, const CompileCo
 
 std::string RejectNBits(const Node& node, const CpuConfig&) {
   if (node.input(0)->type().dtype != DType::kF32) return std::string("type ") + DTypeName(node.input(0)->type().dtype);
-  if (node.GetInt("bits", 4) != 4) return "4-bit blocks only";
-  if (node.GetInt("accuracy_level", 0) != 4) return "accuracy_level other than 4 (int8 rows)";
-  if (node.GetInt("block_size", 0) % 32 != 0 ||
-      node.GetInt("K", 0) % std::max<int64_t>(node.GetInt("block_size", 0), 1) != 0) {
-    return "blocks that are no multiple of 32 or do not divide K";
-  }
+  const int64_t bits = node.GetInt("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8) return "blocks of " + std::to_string(bits) + " bits";
+  if (node.GetInt("block_size", 0) % 16 != 0) return "blocks that are no multiple of 16";
   for (int i = 1; i < node.num_inputs(); ++i) {
     if (node.input(i) && !node.input(i)->is_constant()) return "weights, scales and bias must be constant";
   }
   if (node.input(2)->type().dtype != DType::kF32) return "scales that are not float32";
-  if (node.input(3) && node.input(3)->type().dtype != DType::kU8) return "zero points that are not packed";
+  if (node.input(3) && node.input(3)->type().dtype != DType::kU8 && node.input(3)->type().dtype != DType::kF32) {
+    return "zero points that are neither packed nor float32";
+  }
   if (node.input(4)) return "g_idx";
   return {};
 }
 
-// y = a * dequantized(B)' with a quantized to int8 by row, B as it is.
+// y = a * dequantized(B)', B as it is, a quantized to int8 by row where accuracy_level allows that (4).
 Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileContext& context) {
   Compiled c = Start(context);
   const Tensor &b = node.input(1)->constant()->tensor(), &scales = node.input(2)->constant()->tensor();
   const int64_t n = node.GetInt("N", 0), k = node.GetInt("K", 0), block = node.GetInt("block_size", 32);
-  const int64_t blocks = k / block;
-  if (static_cast<int64_t>(b.bytes()) != n * k / 2 || scales.num_elements() != n * blocks) {
+  const int64_t bits = node.GetInt("bits", 4), blocks = (k + block - 1) / block, block_bytes = block * bits / 8;
+  const bool int8_rows = node.GetInt("accuracy_level", 0) == 4;
+  if (static_cast<int64_t>(b.bytes()) != n * blocks * block_bytes || scales.num_elements() != n * blocks) {
     return InvalidArgument("B or its scales do not have the size that N, K and block_size say");
   }
-  c.problem.lhs = Format::kI8d;
-  c.problem.rhs = Format::kU4;
+  c.problem.lhs = int8_rows ? Format::kI8d : Format::kF32;
+  c.problem.rhs = bits == 2 ? Format::kU2 : bits == 4 ? Format::kU4 : Format::kU8;
   c.problem.n = static_cast<size_t>(n);
   c.problem.k = static_cast<size_t>(k);
   c.problem.block = static_cast<size_t>(block);
   c.problem.scale = Format::kF32;
   ukernel::RhsSource source;
-  source.format = Format::kU4;
+  source.format = c.problem.rhs;
   source.data = b.unaligned_data();
-  source.n_stride = blocks * block / 2;
-  source.block_stride = block / 2;
+  source.n_stride = blocks * block_bytes;
+  source.block_stride = block_bytes;
   source.scales = scales.raw_data();
   source.scale_format = Format::kF32;
   source.scale_n_stride = blocks * kF32;
   source.scale_block_stride = kF32;
   if (const GraphValue* z = node.input(3)) {
-    c.problem.zero_point = Format::kU8;
+    const bool packed = z->type().dtype == DType::kU8;
+    c.problem.zero_point = packed ? Format::kU8 : Format::kF32;
     source.zero_points = z->constant()->tensor().raw_data();
-    source.zero_point_format = Format::kU4;
-    source.zero_point_n_stride = (blocks + 1) / 2;
+    source.zero_point_format = packed ? c.problem.rhs : Format::kF32;
+    source.zero_point_n_stride = packed ? (blocks * bits + 7) / 8 : blocks * kF32;
   }
   if (const GraphValue* bias = node.input(5)) {
     c.epilogue.bias = bias->constant()->tensor();
     c.epilogue.ops.push_back({.kind = EpilogueKind::kAddVectorN, .data = c.epilogue.bias.raw_data()});
   }
-  c.what = ", int8 rows by 4-bit blocks of " + std::to_string(block);
+  c.what = std::string(int8_rows ? ", int8" : ", float32") + " rows by " + std::to_string(bits) + "-bit blocks of " +
+           std::to_string(block);
   QUERN_RETURN_IF_ERROR(Finish(node, context, source, c));
   return MakeKernel(std::move(c));
 }

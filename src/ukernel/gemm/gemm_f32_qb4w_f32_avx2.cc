@@ -1,0 +1,32 @@
+// float32 rows by 4-bit blocks, on AVX2: weights become float32 in registers for few rows, by a block transform for
+// many.
+#include "ukernel/gemm/tile_f32_blocks.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/vector_i32_avx2.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr GemmRun kRun3x16 = DispatchTileF32Blocks<IntVector, Format::kU4, 3, 1>;
+static constexpr GemmRun kRun6x16 = DispatchTileF32<IntVector, 6, 1>;
+#else
+static constexpr GemmRun kRun3x16 = nullptr, kRun6x16 = nullptr;
+#endif
+
+static constexpr GemmKernel kRows[] = {
+    F32BlocksRow(Format::kU4, 3, 16, false,
+                 {.engine = Engine::kVector, .step_row = 11.6f, .step_min = 25.6f, .row = 12, .tile = 40}, kRun3x16),
+    F32BlocksRow(Format::kU4, 6, 16, true,
+                 {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
+                 kRun6x16),
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,18 @@
+// int8 rows in blocks of 32 by 4-bit blocks, in portable C++.
+#include "ukernel/gemm/dot_blocks_portable.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr GemmKernel kRows[] = {
+    BlocksRow(kIsa, Format::kI8b, Format::kU4, 8, 16,
+              {.engine = Engine::kScalar, .step_row = 116.6f, .step_min = 199.5f, .row = 60, .tile = 100},
+              TileBlocks<BlockDot<Format::kU4>, Format::kI8b, false, 8, 16>::Run),
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,27 @@
+// Dynamic int8 rows by 4-bit weights with a scale per channel, on AVX512-VNNI.
+#include "ukernel/gemm/tile_blocks.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/dot_blocks_avx512vnni.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr GemmRun kRun = TileBlocks<BlockDot<Format::kU4>, Format::kI8d, true, 16, 64>::Run;
+#else
+static constexpr GemmRun kRun = nullptr;
+#endif
+
+static constexpr GemmKernel kRows[] = {
+    BlocksRow(kIsa, Format::kI8d, Format::kI4, 16, 64,
+              {.engine = Engine::kVector512, .step_row = 20.7f, .step_min = 52, .row = 30, .tile = 150}, kRun),
+};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

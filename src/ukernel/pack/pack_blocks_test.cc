@@ -1,0 +1,90 @@
+// Fast packers of blocks: the bytes of the generic packer.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/cpu.h"
+#include "ukernel/convert.h"
+#include "ukernel/guarded_buffer.h"
+#include "ukernel/pack.h"
+
+namespace quern::ukernel {
+namespace {
+
+// Blocks of MatMulNBits and GGUF to every layout that keeps them, the vectors after the units too.
+TEST(PackBlocks, FastPackersGiveTheGenericBytes) {
+  std::vector<std::pair<const PackKernel*, RhsShape>> cases;
+  for (const auto* list : AllPackKernels()) {
+    for (size_t r = 0; r < list->count; ++r) {
+      const PackKernel& row = list->rows[r];
+      if (!row.run || !row.blocks || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+      for (size_t n : {1u, 16u, 37u}) {
+        for (size_t k : {32u, 64u, 100u, 256u}) {
+          for (size_t block : {16u, 32u, 128u}) {
+            if (block == 32 || !IsGguf(row.source)) cases.push_back({&row, {.k = k, .n = n, .block = block}});
+          }
+        }
+      }
+    }
+  }
+  ASSERT_FALSE(cases.empty());
+  size_t checked = 0;
+  for (const auto& [row, shape] : cases) {
+    const bool gguf = IsGguf(row->source);
+    const size_t bits = FormatBits(row->source), blocks = CeilDiv(shape.k, shape.block);
+    const size_t header = row->source == Format::kQ4_1 ? 4 : gguf ? 2 : 0;
+    const size_t bytes = shape.block * bits / 8 + header, zero_bytes = CeilDiv(blocks * bits, 8);
+    std::mt19937 rng(2);
+    GuardedBuffer data(shape.n * blocks * bytes), zeros(shape.n * zero_bytes);
+    for (size_t i = 0; i < data.bytes(); ++i) data.data()[i] = static_cast<char>(rng());
+    for (size_t i = 0; i < zeros.bytes(); ++i) zeros.data()[i] = static_cast<char>(rng());
+    for (size_t i = 0; gguf && i < shape.n * blocks; ++i) {
+      StoreFloat(Format::kF16, data.data() + i * bytes, 0.5f + static_cast<float>(rng() % 64) / 64.0f);
+      if (header == 4) StoreFloat(Format::kF16, data.data() + i * bytes + 2, static_cast<float>(rng() % 64) - 32.0f);
+    }
+    std::vector<float> scales(shape.n * blocks), float_zeros(shape.n * blocks);
+    for (float& x : scales) x = 0.01f + static_cast<float>(rng() % 64) / 64.0f;
+    for (float& x : float_zeros) x = static_cast<float>(rng() % 64) / 8.0f;
+    for (const int kind : {0, 1, 2}) {  // without zero points, with packed ones, with floats
+      if (gguf && kind) continue;
+      RhsSource s{.format = row->source,
+                  .data = data.data(),
+                  .n_stride = static_cast<ptrdiff_t>(blocks * bytes),
+                  .block_stride = static_cast<ptrdiff_t>(bytes)};
+      if (!gguf) {
+        s.scales = scales.data();
+        s.scale_n_stride = static_cast<ptrdiff_t>(blocks * 4);
+        s.scale_block_stride = 4;
+        s.zero_points = kind == 0 ? nullptr : kind == 1 ? static_cast<const void*>(zeros.data()) : float_zeros.data();
+        s.zero_point_format = kind == 2 ? Format::kF32 : row->source;
+        s.zero_point_n_stride = static_cast<ptrdiff_t>(kind == 2 ? blocks * 4 : zero_bytes);
+      }
+      for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
+        for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
+          PackLayout layout = row->layout;
+          layout.scale = scale;
+          layout.offset = offset;
+          if (!CanPackRhs(layout, s) || (layout.element == Format::kI8 && offset != Format::kNone)) continue;
+          const RhsGeometry g = DescribeRhs(layout, shape);
+          GuardedBuffer want(g.total_bytes), got(g.total_bytes);
+          std::memset(want.data(), 0, want.bytes());
+          std::memset(got.data(), 0x33, got.bytes());
+          std::memset(got.data() + g.sums_offset, 0, got.bytes() - g.sums_offset);
+          PackRhs(layout, shape, s, 0, g.units, want.data());
+          row->run(layout, shape, s, 0, g.units, got.data());
+          ASSERT_EQ(std::memcmp(want.data(), got.data(), g.total_bytes), 0)
+              << row->isa.name << " " << FormatName(row->source) << " n=" << shape.n << " k=" << shape.k
+              << " block=" << shape.block << " scales " << FormatName(scale) << " offsets " << FormatName(offset);
+          ++checked;
+        }
+      }
+    }
+  }
+  EXPECT_GT(checked, 100u);
+}
+
+}  // namespace
+}  // namespace quern::ukernel

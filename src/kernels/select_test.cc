@@ -26,8 +26,12 @@ using testing::StartsWith;
 SelectOptions On(std::string_view cpu) {
   SelectOptions o;
   const bool vnni_int8 = cpu == "vnni-int8", amx_fp16 = cpu == "amxfp16";
-  o.cpu =
-      CpuFromSpec(cpu == "x86" ? "generic" : vnni_int8 ? "haswell" : amx_fp16 ? "sapphirerapids" : cpu).value().facts();
+  o.cpu = CpuFromSpec(cpu == "x86" ? "generic"
+                      : vnni_int8  ? "haswell"
+                      : amx_fp16   ? "sapphirerapids"
+                                   : cpu)
+              .value()
+              .facts();
   if (vnni_int8) o.cpu.features.Set(CpuFeature::kAvxVnniInt8);
   if (amx_fp16) o.cpu.features.Set(CpuFeature::kAmxFp16);
   if (cpu == "x86") {
@@ -349,8 +353,8 @@ TEST(Select, ReachesEveryRow) {
   std::set<const GemmKernel*> reached;
   for (const char* cpu :
        {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx", "sapphirerapids,-avx512,-amx", "amxfp16",
-        "vnni-int8", "graviton3", "graviton3,-i8mm", "graviton3,-sve", "graviton3,-sve,-i8mm", "graviton3,-sve,-dotprod",
-        "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2"}) {
+        "vnni-int8", "graviton3", "graviton3,-i8mm", "graviton3,-sve", "graviton3,-sve,-i8mm",
+        "graviton3,-sve,-dotprod", "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

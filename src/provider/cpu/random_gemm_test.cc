@@ -75,10 +75,11 @@ TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
     Shape shape{k};
     for (int64_t d = Draw(1, 3); d > 0; --d) shape.insert(0, Draw(1, 5));
     c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kU8, Shape{n, blocks, block * bits / 8}), true);
-    c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 0.1f), true);
+    const float range = static_cast<float>(1 << bits);  // of weights, before the scales make them alike
+    c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 1.6f / range), true);
     const int64_t zeros = Draw(0, 2);  // none, packed, float32
     if (zeros == 1) c.In(DrawTensor(DType::kU8, Shape{n * ((blocks * bits + 7) / 8)}), true);
-    if (zeros == 2) c.In(DrawTensor(DType::kF32, Shape{n * blocks}, 4.0f), true);
+    if (zeros == 2) c.In(DrawTensor(DType::kF32, Shape{n * blocks}, range / 4), true);
     c.Attr("K", k).Attr("N", n).Attr("bits", bits).Attr("block_size", block).Attr("accuracy_level", level);
     SCOPED_TRACE(c.ToString());
     Built b;

@@ -210,18 +210,22 @@ std::string Page() {
       "(Arm), or\nwith those instructions in plain C++ (x86-64). Cost terms are cycles, `GemmCost` in "
       "`ukernel/gemm.h` has the formula.\n";
   page += Family("Instruction sets", "By the last part of a row's name.", {"name", "needs", "ran"});
-  std::string seen = " ";
+  std::vector<Isa> isas;  // as the row says that needs the least
   const auto add_isa = [&](const auto& r, const std::string&) {
-    const std::string name = std::string(" ") + r.isa.name + " ";
-    if (seen.find(name) != std::string::npos) return;
-    seen += name.substr(1);
-    page += Line({r.isa.name, Needs(r.isa), Ran(r.isa)});
+    const auto same = [&](const Isa& x) { return std::string_view(x.name) == r.isa.name; };
+    const auto found = std::find_if(isas.begin(), isas.end(), same);
+    if (found == isas.end()) {
+      isas.push_back(r.isa);
+    } else if (found->needs.ContainsAll(r.isa.needs)) {
+      *found = r.isa;
+    }
   };
   ForEach(AllGemmKernels(), add_isa);
   ForEach(AllPackKernels(), add_isa);
   ForEach(AllLhsPackKernels(), add_isa);
   ForEach(AllTransformKernels(), add_isa);
   ForEach(AllPeakKernels(), add_isa);
+  for (const Isa& isa : isas) page += Line({isa.name, Needs(isa), Ran(isa)});
   FusedSets sets;
   page += GemmTable(sets);
   page += Family("pack", "Fast packers of the right side; the generic one makes every layout.",
@@ -245,7 +249,7 @@ std::string Page() {
     page += Line({"`" + name + "`", Layout(r.from), Layout(r.to), Number(static_cast<double>(r.cycles_per_element)),
                   Ran(r.isa)});
   });
-  page += Family("dwconv", "Depthwise convolution of float32, NHWC.", {"row", "pixels x lanes", "fuses", "ran"});
+  page += Family("dwconv", "Depthwise convolution, NHWC.", {"row", "pixels x lanes", "fuses", "ran"});
   ForEach(AllDwConvKernels(), [&](const DwConvKernel& r, const std::string&) {
     page += Line({std::string("`") + Name(r).text + "`", std::to_string(r.pixels) + " x " + std::to_string(r.lanes),
                   sets.Name(r.fused), Ran(r.isa)});

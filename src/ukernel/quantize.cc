@@ -62,9 +62,9 @@ int8_t QuantizeDynamic(float x, DynamicRow p) {
   return static_cast<int8_t>(Clamp(whole + p.zero_point, -128.0f, 127.0f));
 }
 
-BlockScale BlockScaleOf(float largest) {
+DynamicBlock DynamicBlockParams(float largest) {
   const float d = largest / 127.0f;
-  BlockScale b;
+  DynamicBlock b;
   b.scale = F16BitsToF32(F32ToF16Bits(d));
   b.times = b.scale > 0.0f ? 1.0f / d : 0.0f;
   return b;
@@ -94,7 +94,8 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
           switch (l.element) {
             case Format::kI8b:
               if (k % l.block == 0) {
-                const BlockScale b = BlockScaleOf(LargestOf(s.format, p, std::min<size_t>(l.block, shape.k - k)));
+                const DynamicBlock b =
+                    DynamicBlockParams(LargestOf(s.format, p, std::min<size_t>(l.block, shape.k - k)));
                 StoreAs(out + g.block_scales_offset + k / l.block * sizeof(float), b.scale);
                 params.scale = b.times;
               }

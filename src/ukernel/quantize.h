@@ -45,11 +45,11 @@ DynamicRow DynamicRowParams(float min, float max);
 int8_t QuantizeDynamic(float x, DynamicRow p);
 
 // A block of int8 (numerics.md, "int8 blocks") of the given largest magnitude.
-struct BlockScale {
+struct DynamicBlock {
   float times = 0;  // elements are QuantizeDynamic(x, {times, 0}),
   float scale = 0;  // and stand for this many; a float16 in value
 };
-BlockScale BlockScaleOf(float largest);
+DynamicBlock DynamicBlockParams(float largest);
 
 // Row of the family `quantize`.
 struct LhsPackKernel {

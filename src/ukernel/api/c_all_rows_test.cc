@@ -273,7 +273,12 @@ class Product {
     quern_ukernel_rhs_source_init(&s);
     s.format = problem_.rhs;
     std::vector<char> data, scales, zeros;
-    if (layout_.scale == Format::kNone) {
+    if (layout_.scale == Format::kNone && FormatBits(f) < 8) {  // rows of packed numbers
+      const size_t row = CeilDiv(k_, 2);
+      data.resize(n_ * row);
+      for (char& c : data) c = static_cast<char>(rng());
+      s.n_stride = static_cast<ptrdiff_t>(row);
+    } else if (layout_.scale == Format::kNone) {
       const size_t element = FormatBytes(f);
       data.resize(segments_ * k_ * n_ * element);
       for (size_t i = 0; i < segments_ * k_ * n_; ++i) Put(f, data.data() + i * element, Draw(rng, f));
@@ -328,6 +333,18 @@ class Product {
             static_cast<double>(LoadFloat(source_, lhs_->data() + (m + s) * lhs_stride_ + k * FormatBytes(source_))));
         lo = std::min(lo, x.back());
         hi = std::max(hi, x.back());
+      }
+    }
+    if (row_.lhs == Format::kI8b) {
+      const size_t block = row_.lhs_layout.block;
+      for (size_t k = 0; k < x.size(); k += block) {
+        double largest = 0;
+        const size_t end = std::min(x.size(), k + block);
+        for (size_t i = k; i < end; ++i) largest = std::max(largest, std::fabs(x[i]));
+        const DynamicBlock b = DynamicBlockParams(static_cast<float>(largest));
+        for (size_t i = k; i < end; ++i) {
+          x[i] = QuantizeDynamic(static_cast<float>(x[i]), {b.times, 0}) * static_cast<double>(b.scale);
+        }
       }
     }
     if (row_.lhs != Format::kI8d) return x;

@@ -2,7 +2,7 @@
 // of AVX-VNNI only.
 #pragma once
 
-#include "ukernel/avx_vnni.h"
+#include "ukernel/vnni_vex.h"
 #include "ukernel/gemm/dot_blocks_ymm.h"
 
 namespace quern::ukernel {
@@ -19,7 +19,7 @@ struct BlockDot : BlockDotYmm<element> {
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {
     LoadWeightBytes<BlockDot>(p, w);
   }
-  static Sum Dot(Sum sum, __m256i group, Weights w) { return DotBytes(sum, w, group); }
+  static Sum Dot(Sum sum, __m256i group, Weights w) { return vnni::DotUS(sum, w, group); }
   static __m256i Total(Sum sum) { return sum; }
 };
 

@@ -1,5 +1,5 @@
-// int8 rows in blocks of 32 from float32, in C++ that compilers vectorize; the arithmetic of BlockScaleOf. For kernel
-// files only: internal linkage, their flags.
+// int8 rows in blocks of 32 from float32, in C++ that compilers vectorize; the arithmetic of DynamicBlockParams. For
+// kernel files only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/quantize/i8d_rows.h"
@@ -19,9 +19,9 @@ namespace {
     for (; k < shape.k; k += layout.block) {
       const size_t count = shape.k - k < layout.block ? shape.k - k : layout.block;
       float lo = 0, hi = 0;
-      Range(x + k, count, lo, hi);
-      const BlockScale b = BlockScaleOf(-lo > hi ? -lo : hi);
-      Quantize(x + k, count, b.times, 0, q + k);
+      PlainLoops::Range(x + k, count, lo, hi);
+      const DynamicBlock b = DynamicBlockParams(-lo > hi ? -lo : hi);
+      PlainLoops::Quantize(x + k, count, b.times, 0, q + k);
       scales[k / layout.block] = b.scale;
     }
     for (size_t i = shape.k; i < g.block_scales_offset; ++i) q[i] = 0;

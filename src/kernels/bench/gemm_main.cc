@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
-#include <string_view>
 
 #include "kernels/bench/gemm_case.h"
 #include "kernels/peak.h"
@@ -15,28 +13,6 @@ namespace {
 double Median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
-}
-
-// "bf16,bf16,f32"; false for what is no list of three float formats.
-bool ParseTypes(std::string_view text, GemmTypes* types) {
-  for (Format* f : {&types->lhs, &types->rhs, &types->dst}) {
-    const std::string_view word = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    const Format formats[] = {Format::kF32, Format::kBf16, Format::kF16};
-    const Format* found = std::find_if(formats, std::end(formats), [&](Format x) { return word == FormatName(x); });
-    if (found == std::end(formats)) return false;
-    *f = *found;
-  }
-  return text.empty();
-}
-
-bool ParsePrecision(std::string_view text, Precision* precision) {
-  for (Precision p : {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16, Precision::kBf16}) {
-    if (text != PrecisionName(p)) continue;
-    *precision = p;
-    return true;
-  }
-  return false;
 }
 
 constexpr char kUsage[] =

@@ -162,6 +162,7 @@ constexpr GemmKernel TileAmxI8Row(const Isa& isa, Format lhs, const LhsLayout& l
       .fused = kFusedI32,
       .cost = {.engine = Engine::kMatrix, .step_row = 2.5f, .step_min = 56, .row = 8, .tile = 60, .m_grain = 16},
       .scratch_bytes = 4096};
+  if (lhs == Format::kI8d) row.layouts[2] = kU4Channels16;  // through the block transform to int8
 #if QUERN_ISA_HERE
   row.mode_config = &amx::kFullTiles;
   row.enter_mode = EnterAmx;

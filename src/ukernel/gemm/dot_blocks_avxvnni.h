@@ -2,8 +2,8 @@
 // of AVX-VNNI only.
 #pragma once
 
-#include "ukernel/vnni_vex.h"
 #include "ukernel/gemm/dot_blocks_ymm.h"
+#include "ukernel/vnni_vex.h"
 
 namespace quern::ukernel {
 namespace {

@@ -2,8 +2,8 @@
 #include "ukernel/pack/pack_half.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/transpose_f32_avx.h"
 #include "ukernel/split_bf16_avx512.h"
+#include "ukernel/transpose_f32_avx.h"
 #endif
 
 namespace quern::ukernel {

@@ -245,11 +245,11 @@ Result<GemmProblem> ParseTypes(const std::string& types) {
   if (integers) problem.precision = ukernel::Precision::kExact;
   if (parts.size() == 4) {
     constexpr ukernel::Precision kModes[] = {ukernel::Precision::kFp32, ukernel::Precision::kFp32Fast,
-                                             ukernel::Precision::kBf16};
+                                             ukernel::Precision::kFp16, ukernel::Precision::kBf16};
     const auto* mode = std::find_if(std::begin(kModes), std::end(kModes),
                                     [&](ukernel::Precision p) { return parts[3] == PrecisionName(p); });
     if (mode == std::end(kModes)) {
-      return InvalidArgument("there is no precision '" + parts[3] + "'; known are fp32, fp32-fast and bf16");
+      return InvalidArgument("there is no precision '" + parts[3] + "'; known are fp32, fp32-fast, fp16 and bf16");
     }
     problem.precision = *mode;
   }

@@ -20,6 +20,9 @@ struct GemmTypes {
   Precision precision = Precision::kFp32;  // of floats
 };
 
+// Weights below 8 bits come in blocks of so many with a float32 scale each.
+constexpr size_t kBlock = 32;
+
 class GemmCase {
  public:
   // kUnsupported when no row of the CPU serves it. The weights' copies together have at least `rhs_bytes`: runs take
@@ -34,21 +37,35 @@ class GemmCase {
     c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
     c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
     c.problem_.precision = types.precision;
+    const bool blocks = FormatBits(types.rhs) < 8;
+    if (blocks) {
+      c.problem_.block = kBlock;
+      c.problem_.scale = Format::kF32;
+    }
     c.dst_bytes_ = FormatBytes(types.dst);
     c.convert_.format = types.dst;
     c.converts_ = types.dst == Format::kBf16 || types.dst == Format::kF16;
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
-    c.lhs_format_ = types.lhs == Format::kI8d ? Format::kF32 : types.lhs;
+    c.lhs_format_ = IsDynamic(types.lhs) ? Format::kF32 : types.lhs;
     QUERN_ASSIGN_OR_RETURN(c.lhs_, Random(c.lhs_format_, m * k, 1));
     QUERN_ASSIGN_OR_RETURN(c.rhs_, Random(types.rhs, k * n, 2));
     QUERN_ASSIGN_OR_RETURN(c.dst_, AlignedBuffer::Allocate(m * n * 4, {.huge_pages = true}));
     InlineExecutor executor;
     const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(types.rhs));
-    const ukernel::RhsSource source{.format = types.rhs,
-                                    .data = c.rhs_.data(),
-                                    .k_stride = static_cast<ptrdiff_t>(n) * element,
-                                    .n_stride = element};
+    ukernel::RhsSource source{.format = types.rhs,
+                              .data = c.rhs_.data(),
+                              .k_stride = static_cast<ptrdiff_t>(n) * element,
+                              .n_stride = element};
+    if (blocks) {  // as MatMulNBits has them
+      const size_t count = ukernel::CeilDiv(k, kBlock);
+      source.block_stride = static_cast<ptrdiff_t>(kBlock * FormatBits(types.rhs) / 8);
+      source.n_stride = static_cast<ptrdiff_t>(count) * source.block_stride;
+      QUERN_ASSIGN_OR_RETURN(c.scales_, Random(Format::kF32, n * count, 3));
+      source.scales = c.scales_.data();
+      source.scale_block_stride = 4;
+      source.scale_n_stride = static_cast<ptrdiff_t>(count) * 4;
+    }
     do {
       QUERN_ASSIGN_OR_RETURN(PackedRhs packed, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
       c.packed_.push_back(std::move(packed));
@@ -108,17 +125,16 @@ class GemmCase {
   }
 
   static Result<AlignedBuffer> Random(Format f, size_t count, uint32_t seed) {
-    QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(count * FormatBytes(f), {.huge_pages = true}));
+    const size_t bytes = ukernel::CeilDiv(count * FormatBits(f), 8);
+    QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(bytes, {.huge_pages = true}));
     std::mt19937 rng(seed);
     std::normal_distribution<float> normal;
     char* p = buffer.as<char>();
-    for (size_t i = 0; i < count; ++i) {
-      if (ukernel::IsInt8(f)) {
-        p[i] = static_cast<char>(rng());
-      } else {
-        ukernel::StoreFloat(f, p + i * FormatBytes(f), normal(rng));
-      }
+    if (FormatBits(f) <= 8) {
+      for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<char>(rng());
+      return buffer;
     }
+    for (size_t i = 0; i < count; ++i) ukernel::StoreFloat(f, p + i * FormatBytes(f), normal(rng));
     return buffer;
   }
 
@@ -143,7 +159,7 @@ class GemmCase {
   MatMul matmul_;
   MatMulPlan plan_;
   std::vector<PackedRhs> packed_;
-  AlignedBuffer lhs_, rhs_, dst_, workspace_;
+  AlignedBuffer lhs_, rhs_, scales_, dst_, workspace_;
   uint64_t sink_ = 0;
 };
 

@@ -389,7 +389,8 @@ void Check(const GemmKernel& row, size_t layout, size_t m, size_t n, size_t k, s
                " segments=" + std::to_string(segments));
   if (!p.Plan()) {
     const bool transforms = !SameElements(row.layouts[layout], row.consumed);
-    const bool taps = IsPrepared(row) || ((row.lhs_forms & kLhsTaps) && !transforms);
+    const bool bytes = FormatBits(row.layouts[layout].element) >= 8;
+    const bool taps = bytes && (IsPrepared(row) || ((row.lhs_forms & kLhsTaps) && !transforms));
     ASSERT_TRUE(segments > 1 && !taps) << "no plan";
     return;
   }

@@ -10,15 +10,15 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun3x16 = DispatchTileF32Blocks<IntVector, Format::kU4, 3, 1>;
+static constexpr GemmRun kRun2x16 = DispatchTileF32Blocks<IntVector, Format::kU4, 2, 1>;
 static constexpr GemmRun kRun6x16 = DispatchTileF32<IntVector, 6, 1>;
 #else
-static constexpr GemmRun kRun3x16 = nullptr, kRun6x16 = nullptr;
+static constexpr GemmRun kRun2x16 = nullptr, kRun6x16 = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
-    F32BlocksRow(Format::kU4, 3, 16, false,
-                 {.engine = Engine::kVector, .step_row = 11.6f, .step_min = 25.6f, .row = 12, .tile = 40}, kRun3x16),
+    F32BlocksRow(Format::kU4, 2, 16, false,
+                 {.engine = Engine::kVector, .step_row = 11.6f, .step_min = 25.6f, .row = 12, .tile = 40}, kRun2x16),
     F32BlocksRow(Format::kU4, 6, 16, true,
                  {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),

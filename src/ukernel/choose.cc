@@ -25,7 +25,9 @@ RhsSource SourceKind(const GemmProblem& p) {
 
 bool ScaleFits(Format source, Format layout) { return layout == source || layout == Format::kF32; }
 
+// Operands that are bf16 ask for no more than what multiplies them as such.
 bool PrecisionFits(const GemmKernel& r, const GemmProblem& p) {
+  if (r.precision == Precision::kBf16 && p.lhs == Format::kBf16 && p.rhs == Format::kBf16) return true;
   return r.precision == Precision::kExact || r.precision <= p.precision;
 }
 

@@ -161,7 +161,7 @@ void DispatchDot(const GemmArgs& a) {
                  .lhs = Format::kBf16,
                  .rhs = Format::kBf16,
                  .dst = Format::kF32,
-                 .precision = Precision::kFp32,
+                 .precision = Precision::kBf16,  // their own rounding of sums: docs/numerics.md
                  .mr = 12,
                  .nr = units.n_unit,
                  .kr = 4,

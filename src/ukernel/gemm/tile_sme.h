@@ -129,7 +129,7 @@ struct TileSme {
           .lhs = format,
           .rhs = format,
           .dst = Format::kF32,
-          .precision = Precision::kFp32,
+          .precision = format == Format::kBf16 ? Precision::kBf16 : Precision::kFp32,
           .mr = 2,
           .nr = 2,
           .kr = units.k_interleave,

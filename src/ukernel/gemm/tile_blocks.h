@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ukernel/gemm/epilogue_i32.h"
+#include "ukernel/gemm/tile_blocks_few.h"
 
 namespace quern::ukernel {
 namespace {
@@ -15,19 +16,19 @@ namespace {
 //   kElement, kZero  of the packed weights; what the numbers in Dot have too much, taken off by sums of the rows
 //   kVectors, kRows  vectors of a strip; rows that are worked on together
 //   kGroups          groups of 4 k of a piece: 8, or 4
+//   kFewRows         so many rows keep their results in registers along K; 0: none do
 //   Load<groups>(p, out): the weights of a piece for V::kLanes columns
 //   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)
 //   kSeeds           sums are int32 lanes that may begin with anything
 //   SumPieces(row, count, elements, out)
 //   MulZero(zero points, sum): int32 lanes, both fit 16 bits
-enum class BlockZero : uint8_t { kConstant, kInteger, kMinimum };
-
 [[maybe_unused]] constexpr size_t kStagedPieces = 32;  // of K, whose sums are made at once
 
 // Rows quantized as kLhs (kI8d: sums of blocks; kI8b: of 32, times both scales). For blocks that are the whole K
 // (kChannels) the result is int32.
 template <class D, Format kLhs, bool kChannels, int MR, int NR>
 struct TileBlocks {
+  using Dots = D;
   using V = typename D::V;
   using Int = typename V::Int;
   using Reg = typename V::Reg;
@@ -35,18 +36,20 @@ struct TileBlocks {
   using Weights = typename D::Weights;
 
   static constexpr int NV = D::kVectors;
-  static constexpr size_t kUnit = V::kUnit;
+  static constexpr size_t kUnit = V::kUnit, kColumns = NR;
+  static constexpr size_t kSums = MR * kStagedPieces;
   static constexpr size_t kStrip = NV * V::kLanes;
   static constexpr size_t kBits = FormatBits(D::kElement);
   static constexpr size_t kLhsBlock = 32;
-  static constexpr bool kLhsBlocks = kLhs == Format::kI8b;
+  static constexpr bool kLhsBlocks = kLhs == Format::kI8b, kInChannels = kChannels;
   static_assert(NR % kStrip == 0);
 
   struct Scratch {
     float floats[MR * NR];
     int32_t ints[MR * NR];
-    int32_t sums[MR * kStagedPieces];  // as the pass wants them; bits of a float32 for minima
-    int32_t totals[MR];                // of the block that is not finished yet
+    int32_t sums[kSums];  // as the pass wants them; bits of a float32 for minima
+    int32_t totals[MR];   // of the block that is not finished yet
+    float scales[(kFewPieces + 1) * V::kUnit];
   };
 
   // Of a block of the weights.
@@ -70,6 +73,37 @@ struct TileBlocks {
   // Elements that an integer sum goes over.
   static size_t SumLength(const GemmArgs& a) { return kLhsBlocks ? kLhsBlock : a.block; }
 
+  // Of NG groups for a unit of columns.
+  template <int NG>
+  static constexpr size_t kPieceBytes = 4 * NG * kUnit * kBits / 8;
+
+  template <int NG>
+  QUERN_INLINE static void Prefetch(const char* piece) {
+    if constexpr (V::kPrefetch != 0) {
+      QUERN_UNROLL for (size_t i = 0; i < kPieceBytes<NG>; i += 64) __builtin_prefetch(piece + i);
+    }
+  }
+
+  // What the sum of a piece begins with: the row's own sum by what the weights' zero takes off.
+  template <BlockZero kZeros>
+  QUERN_INLINE static Int PieceStart(const int32_t* sum, Int zero) {
+    if constexpr (kZeros == BlockZero::kMinimum) return V::ZeroInt();
+    const Int x = V::Set1Int(*sum);
+    return kZeros == BlockZero::kInteger ? D::MulZero(zero, x) : x;
+  }
+
+  // acc with the finished sum of a block.
+  template <BlockZero kZeros>
+  QUERN_INLINE static Reg AddSum(Reg acc, Int total, Reg scale, Reg minimum, const char* lhs_scale,
+                                 const int32_t* sum) {
+    if constexpr (kLhsBlocks) scale = V::Mul(V::Broadcast(reinterpret_cast<const float*>(lhs_scale)), scale);
+    acc = V::Add(acc, V::Mul(V::ToFloat(total), scale));
+    if constexpr (kZeros == BlockZero::kMinimum) {
+      acc = V::Add(acc, V::Mul(V::Broadcast(reinterpret_cast<const float*>(sum)), minimum));
+    }
+    return acc;
+  }
+
   // kFirst, kLast: of the pieces of a sum.
   template <int R, int NG, bool kFirst, bool kLast, BlockZero kZeros>
   QUERN_INLINE static void Rows(const Piece& p, const Columns& columns, const Weights (&w)[NV][NG], size_t r0) {
@@ -78,12 +112,7 @@ struct TileBlocks {
     int32_t* ints = p.ints + r0 * NR;
     float* floats = p.floats + r0 * NR;
     const auto start = [&](int r, int v) {
-      Int x = V::ZeroInt();
-      if constexpr (kZeros != BlockZero::kMinimum) {
-        x = V::Set1Int(sums[static_cast<size_t>(r) * kStagedPieces]);
-        if constexpr (kZeros == BlockZero::kInteger) x = D::MulZero(columns.zero[v], x);
-      }
-      return x;
+      return PieceStart<kZeros>(sums + static_cast<size_t>(r) * kStagedPieces, columns.zero[v]);
     };
     Sum sum[R][NV];
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
@@ -112,16 +141,9 @@ struct TileBlocks {
           continue;
         }
         float* at = floats + r * NR + v * V::kLanes;
-        Reg scale = columns.scale[v];
-        if constexpr (kLhsBlocks) {
-          const char* d = p.lhs_scales + (static_cast<ptrdiff_t>(r0) + r) * p.lhs_stride;
-          scale = V::Mul(V::Broadcast(reinterpret_cast<const float*>(d)), scale);
-        }
-        Reg x = V::Add(V::Load(at), V::Mul(V::ToFloat(total), scale));
-        if constexpr (kZeros == BlockZero::kMinimum) {
-          const Reg q = V::Broadcast(reinterpret_cast<const float*>(sums + static_cast<size_t>(r) * kStagedPieces));
-          x = V::Add(x, V::Mul(q, columns.minimum[v]));
-        }
+        const char* lhs_scale = p.lhs_scales + (static_cast<ptrdiff_t>(r0) + r) * p.lhs_stride;
+        const Reg x = AddSum<kZeros>(V::Load(at), total, columns.scale[v], columns.minimum[v], lhs_scale,
+                                     sums + static_cast<size_t>(r) * kStagedPieces);
         V::Store(at, x);
       }
     }
@@ -131,7 +153,10 @@ struct TileBlocks {
   template <int NG, bool kFirst, bool kLast, BlockZero kZeros>
   __attribute__((noinline)) static void Pass(const Piece& p, const char* const (&weights)[NV], size_t m) {
     Weights w[NV][NG];
-    QUERN_UNROLL for (int v = 0; v < NV; ++v) D::template Load<NG>(weights[v], w[v]);
+    QUERN_UNROLL for (int v = 0; v < NV; ++v) {
+      D::template Load<NG>(weights[v], w[v]);
+      Prefetch<NG>(weights[v] + V::kPrefetch);
+    }
     const Columns columns = p.columns;  // in registers
     size_t r = 0;
     for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kFirst, kLast, kZeros>(p, columns, w, r);
@@ -203,12 +228,12 @@ struct TileBlocks {
     }
   }
 
-  // The sums of the rows over the staged pieces.
-  template <BlockZero kZeros>
+  // The sums of the rows over the staged pieces, of which there are at most kStaged.
+  template <BlockZero kZeros, size_t kStaged = kStagedPieces>
   static void Sums(const GemmArgs& a, Scratch& s, size_t k0, size_t count, size_t piece) {
     for (size_t r = 0; r < a.m; ++r) {
       const char* row = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride + k0;
-      int32_t* sums = s.sums + r * kStagedPieces;
+      int32_t* sums = s.sums + r * kStaged;
       D::SumPieces(row, count / piece, piece, sums);
       if constexpr (kZeros == BlockZero::kMinimum) {
         const char* scales = static_cast<const char*>(a.lhs_scales) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride;
@@ -224,7 +249,7 @@ struct TileBlocks {
         }
       } else {
         constexpr uint32_t kTimes = kZeros == BlockZero::kInteger ? 1 : D::kZero;
-        for (size_t i = 0; i < kStagedPieces; ++i) {
+        for (size_t i = 0; i < kStaged; ++i) {
           sums[i] = static_cast<int32_t>(0 - kTimes * static_cast<uint32_t>(sums[i]));
         }
       }
@@ -244,7 +269,13 @@ struct TileBlocks {
 
   template <BlockZero kZeros>
   static void Products(const GemmArgs& a, Scratch& s) {
-    if constexpr (D::kGroups == 8) {
+    if constexpr (D::kFewRows > 0) {
+      if (a.m == 1) return FewRows<TileBlocks, 1>::template Products<kZeros>(a, s);
+      if (a.m <= D::kFewRows) return FewRows<TileBlocks, D::kFewRows>::template Products<kZeros>(a, s);
+    }
+    if constexpr (kChannels) {
+      return Product<D::kGroups, false, kZeros>(a, s);
+    } else if constexpr (D::kGroups == 8) {
       constexpr size_t kPiece = 4 * D::kGroups;
       if (kLhsBlocks || a.block == kPiece) return Product<8, true, kZeros>(a, s);
       if (a.block % kPiece == 0) return Product<8, false, kZeros>(a, s);
@@ -297,7 +328,7 @@ struct TileBlocks {
     auto& s = *static_cast<Scratch*>(a.scratch);
     Start(a, s);
     if constexpr (kChannels) {
-      Product<D::kGroups, false, BlockZero::kConstant>(a, s);
+      Products<BlockZero::kConstant>(a, s);
     } else if (a.rhs_offset == Format::kF32) {
       Products<BlockZero::kMinimum>(a, s);
     } else if (a.rhs_offset == Format::kU8) {
@@ -328,7 +359,6 @@ QUERN_INLINE void LoadWeightBytes(const char* p, typename D::V::Int (&w)[NG]) {
   static_assert(NG % kPerLine == 0);
   QUERN_UNROLL for (int i = 0; i < NG / kPerLine; ++i) {
     const Int x = D::V::LoadInt(reinterpret_cast<const int32_t*>(p + 64 * i));
-    if (D::V::kPrefetch) __builtin_prefetch(p + 64 * i + D::V::kPrefetch);
     if constexpr (kBits == 8) {
       w[i] = D::kElement == Format::kI8 ? D::V::TurnTopBits(x) : x;
     } else {
@@ -349,7 +379,7 @@ constexpr int BlockZeroOf(Format element) { return 1 << (FormatBits(element) - 1
 constexpr GemmKernel BlocksRow(const Isa& isa, Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost,
                                GemmRun run) {
   const bool channels = rhs == Format::kI4;
-  const size_t words = size_t{2} * mr * nr + mr * (kStagedPieces + 1);
+  const size_t words = size_t{2} * mr * nr + mr * (kStagedPieces + 1) + (kFewPieces + 1) * 16;
   GemmKernel row{.isa = isa,
                  .lhs = lhs,
                  .lhs_source = Format::kF32,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "api/executor.h"
 #include "api/struct_size.h"
@@ -31,46 +32,30 @@ Result<Precision> ReadPrecision(const char* name) {
 
 Result<EpilogueOp> ReadActivation(const quern_ops_epilogue& e) {
   EpilogueOp op{.a = e.alpha, .b = e.beta};
-  switch (e.activation) {
-    case QUERN_ACTIVATION_RELU:
-      op.a = 0;
-      op.b = std::numeric_limits<float>::infinity();
-      op.kind = EpilogueKind::kClamp;
-      return op;
-    case QUERN_ACTIVATION_CLAMP:
-      op.kind = EpilogueKind::kClamp;
-      return op;
-    case QUERN_ACTIVATION_LEAKY_RELU:
-      op.kind = EpilogueKind::kLeakyRelu;
-      return op;
-    case QUERN_ACTIVATION_HARD_SIGMOID:
-      op.kind = EpilogueKind::kHardSigmoid;
-      return op;
-    case QUERN_ACTIVATION_HARD_SWISH:
-      op.kind = EpilogueKind::kHardSwish;
-      return op;
-    case QUERN_ACTIVATION_SIGMOID:
-      op.kind = EpilogueKind::kSigmoid;
-      return op;
-    case QUERN_ACTIVATION_SILU:
-      op.a = 1;
-      op.kind = EpilogueKind::kSilu;
-      return op;
-    case QUERN_ACTIVATION_TANH:
-      op.kind = EpilogueKind::kTanh;
-      return op;
-    case QUERN_ACTIVATION_ELU:
-      op.kind = EpilogueKind::kElu;
-      return op;
-    case QUERN_ACTIVATION_GELU:
-      op.kind = EpilogueKind::kGelu;
-      return op;
-    case QUERN_ACTIVATION_GELU_TANH:
-      op.kind = EpilogueKind::kGeluTanh;
-      return op;
-    default:
-      return InvalidArgument("epilogue.activation is " + std::to_string(e.activation) + ", no quern_activation");
+  static constexpr std::pair<int32_t, EpilogueKind> kKinds[] = {
+      {QUERN_ACTIVATION_RELU, EpilogueKind::kClamp},
+      {QUERN_ACTIVATION_CLAMP, EpilogueKind::kClamp},
+      {QUERN_ACTIVATION_LEAKY_RELU, EpilogueKind::kLeakyRelu},
+      {QUERN_ACTIVATION_HARD_SIGMOID, EpilogueKind::kHardSigmoid},
+      {QUERN_ACTIVATION_HARD_SWISH, EpilogueKind::kHardSwish},
+      {QUERN_ACTIVATION_SIGMOID, EpilogueKind::kSigmoid},
+      {QUERN_ACTIVATION_SILU, EpilogueKind::kSilu},
+      {QUERN_ACTIVATION_TANH, EpilogueKind::kTanh},
+      {QUERN_ACTIVATION_ELU, EpilogueKind::kElu},
+      {QUERN_ACTIVATION_GELU, EpilogueKind::kGelu},
+      {QUERN_ACTIVATION_GELU_TANH, EpilogueKind::kGeluTanh},
+  };
+  const auto* found = std::ranges::find(kKinds, e.activation, &std::pair<int32_t, EpilogueKind>::first);
+  if (found == std::end(kKinds)) {
+    return InvalidArgument("epilogue.activation is " + std::to_string(e.activation) + ", no quern_activation");
   }
+  op.kind = found->second;
+  if (e.activation == QUERN_ACTIVATION_RELU) {
+    op.a = 0;
+    op.b = std::numeric_limits<float>::infinity();
+  }
+  if (e.activation == QUERN_ACTIVATION_SILU) op.a = 1;
+  return op;
 }
 
 bool IsByte(DType t) { return t == DType::kI8 || t == DType::kU8; }

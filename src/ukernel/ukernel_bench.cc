@@ -92,28 +92,34 @@ void AddGemm() {
   });
 }
 
-constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32;
+constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32, kPackLarge = 4096;
 
-void BenchPack(benchmark::State& state, const PackKernel& row) {
-  RhsShape shape{.k = kPackK, .n = kPackN, .vector_bytes = VectorBytes(row.layout.n_scale)};
+void BenchPack(benchmark::State& state, const PackKernel& row, size_t n, size_t k) {
+  RhsShape shape{.k = k, .n = n, .vector_bytes = VectorBytes(row.layout.n_scale)};
   if (row.blocks) shape.block = kPackBlock;
   const RhsGeometry g = DescribeRhs(row.layout, shape);
-  const std::vector<float> x = RandomFloats(kPackK * kPackN);  // rows of formats up to 4 bytes
+  const std::vector<float> x = RandomFloats(k * n);  // rows of formats up to 4 bytes
   const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(row.source));
   RhsSource s{.format = row.source, .data = x.data()};
-  s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(kPackN);
-  s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(kPackK) : element;
+  s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(n);
+  s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(k) : element;
   if (row.blocks) {
     s.block_stride =
         static_cast<ptrdiff_t>(kPackBlock * FormatBits(row.source) / 8 + (IsGguf(row.source) ? size_t{4} : size_t{0}));
-    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(kPackK / kPackBlock);
+    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(k / kPackBlock);
     s.scales = x.data();
     s.scale_block_stride = 4;
-    s.scale_n_stride = static_cast<ptrdiff_t>(kPackK / kPackBlock * 4);
+    s.scale_n_stride = static_cast<ptrdiff_t>(k / kPackBlock * 4);
   }
   GuardedBuffer packed(g.total_bytes);
-  Measure(state, "elements", static_cast<double>(kPackK * kPackN),
-          [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
+  const double bytes = static_cast<double>(k * n) * static_cast<double>(FormatBits(row.source)) / 8;
+  Measure(state, "bytes", bytes, [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
+}
+
+void BenchCopy(benchmark::State& state, size_t bytes) {
+  const std::vector<char> from(bytes, 1);
+  std::vector<char> to(bytes);
+  Measure(state, "bytes", static_cast<double>(bytes), [&] { std::memcpy(to.data(), from.data(), bytes); });
 }
 
 void BenchTransform(benchmark::State& state, const TransformKernel& row) {
@@ -167,8 +173,12 @@ void AddPreparation() {
     const std::string order = row.blocks ? "" : row.contiguous_k ? "_nk" : "_kn";
     const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
                              "_from_" + FormatName(row.source) + order;
-    Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row); });
+    Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row, kPackN, kPackK); });
+    Add(stem + unit + "/large", [&row](benchmark::State& state) { BenchPack(state, row, kPackLarge, kPackLarge); });
   });
+  for (size_t bytes : {kPackLarge * kPackLarge, kPackLarge * kPackLarge * 4}) {
+    Add("pack/copy/" + std::to_string(bytes >> 20) + "MB", [bytes](auto& state) { BenchCopy(state, bytes); });
+  }
   EachRow(AllTransformKernels(), [](const TransformKernel& row, const std::string& stem) {
     if (row.run) Add(stem, [&row](benchmark::State& state) { BenchTransform(state, row); });
   });

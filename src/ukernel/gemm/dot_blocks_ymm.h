@@ -13,7 +13,7 @@ struct BlockDotYmm {
   using V = IntVector;
   static constexpr Format kElement = element;
   static constexpr int kZero = BlockZeroOf(element);
-  static constexpr int kVectors = 1, kFewRows = 2;
+  static constexpr int kVectors = 1;
 
   template <int kShift, int kBits>
   static __m256i Field(__m256i x) {

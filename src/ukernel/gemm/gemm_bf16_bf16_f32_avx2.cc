@@ -1,7 +1,7 @@
 // bf16 products by conversion on AVX2: float32 multiply-adds. Few rows widen weights as they go, in the order of k,
 // chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/rows_half_x86.h"
 #include "ukernel/gemm/tile_f32.h"
-#include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx2.h"
@@ -33,15 +33,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float step_min, GemmRun run)
 }
 
 static constexpr GemmKernel kRows[] = {
-    WidenedRow(Format::kBf16, Format::kBf16, 6, 16,
-               {.engine = Engine::kVector,
-                .step_row = 1,
-                .step_load = 0.15f,
-                .step_min = 1.4f,
-                .row = 6,
-                .tile = 30,
-                .read = 26},
-               kWidened6x16),
+    WidenedAvx2(Format::kBf16, Format::kBf16, kWidened6x16),
     Tile(6, 16, 3.9f, kRun6x16),
     Tile(2, 32, 5.8f, kRun2x32),
 };

@@ -1,7 +1,7 @@
 // bf16 products by conversion on AVX-512: float32 multiply-adds. Few rows widen weights as they go, in the order of k,
 // chains of 256 k added up; many take weights that a block transform widened, in the order of k.
+#include "ukernel/gemm/rows_half_x86.h"
 #include "ukernel/gemm/tile_f32.h"
-#include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx512.h"
@@ -33,10 +33,7 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
 }
 
 static constexpr GemmKernel kRows[] = {
-    WidenedRow(
-        Format::kBf16, Format::kBf16, 8, 48,
-        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},
-        kWidened8x48),
+    WidenedAvx512(Format::kBf16, Format::kBf16, kWidened8x48),
     Tile(6, 48, kRun6x48),
     Tile(4, 64, kRun4x64),
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/pack.h"
+#include "ukernel/pack/pack_lines.h"
 
 namespace quern::ukernel {
 namespace {
@@ -11,35 +12,25 @@ inline void ClearRest(char* unit, size_t used, size_t stride) {
   for (size_t i = used; i < stride; i += 4) __builtin_memset(unit + i, 0, 4);
 }
 
-// Source with contiguous columns (K x N): rows are walked once, eight units at a time, so that reads are long.
+// Source with contiguous columns (K x N).
 template <size_t kUnit>
 uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                        size_t unit_end, void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  constexpr size_t kTogether = 8;
-  for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
-    const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
-    for (size_t segment = 0; segment < shape.segments; ++segment) {
-      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
-      for (size_t k = 0; k < shape.k; ++k, from += s.k_stride) {
-        const size_t at = (segment * g.segment_k + k) * kUnit * sizeof(float);
-        for (size_t u = u0; u < u1; ++u) {
-          const char* in = from + u * kUnit * sizeof(float);
-          char* out = base + g.UnitOffset(u) + at;
-          if ((u + 1) * kUnit <= shape.n) {
-            __builtin_memcpy(out, in, kUnit * sizeof(float));
-          } else {
-            const size_t real = (shape.n - u * kUnit) * sizeof(float);
-            __builtin_memset(out, 0, kUnit * sizeof(float));
-            for (size_t i = 0; i < real; i += sizeof(float)) __builtin_memcpy(out + i, in + i, sizeof(float));
-          }
-        }
-      }
+  constexpr size_t kLine = kUnit * sizeof(float);
+  const auto make = [](const char* in, size_t columns, size_t, char* line) {
+    if (columns == kUnit) {
+      __builtin_memcpy(line, in, kLine);
+    } else {
+      __builtin_memset(line, 0, kLine);
+      for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(line + i, in + i, 4);
     }
-    for (size_t u = u0; u < u1; ++u) {
-      ClearRest(base + g.UnitOffset(u), g.padded_k * kUnit * sizeof(float), g.unit_stride);
-    }
+  };
+  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make,
+                                            [](size_t, char*, size_t) {});
+  for (size_t u = unit_begin; u < unit_end; ++u) {
+    ClearRest(base + g.UnitOffset(u), g.padded_k * kLine, g.unit_stride);
   }
   return kPackFine;
 }
@@ -50,6 +41,8 @@ uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const Rh
                        size_t unit_end, void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
+  const LineStream stream(g.total_bytes);
+  alignas(64) char stage[T::kSide * kUnit * sizeof(float)];
   for (size_t u = unit_begin; u < unit_end; ++u) {
     char* unit = base + g.UnitOffset(u);
     const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
@@ -59,10 +52,13 @@ uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const Rh
       char* out = unit + segment * g.segment_k * kUnit * sizeof(float);
       const size_t whole = columns == kUnit ? shape.k / T::kSide * T::kSide : 0;
       for (size_t k = 0; k < whole; k += T::kSide) {
+        char* to = out + k * kUnit * sizeof(float);
+        char* lines = stream.Lines(to, stage);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
           T::Run(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), s.n_stride,
-                 out + (k * kUnit + c) * sizeof(float), kUnit * sizeof(float));
+                 lines + c * sizeof(float), kUnit * sizeof(float));
         }
+        stream.Write(to, lines, sizeof(stage));
       }
       for (size_t k = whole; k < shape.k; ++k) {
         for (size_t c = 0; c < kUnit; ++c) {

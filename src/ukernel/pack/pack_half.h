@@ -3,6 +3,7 @@
 
 #include "ukernel/convert.h"
 #include "ukernel/pack.h"
+#include "ukernel/pack/pack_lines.h"
 
 namespace quern::ukernel {
 namespace {
@@ -31,36 +32,22 @@ struct PackHalf {
     }
   }
 
-  // Source with contiguous columns (K x N): rows are walked once, eight units at a time, so that reads are long.
+  // Source with contiguous columns (K x N).
   static uint32_t FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                          size_t unit_end, void* packed) {
     const RhsGeometry g = DescribeRhs(layout, shape);
     char* base = static_cast<char*>(packed);
-    constexpr size_t kTogether = 8;
-    for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
-      const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
-      for (size_t segment = 0; segment < shape.segments; ++segment) {
-        const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
-        for (size_t k = 0; k < shape.k; k += 2, from += 2 * s.k_stride) {
-          const size_t at = (segment * g.segment_k + k) / 2 * kPairBytes;
-          const bool odd = k + 1 < shape.k;
-          for (size_t u = u0; u < u1; ++u) {
-            const char* a = from + u * kUnit * kElement;
-            const char* b = odd ? a + s.k_stride : nullptr;
-            char* to = base + g.UnitOffset(u) + at;
-            if ((u + 1) * kUnit <= shape.n) {
-              for (size_t c = 0; c < kUnit; c += C::kLanes) {
-                C::Pairs(a + c * kElement, b ? b + c * kElement : nullptr, to + 4 * c);
-              }
-            } else {
-              PartPair(a, b, kElement, shape.n - u * kUnit, to);
-            }
-          }
-        }
+    const auto make = [&](const char* a, size_t columns, size_t count, char* line) {
+      const char* b = count == 2 ? a + s.k_stride : nullptr;
+      if (columns < kUnit) return PartPair(a, b, kElement, columns, line);
+      for (size_t c = 0; c < kUnit; c += C::kLanes) {
+        C::Pairs(a + c * kElement, b ? b + c * kElement : nullptr, line + 4 * c);
       }
-      const size_t used = (shape.segments * g.segment_k + 1) / 2 * kPairBytes;
-      for (size_t u = u0; u < u1; ++u) ClearRest(base + g.UnitOffset(u), used, g.unit_stride);
-    }
+    };
+    PackLines<2, kElement, kUnit, kPairBytes>(g, shape, s, unit_begin, unit_end, base, make,
+                                              [](size_t, char*, size_t) {});
+    const size_t used = (shape.segments * g.segment_k + 1) / 2 * kPairBytes;
+    for (size_t u = unit_begin; u < unit_end; ++u) ClearRest(base + g.UnitOffset(u), used, g.unit_stride);
     return kPackFine;
   }
 
@@ -70,6 +57,8 @@ struct PackHalf {
     constexpr size_t kSide = 8, kSpan = 2 * kSide;  // columns, k of a square
     const RhsGeometry g = DescribeRhs(layout, shape);
     char* base = static_cast<char*>(packed);
+    const LineStream stream(g.total_bytes);
+    alignas(64) char stage[kSide * kPairBytes];
     for (size_t u = unit_begin; u < unit_end; ++u) {
       char* unit = base + g.UnitOffset(u);
       const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
@@ -79,17 +68,20 @@ struct PackHalf {
         char* out = unit + segment * g.segment_k / 2 * kPairBytes;
         const size_t whole = columns == kUnit ? shape.k / kSpan * kSpan : 0;
         for (size_t k = 0; k < whole; k += kSpan) {
+          char* square = out + k / 2 * kPairBytes;
+          char* lines = stream.Lines(square, stage);
           for (size_t c = 0; c < kUnit; c += kSide) {
             const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement;
-            char* to = out + k / 2 * kPairBytes + 4 * c;
+            char* to = lines + 4 * c;
             if constexpr (C::kSource == C::kDest) {
               C::Square(in, s.n_stride, to);
             } else {
-              alignas(32) char lines[kSide][32];
-              for (size_t i = 0; i < kSide; ++i) C::Line(in + static_cast<ptrdiff_t>(i) * s.n_stride, lines[i]);
-              C::Square(lines[0], 32, to);
+              alignas(32) char rows[kSide][32];
+              for (size_t i = 0; i < kSide; ++i) C::Line(in + static_cast<ptrdiff_t>(i) * s.n_stride, rows[i]);
+              C::Square(rows[0], 32, to);
             }
           }
+          stream.Write(square, lines, sizeof(stage));
         }
         for (size_t k = whole; k < shape.k; k += 2) {
           const char* a = from + k * kElement;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ukernel/pack.h"
+#include "ukernel/pack/pack_lines.h"
 
 namespace quern::ukernel {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 //   Sums                           of 16 columns, starts at zero
 //   Finish<kTurn>(line, sums)      turns over the top bits (unsigned less 128), adds the elements to the sums
 //   Store(sums, int32_t out[16])   adds them to `out`
-constexpr size_t kLine = 64, kLineColumns = 16, kLineK = 4;
+constexpr size_t kLine = kLineBytes, kLineColumns = kUnitColumns, kLineK = 4;
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
 
@@ -75,52 +76,26 @@ inline void FinishUnit(const PackLayout& layout, const RhsShape& shape, const Rh
   }
 }
 
-inline size_t UnitColumns(const RhsShape& shape, size_t u) {
-  const size_t left = shape.n - u * kLineColumns;
-  return left < kLineColumns ? left : kLineColumns;
-}
-
-// Source with contiguous columns (K x N): many units at a time, so that reads are long and each line is read once, as
-// rows a multiple of a page apart push each other out of L1. So few rows that what is written stays there.
+// Source with contiguous columns (K x N).
 template <class L, bool kTurn>
 uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                       size_t unit_end, void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  constexpr size_t kTogether = 32, kRows = 32;
   for (size_t u = unit_begin; u < unit_end; ++u) FinishUnit(layout, shape, g, s, u, base);
-  for (size_t u0 = unit_begin; u0 < unit_end; u0 += kTogether) {
-    const size_t u1 = u0 + kTogether < unit_end ? u0 + kTogether : unit_end;
-    for (size_t segment = 0; segment < shape.segments; ++segment) {
-      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
-      for (size_t k0 = 0; k0 < shape.k; k0 += kRows) {
-        const size_t k1 = k0 + kRows < shape.k ? k0 + kRows : shape.k;
-        const size_t begin = (segment * g.segment_k + k0) * kLineColumns;  // within units
-        for (size_t k = k0; k < k1; k += kLineK) {
-          const char* in = from + static_cast<ptrdiff_t>(k) * s.k_stride + u0 * kLineColumns;
-          char* line = base + g.UnitOffset(u0) + begin + (k - k0) * kLineColumns;
-          for (size_t u = u0; u < u1; ++u, in += kLineColumns, line += g.unit_stride) {
-            // Short runs of rows far apart: hardware does not know which come next.
-            for (int r = 0; (u - u0) % 4 == 0 && r < 4; ++r) __builtin_prefetch(in + (8 + r) * s.k_stride);
-            const size_t columns = UnitColumns(shape, u);
-            if (columns == kLineColumns && k + kLineK <= k1) {
-              InterleaveLine(in, s.k_stride, line);
-            } else {
-              EdgeLine<kTurn>(in, s.k_stride, 1, columns, k1 - k, line);
-            }
-          }
-        }
-        // Afterwards: what was just stored in parts cannot be loaded whole for some cycles.
-        const size_t bytes = (k1 - k0 + kLineK - 1) / kLineK * kLine;
-        for (size_t u = u0; u < u1; ++u) {
-          char* line = base + g.UnitOffset(u) + begin;
-          typename L::Sums sums = {};
-          for (size_t i = 0; i < bytes; i += kLine) L::template Finish<kTurn>(line + i, sums);
-          L::Store(sums, reinterpret_cast<int32_t*>(base + g.sums_offset) + u * kLineColumns);
-        }
-      }
+  const auto make = [&](const char* in, size_t columns, size_t count, char* line) {
+    if (columns == kLineColumns && count == kLineK) {
+      InterleaveLine(in, s.k_stride, line);
+    } else {
+      EdgeLine<kTurn>(in, s.k_stride, 1, columns, count, line);
     }
-  }
+  };
+  const auto finish = [&](size_t u, char* lines, size_t bytes) {
+    typename L::Sums sums = {};
+    for (size_t i = 0; i < bytes; i += kLine) L::template Finish<kTurn>(lines + i, sums);
+    L::Store(sums, reinterpret_cast<int32_t*>(base + g.sums_offset) + u * kLineColumns);
+  };
+  PackLines<kLineK, 1, kLineColumns, kLine>(g, shape, s, unit_begin, unit_end, base, make, finish);
   return kPackFine;
 }
 
@@ -131,9 +106,10 @@ uint32_t PackI8FromNK(const PackLayout& layout, const RhsShape& shape, const Rhs
   using T = typename L::Transpose;
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
+  const LineStream stream(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     FinishUnit(layout, shape, g, s, u, base);
-    const size_t columns = UnitColumns(shape, u);
+    const size_t columns = RealColumns(shape, u);
     typename L::Sums sums = {};
     for (size_t segment = 0; segment < shape.segments; ++segment) {
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
@@ -141,18 +117,21 @@ uint32_t PackI8FromNK(const PackLayout& layout, const RhsShape& shape, const Rhs
       char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
       // A line of a row at once: rows a multiple of a page apart push each other out of L1.
       constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 512;
+      alignas(64) char stage[kRunK * kLineColumns];
       size_t k = 0;
-      for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
+      for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK, line += sizeof(stage)) {
+        char* lines = stream.Lines(line, stage);
         for (size_t c = 0; c < kLineColumns; c += T::kSide) {
           const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
           for (size_t i = 0; i < T::kSide; ++i) {
             __builtin_prefetch(in + static_cast<ptrdiff_t>(i) * s.n_stride + kAhead);
           }
           for (size_t i = 0; i < kRunK; i += kSquareK) {
-            T::Run(in + i, s.n_stride, line + i / kLineK * kLine + c * kLineK, kLine);
+            T::Run(in + i, s.n_stride, lines + i / kLineK * kLine + c * kLineK, kLine);
           }
         }
-        for (size_t i = 0; i < kRunK; i += kLineK, line += kLine) L::template Finish<kTurn>(line, sums);
+        for (size_t i = 0; i < sizeof(stage); i += kLine) L::template Finish<kTurn>(lines + i, sums);
+        stream.Write(line, lines, sizeof(stage));
       }
       for (; k < shape.k; k += kLineK, line += kLine) {
         EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, line);

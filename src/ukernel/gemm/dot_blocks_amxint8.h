@@ -71,29 +71,35 @@ struct AmxDotI8 {
       }
     }
     if constexpr (kSumsRows<kZeros>) {
-      for (size_t r = 0; r < a.m; ++r) SumRow(a, r, k0, count, length, s.sums[r], s.totals[r]);
+      const bool begins = k0 % length == 0;
+      for (size_t r = 0; r < a.m; ++r) {
+        if (begins) s.totals[r] = 0;
+        SumRow(a, r, k0, count, length, s.sums[r], s.totals[r]);
+      }
     }
   }
 
   static void SumRow(const GemmArgs& a, size_t r, size_t k0, size_t count, size_t length, int32_t* sums,
                      int32_t& total) {
-    int32_t pieces[kMostSums];
+    int32_t pieces[kMostSums] = {};
     Bytes::SumPieces(Row(a.lhs, a, r) + k0, count / 32, 32, pieces);
-    size_t in_sum = k0 % length;
-    for (size_t i = 0; i < count / 32; ++i) {
-      if (in_sum == 0) total = 0;
-      total += pieces[i];
-      if constexpr (kFloatSums) {
-        float x = static_cast<float>(total);
-        if constexpr (kLhsBlock != 0) x *= *RowScales(a, r, k0 + 32 * i);
-        __builtin_memcpy(sums, &x, sizeof(x));
-      } else {
-        *sums = total;
+    const size_t end = count / 32, per_sum = length / 32;
+    if (per_sum == 1) {
+      for (size_t i = 0; i < kMostSums; ++i) sums[i] = pieces[i];
+    } else {
+      for (size_t i = 0, n = 0; i < end; ++n) {
+        const size_t next = end - i < per_sum ? end : i + per_sum;
+        if (n) total = 0;
+        for (; i < next; ++i) total += pieces[i];
+        sums[n] = total;
       }
-      in_sum += 32;
-      if (in_sum == length) {
-        in_sum = 0;
-        ++sums;
+    }
+    if constexpr (kFloatSums) {
+      const float* scales = kLhsBlock ? RowScales(a, r, k0) : nullptr;
+      for (size_t i = 0; i < (kLhsBlock ? end : kMostSums); ++i) {
+        float x = static_cast<float>(sums[i]);
+        if constexpr (kLhsBlock != 0) x *= scales[i];
+        __builtin_memcpy(sums + i, &x, sizeof(x));
       }
     }
   }

@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8b, Format::kU4, 16, 32,
-              {.engine = Engine::kVector, .step_row = 27.6f, .step_min = 70, .row = 40, .tile = 120}, kRun),
+              {.engine = Engine::kVector, .step_row = 20.5f, .step_min = 58, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

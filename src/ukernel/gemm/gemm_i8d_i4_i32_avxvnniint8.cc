@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8d, Format::kI4, 16, 32,
-              {.engine = Engine::kVector, .step_row = 23.4f, .step_min = 72, .row = 40, .tile = 120}, kRun),
+              {.engine = Engine::kVector, .step_row = 21.9f, .step_min = 72, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

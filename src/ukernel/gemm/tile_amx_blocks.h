@@ -16,6 +16,14 @@ constexpr size_t kAmxStageK = 512;  // elements of K whose weights are unpacked 
 
 #if QUERN_ISA_HERE
 
+// Of a block of the weights.
+template <class V>
+struct AmxColumns {
+  static constexpr int kVectors = V::kUnit / V::kLanes;
+  typename V::Reg scale[kVectors], minimum[kVectors];
+  typename V::Int zero[kVectors];
+};
+
 // D describes the products of a kind of rows by a kind of elements:
 //   V                 int32 and float32 lanes
 //   kElement, kUnpacks, kWeightBytes: of the packed weights; whether the products take them in another form; bytes of
@@ -28,13 +36,6 @@ constexpr size_t kAmxStageK = 512;  // elements of K whose weights are unpacked 
 //   Unpack<zeros>(from, zero points, to): 32 k of V::kLanes columns
 //   Dots<C>(panel, weights, k, length): adds the products of `length` k from the stage's k on to tile C (0 or 1)
 //   Scale<zeros>(sums, panel, i, columns, acc): adds the sums numbered i of the stage
-template <class V>
-struct AmxColumns {
-  static constexpr int kVectors = V::kUnit / V::kLanes;
-  typename V::Reg scale[kVectors], minimum[kVectors];
-  typename V::Int zero[kVectors];
-};
-
 template <class D, int MR, int NR>
 struct TileAmxBlocks {
   using V = typename D::V;

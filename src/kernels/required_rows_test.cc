@@ -42,10 +42,10 @@ std::vector<Cell> Cells() {
   const Isas int8_x86 = {"portable", "avx2", "avxvnni", "avx512vnni", "avxvnniint8", "amxint8"};
   const Isas int8_arm = {"neon", "neondot", "neoni8mm", "sve", "svei8mm", "sme", "sme2"};
   const Isas dynamic_arm = {"neondot", "neoni8mm", "sve", "svei8mm", "sme2"};
-  const Isas blocks_gaps = {"avxvnniint8", "amxint8", "sve", "svei8mm", "sme2"};
-  const Isas all_arm_gaps = {"avxvnniint8", "amxint8", "neondot", "neoni8mm", "sve", "svei8mm", "sme2"};
+  const Isas blocks_gaps = {"sve", "svei8mm", "sme2"};
+  const Isas all_arm_gaps = {"neondot", "neoni8mm", "sve", "svei8mm", "sme2"};
   const Isas weights_x86 = {"avx2", "avx512", "amxbf16"}, weights_arm = {"neon", "sme2"};
-  const Isas weights_gaps = {"amxbf16", "neon", "sme2"};
+  const Isas weights_gaps = {"neon", "sme2"};
   std::vector<Cell> cells = {
       {"f32",
        Of(Format::kF32, Format::kF32),

@@ -30,6 +30,16 @@ static_assert(sizeof(TileConfig) == 64);
     .rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
+// For sums of blocks of 32 k beside those of 64 bytes: tiles 2 and 3 are left sides of 32 bytes, 4 and 5 their right
+// sides; 6 and 7 are whole.
+[[maybe_unused]] constexpr TileConfig kHalfTiles{
+    .palette = 1,
+    .start_row = 0,
+    .reserved = {},
+    .row_bytes = {64, 64, 32, 32, 64, 64, 64, 64},
+    .rows = {16, 16, 16, 16, 8, 8, 16, 16},
+};
+
 #if QUERN_ISA_EMULATED
 
 struct State {
@@ -210,6 +220,10 @@ inline void DotU8() {
 }
 
 #endif
+
+// A row's GemmKernel::enter_mode and leave_mode.
+[[maybe_unused]] void Enter(const void* config) { LoadConfig(static_cast<const TileConfig*>(config)); }
+[[maybe_unused]] void Leave() { Release(); }
 
 }  // namespace amx
 }  // namespace

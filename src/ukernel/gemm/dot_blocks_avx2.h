@@ -13,7 +13,7 @@ struct BlockDot : BlockDotYmm<element> {
   using Weights = __m256i;
   using Sum = __m256i;  // 16 bits
   static constexpr int kRows = 3, kGroups = 8, kFewRows = 1;
-  static constexpr bool kSeeds = false;
+  static constexpr bool kSeeds = false, kCentered = false;
 
   template <int NG>
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {
@@ -32,7 +32,7 @@ struct BlockDotHalves : BlockDotYmm<element> {
   using Weights = BlockHalves;
   using Sum = BlockHalves;
   static constexpr int kRows = 2, kGroups = 4, kFewRows = 1;
-  static constexpr bool kSeeds = false;
+  static constexpr bool kSeeds = false, kCentered = false;
 
   template <int NG>
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {

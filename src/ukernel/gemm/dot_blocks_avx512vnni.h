@@ -16,7 +16,7 @@ struct BlockDot {
   static constexpr Format kElement = element;
   static constexpr int kZero = BlockZeroOf(element);
   static constexpr int kVectors = 2, kRows = 2, kGroups = 8, kFewRows = 4;
-  static constexpr bool kSeeds = true;
+  static constexpr bool kSeeds = true, kCentered = false;
 
   template <int kShift, int kBits>
   static __m512i Field(__m512i x) {

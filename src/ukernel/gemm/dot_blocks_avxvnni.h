@@ -13,7 +13,7 @@ struct BlockDot : BlockDotYmm<element> {
   using Weights = __m256i;
   using Sum = __m256i;
   static constexpr int kRows = 4, kGroups = 8, kFewRows = 2;
-  static constexpr bool kSeeds = true;
+  static constexpr bool kSeeds = true, kCentered = false;
 
   template <int NG>
   QUERN_INLINE static void Load(const char* p, Weights (&w)[NG]) {

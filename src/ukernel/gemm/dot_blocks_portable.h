@@ -20,7 +20,7 @@ struct BlockDot {
   static constexpr Format kElement = element;
   static constexpr int kZero = BlockZeroOf(element);
   static constexpr int kVectors = 1, kRows = 1, kGroups = 4, kFewRows = 0;
-  static constexpr bool kSeeds = true;
+  static constexpr bool kSeeds = true, kCentered = false;
 
   template <int kShift, int kBits>
   static V::Int Field(V::Int x) {

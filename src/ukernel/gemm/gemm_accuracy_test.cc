@@ -18,8 +18,7 @@ std::vector<const GemmKernel*> Rows() {
     for (const auto* list : lists) {
       for (size_t i = 0; i < list->count; ++i) {
         const GemmKernel& row = list->rows[i];
-        const bool dense = row.layouts[0].scale == Format::kNone && IsFloatFormat(row.lhs);
-        if (row.precision != Precision::kFp32 || !dense) continue;
+        if (row.precision != Precision::kFp32 || !IsFloatFormat(row.lhs)) continue;
         if (RowRunner::WhyNot(row, HostCpu().facts()).empty()) rows.push_back(&row);
       }
     }

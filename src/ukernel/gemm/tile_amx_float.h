@@ -174,12 +174,9 @@ void RunAmx(const GemmArgs& a) {
   return a.n > kTile ? RunTiles<Product, kTerms, 1, 2>(a) : RunTiles<Product, kTerms, 1, 1>(a);
 }
 
-void Enter(const void* config) { amx::LoadConfig(static_cast<const amx::TileConfig*>(config)); }
-void Leave() { amx::Release(); }
-
 static constexpr const void* kConfig = &amx::kFullTiles;
-static constexpr auto kEnter = Enter;
-static constexpr auto kLeave = Leave;
+static constexpr auto kEnter = amx::Enter;
+static constexpr auto kLeave = amx::Leave;
 #else
 static constexpr const void* kConfig = nullptr;
 static constexpr decltype(GemmKernel::enter_mode) kEnter = nullptr;

@@ -136,9 +136,6 @@ struct TileAmxI8 {
     return a.n > kTile ? RunTiles<1, 2>(a) : RunTiles<1, 1>(a);
   }
 };
-
-[[maybe_unused]] void EnterAmx(const void* config) { amx::LoadConfig(static_cast<const amx::TileConfig*>(config)); }
-[[maybe_unused]] void LeaveAmx() { amx::Release(); }
 #endif
 
 // Four products of 16 cycles for 32 x 32 x 64, a quarter more for operands out of L2. With one row of tiles the lines
@@ -165,8 +162,8 @@ constexpr GemmKernel TileAmxI8Row(const Isa& isa, Format lhs, const LhsLayout& l
   if (lhs == Format::kI8d) row.layouts[2] = kU4Channels16;  // through the block transform to int8
 #if QUERN_ISA_HERE
   row.mode_config = &amx::kFullTiles;
-  row.enter_mode = EnterAmx;
-  row.leave_mode = LeaveAmx;
+  row.enter_mode = amx::Enter;
+  row.leave_mode = amx::Leave;
   row.run = TileAmxI8<kSignedLhs>::Run;
 #endif
   return row;

@@ -2,7 +2,7 @@
 // the same bits on every ISA. For kernel files only: everything has internal linkage.
 #pragma once
 
-#include "ukernel/gemm/epilogue_i32.h"
+#include "ukernel/gemm/block_accumulators.h"
 #include "ukernel/gemm/tile_blocks_few.h"
 
 namespace quern::ukernel {
@@ -20,9 +20,23 @@ namespace {
 //   Load<groups>(p, out): the weights of a piece for V::kLanes columns
 //   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)
 //   kSeeds           sums are int32 lanes that may begin with anything
+//   kCentered        Dot takes signed weights: zero points that are integers come off them, not off the sums
 //   SumPieces(row, count, elements, out)
 //   MulZero(zero points, sum): int32 lanes, both fit 16 bits
 [[maybe_unused]] constexpr size_t kStagedPieces = 32;  // of K, whose sums are made at once
+
+// Unsigned weights of less than 8 bits to signed ones: less the zero points of their columns (int32 lanes), or the
+// usual one. Those of 8 bits are signed as Load gives them.
+template <class D, BlockZero kZeros, int NG>
+QUERN_INLINE void CenterBytes(typename D::V::Int zeros, typename D::V::Int (&w)[NG]) {
+  using V = typename D::V;
+  if constexpr (FormatBits(D::kElement) < 8) {
+    const typename V::Int each = V::Set1Int(0x01010101);
+    const typename V::Int zero =
+        kZeros == BlockZero::kInteger ? V::MulInt(zeros, each) : V::Set1Int(0x01010101 * D::kZero);
+    QUERN_UNROLL for (int i = 0; i < NG; ++i) w[i] = V::SubBytes(w[i], zero);
+  }
+}
 
 // Rows quantized as kLhs (kI8d: sums of blocks; kI8b: of 32, times both scales). For blocks that are the whole K
 // (kChannels) the result is int32.
@@ -30,6 +44,7 @@ template <class D, Format kLhs, bool kChannels, int MR, int NR>
 struct TileBlocks {
   using Dots = D;
   using V = typename D::V;
+  using Accumulators = BlockAccumulators<V, kChannels, MR, NR>;
   using Int = typename V::Int;
   using Reg = typename V::Reg;
   using Sum = typename D::Sum;
@@ -42,6 +57,9 @@ struct TileBlocks {
   static constexpr size_t kBits = FormatBits(D::kElement);
   static constexpr size_t kLhsBlock = 32;
   static constexpr bool kLhsBlocks = kLhs == Format::kI8b, kInChannels = kChannels;
+  // Sums of the rows take the zero points off the products.
+  template <BlockZero kZeros>
+  static constexpr bool kSubtracts = kZeros != BlockZero::kMinimum && !D::kCentered;
   static_assert(NR % kStrip == 0);
 
   struct Scratch {
@@ -84,10 +102,17 @@ struct TileBlocks {
     }
   }
 
+  // The weights of a piece as Dot takes them.
+  template <BlockZero kZeros, int NG>
+  QUERN_INLINE static void LoadPiece(const char* p, Int zero, Weights (&w)[NG]) {
+    D::template Load<NG>(p, w);
+    if constexpr (D::kCentered && kZeros != BlockZero::kMinimum) CenterBytes<D, kZeros>(zero, w);
+  }
+
   // What the sum of a piece begins with: the row's own sum by what the weights' zero takes off.
   template <BlockZero kZeros>
   QUERN_INLINE static Int PieceStart(const int32_t* sum, Int zero) {
-    if constexpr (kZeros == BlockZero::kMinimum) return V::ZeroInt();
+    if constexpr (!kSubtracts<kZeros>) return V::ZeroInt();
     const Int x = V::Set1Int(*sum);
     return kZeros == BlockZero::kInteger ? D::MulZero(zero, x) : x;
   }
@@ -153,11 +178,11 @@ struct TileBlocks {
   template <int NG, bool kFirst, bool kLast, BlockZero kZeros>
   __attribute__((noinline)) static void Pass(const Piece& p, const char* const (&weights)[NV], size_t m) {
     Weights w[NV][NG];
+    const Columns columns = p.columns;  // in registers
     QUERN_UNROLL for (int v = 0; v < NV; ++v) {
-      D::template Load<NG>(weights[v], w[v]);
+      LoadPiece<kZeros>(weights[v], columns.zero[v], w[v]);
       Prefetch<NG>(weights[v] + V::kPrefetch);
     }
-    const Columns columns = p.columns;  // in registers
     size_t r = 0;
     for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kFirst, kLast, kZeros>(p, columns, w, r);
     for (; r < m; ++r) Rows<1, NG, kFirst, kLast, kZeros>(p, columns, w, r);
@@ -262,7 +287,7 @@ struct TileBlocks {
     const size_t end = RoundUp(a.k, kPiece);
     for (size_t k0 = 0; k0 < end; k0 += kStage) {
       const size_t count = end - k0 < kStage ? end - k0 : kStage;
-      Sums<kZeros>(a, s, k0, count, kPiece);
+      if constexpr (kSubtracts<kZeros> || kZeros == BlockZero::kMinimum) Sums<kZeros>(a, s, k0, count, kPiece);
       for (size_t n = 0; n < a.n; n += kStrip) Strip<NG, kWhole, kZeros>(a, s, n, k0, count);
     }
   }
@@ -283,50 +308,10 @@ struct TileBlocks {
     Product<4, false, kZeros>(a, s);
   }
 
-  // A block of the result: ops and store.
-  template <int R, int NU>
-  static void Finish(const GemmArgs& call, Scratch& s, size_t r, size_t n) {
-    using Base = TileEpilogueI32<V, R, NU>;
-    GemmArgs a = call;
-    a.n = call.n - n < NU * kUnit ? call.n - n : NU * kUnit;
-    a.m0 += r;
-    a.n0 += n;
-    a.dst = static_cast<char*>(a.dst) + r * a.dst_row_stride + n * 4;
-    a.acc = static_cast<char*>(a.acc) + r * a.acc_row_stride + n * 4;
-    const typename Base::Tail tail = Base::MakeTail(a.n);
-    if constexpr (kChannels) {
-      typename Base::IntAcc acc;
-      Base::ReadInt(s.ints + r * NR + n, NR * sizeof(float), acc, tail);
-      if (!a.last_k) return Base::WriteInt(a.acc, a.acc_row_stride, acc, tail);
-      // Where a requantization stores bytes, columns are one apart.
-      const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
-      if (narrow) a.dst = static_cast<char*>(a.dst) - n * 3;
-      Base::Finish(a, acc, tail);
-    } else {
-      typename Base::Acc acc;
-      Base::Read(s.floats + r * NR + n, NR * sizeof(float), acc, tail);
-      if (!a.last_k) return Base::Write(a.acc, a.acc_row_stride, acc, tail);
-      Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
-      Base::Write(a.dst, a.dst_row_stride, acc, tail);
-    }
-  }
-
-  // Accumulators: zero, or those of the K blocks before.
-  static void Start(const GemmArgs& a, Scratch& s) {
-    int32_t* to = kChannels ? s.ints : reinterpret_cast<int32_t*>(s.floats);
-    for (size_t i = 0; a.first_k && i < a.m * NR; i += V::kLanes) V::StoreInt(to + i, V::ZeroInt());
-    for (size_t r = 0; !a.first_k && r < a.m; ++r) {
-      const auto* from = reinterpret_cast<const int32_t*>(static_cast<const char*>(a.acc) + r * a.acc_row_stride);
-      for (size_t n = 0; n < a.n; n += V::kLanes) {
-        const size_t lanes = a.n - n < V::kLanes ? a.n - n : V::kLanes;
-        V::StoreInt(to + r * NR + n, V::LoadMaskInt(from + n, V::MakeMask(lanes)));
-      }
-    }
-  }
-
   static void Run(const GemmArgs& a) {
     auto& s = *static_cast<Scratch*>(a.scratch);
-    Start(a, s);
+    int32_t* const acc = kChannels ? s.ints : reinterpret_cast<int32_t*>(s.floats);
+    Accumulators::Start(a, acc);
     if constexpr (kChannels) {
       Products<BlockZero::kConstant>(a, s);
     } else if (a.rhs_offset == Format::kF32) {
@@ -336,18 +321,7 @@ struct TileBlocks {
     } else {
       Products<BlockZero::kConstant>(a, s);
     }
-    for (size_t n = 0; n < a.n; n += 2 * kUnit) {
-      const bool two = NR >= 2 * kUnit && a.n - n > kUnit;
-      for (size_t r = 0; r < a.m;) {
-        const bool four = a.m - r >= 4;
-        if (two) {
-          four ? Finish<4, NR >= 2 * kUnit ? 2 : 1>(a, s, r, n) : Finish<1, NR >= 2 * kUnit ? 2 : 1>(a, s, r, n);
-        } else {
-          four ? Finish<4, 1>(a, s, r, n) : Finish<1, 1>(a, s, r, n);
-        }
-        r += four ? 4 : 1;
-      }
-    }
+    Accumulators::Finish(a, acc);
   }
 };
 
@@ -360,7 +334,7 @@ QUERN_INLINE void LoadWeightBytes(const char* p, typename D::V::Int (&w)[NG]) {
   QUERN_UNROLL for (int i = 0; i < NG / kPerLine; ++i) {
     const Int x = D::V::LoadInt(reinterpret_cast<const int32_t*>(p + 64 * i));
     if constexpr (kBits == 8) {
-      w[i] = D::kElement == Format::kI8 ? D::V::TurnTopBits(x) : x;
+      w[i] = D::kElement == Format::kI8 && !D::kCentered ? D::V::TurnTopBits(x) : x;
     } else {
       w[i * kPerLine] = D::template Field<0, kBits>(x);
       w[i * kPerLine + 1] = D::template Field<kBits, kBits>(x);

@@ -65,9 +65,9 @@ struct FewRows {
       const bool last = Tile::kInChannels ? false : kWhole || c.in_sum == c.length || (c.ends && i + 1 == c.pieces);
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
         typename D::Weights w[NG];
-        D::template Load<NG>(c.weights + v * V::kLanes * 4, w);
         Int zero = V::ZeroInt();
         if constexpr (kZeros == BlockZero::kInteger) zero = V::LoadZeros(c.offsets + v * V::kLanes);
+        Tile::template LoadPiece<kZeros>(c.weights + v * V::kLanes * 4, zero, w);
         const Reg scale = V::Load(c.scales + v * V::kLanes);
         Reg minimum = scale;
         if constexpr (kZeros == BlockZero::kMinimum) {
@@ -183,7 +183,9 @@ struct FewRows {
     const size_t end = RoundUp(a.k, kPiece);
     for (size_t k0 = 0; k0 < end; k0 += kStaged * kPiece) {
       const size_t count = end - k0 < kStaged * kPiece ? end - k0 : kStaged * kPiece;
-      Tile::template Sums<kZeros, kStaged>(a, s, k0, count, kPiece);
+      if constexpr (Tile::template kSubtracts<kZeros> || kZeros == BlockZero::kMinimum) {
+        Tile::template Sums<kZeros, kStaged>(a, s, k0, count, kPiece);
+      }
       for (size_t n = 0; n < a.n; n += kUnit) Unit<NG, kWhole, kZeros>(a, s, n, k0, count);
     }
   }

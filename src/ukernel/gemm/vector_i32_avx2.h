@@ -21,6 +21,7 @@ struct IntVector : Vector {
   static Reg ToFloat(Int x) { return _mm256_cvtepi32_ps(x); }
   static Reg Round(Reg x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Int TurnTopBits(Int x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }  // of bytes
+  static Int SubBytes(Int a, Int b) { return _mm256_sub_epi8(a, b); }
   // The kBits bits of each lane from kShift on, as a float.
   template <int kShift, int kBits>
   static Reg Number(Int x) {

@@ -17,10 +17,12 @@ struct IntVector : Vector {
   static void StoreInt(int32_t* p, Int x) { _mm512_storeu_si512(p, x); }
   static void StoreMaskInt(int32_t* p, Int x, Mask m) { _mm512_mask_storeu_epi32(p, m, x); }
   static Int AddInt(Int a, Int b) { return _mm512_add_epi32(a, b); }
+  static Int SubInt(Int a, Int b) { return _mm512_sub_epi32(a, b); }
   static Int MulInt(Int a, Int b) { return _mm512_mullo_epi32(a, b); }
   static Reg ToFloat(Int x) { return _mm512_cvtepi32_ps(x); }
   static Reg Round(Reg x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Int TurnTopBits(Int x) { return _mm512_xor_si512(x, _mm512_set1_epi8(-128)); }  // of bytes
+  static Int SubBytes(Int a, Int b) { return _mm512_sub_epi8(a, b); }
   // The kBits bits of each lane from kShift on, as a float.
   template <int kShift, int kBits>
   static Reg Number(Int x) {
@@ -29,6 +31,10 @@ struct IntVector : Vector {
       return _mm512_permutexvar_ps(low, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     }
     return ToFloat(_mm512_and_si512(low, Set1Int((1 << kBits) - 1)));
+  }
+  // Pairs of bf16 of numbers that are such.
+  static Int PairBf16(Reg even, Reg odd) {
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd));
   }
   // Lanes of float32, float16 or bf16, and of uint8.
   static Reg LoadScale(const char* p, Format format) {

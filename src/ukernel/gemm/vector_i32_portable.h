@@ -10,6 +10,7 @@ namespace {
 struct IntVector : Vector {
   typedef uint32_t Int __attribute__((vector_size(16)));  // unsigned: sums wrap
   typedef int32_t Signed __attribute__((vector_size(16)));
+  typedef uint8_t Bytes __attribute__((vector_size(16)));
   static Int ZeroInt() { return Int{}; }
   static Int Set1Int(int32_t x) {
     const uint32_t u = static_cast<uint32_t>(x);
@@ -34,6 +35,7 @@ struct IntVector : Vector {
     }
   }
   static Int AddInt(Int a, Int b) { return a + b; }
+  static Int SubInt(Int a, Int b) { return a - b; }
   static Int MulInt(Int a, Int b) { return a * b; }
   static Reg ToFloat(Int x) { return __builtin_convertvector((Signed)x, Reg); }
   // To nearest, ties to even: adding 2^23 to a smaller magnitude leaves no fraction bits.
@@ -45,11 +47,14 @@ struct IntVector : Vector {
     return (Reg)((Int)rounded | sign);
   }
   static Int TurnTopBits(Int x) { return x ^ 0x80808080u; }  // of bytes
+  static Int SubBytes(Int a, Int b) { return (Int)((Bytes)a - (Bytes)b); }
   // The kBits bits of each lane from kShift on, as a float.
   template <int kShift, int kBits>
   static Reg Number(Int x) {
     return ToFloat(x >> kShift & ((1u << kBits) - 1));
   }
+  // Pairs of bf16 of numbers that are such.
+  static Int PairBf16(Reg even, Reg odd) { return (Int)even >> 16 | (Int)odd; }
   // Lanes of float32, float16 or bf16, and of uint8.
   static Reg LoadScale(const char* p, Format format) {
     if (format == Format::kF32) return Load(reinterpret_cast<const float*>(p));

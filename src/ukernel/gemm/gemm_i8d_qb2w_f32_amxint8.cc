@@ -1,0 +1,14 @@
+// Dynamic int8 rows by 2-bit blocks, on AMX.
+#include "ukernel/gemm/dot_blocks_amxint8.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr GemmKernel kRows[] = {AmxI8BlocksRow<Format::kU2, Format::kI8d>()};
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

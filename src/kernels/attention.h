@@ -32,7 +32,7 @@ struct AttentionSizes {
   int64_t queries = 0, keys = 0;
   int64_t size = 0, value_size = 0;  // of a head
   HeadStrides q, k, v, y;            // elements of q, v and y are neighbours
-  AttentionTypes types;
+  AttentionTypes types = {};
   float scale = 1;
   float softcap = 0;  // scores become softcap * tanh(score / softcap) when it is positive
   int64_t reach =

@@ -219,7 +219,9 @@ TEST(Attention, IsThatOfFloat64) {
         SCOPED_TRACE(std::string(name) + " " + FormatName(types.q) + " " + FormatName(types.kv) + " " +
                      FormatName(types.y) + ", form " + std::to_string(i));
         ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 1));
-        if (name == std::string("native")) ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 3));
+        if (name == std::string("native")) {
+          ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 3));
+        }
       }
     }
   }

@@ -93,7 +93,7 @@ TEST_F(CpuOps, Float8RejectsZeroPointsThatAreNotKnownToBeZero) {
     Node* node = graph.AddNode({.op_type = "DequantizeLinear", .inputs = {x, scale, zero}, .outputs = {"y"}});
     node->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{4}));
     const std::string why = FindCpuOp("", "DequantizeLinear")->reject(*node, Config(false));
-    graph.Erase(node);
+    graph.Remove(node);
     return why;
   };
   EXPECT_EQ(reason(given), "a zero point of f8e5m2 that comes with the run");

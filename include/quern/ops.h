@@ -205,7 +205,7 @@ QUERN_API quern_status quern_ops_conv_run(const quern_op* op, const quern_conv_a
 
 /* ---------------------------------------------------------------- attention
  * Of each head: y = softmax(scale * q k^T + mask) v, block by block of queries, so that scores never lie in memory as a
- * whole. float32. The operator is made for one set of sizes. */
+ * whole. Scores, softmax and sums are float32. The operator is made for one set of sizes. */
 typedef struct quern_attention_spec {
   size_t struct_size;
   size_t batch, heads;
@@ -219,6 +219,9 @@ typedef struct quern_attention_spec {
    * neighbours. [batch][rows][heads][size] has {rows*heads*size, size, heads*size}. */
   ptrdiff_t q_strides[3], k_strides[3], v_strides[3], y_strides[3];
   int32_t concurrency; /* of the executors that runs will have; 0 counts as 1 */
+  /* Of queries; of keys and values; of results: F32, F16, BF16. 0: float32 for queries, the queries' type for others.
+   * Keys are of the queries' type, or F16 for F32. Where values are BF16, probabilities are rounded to it. */
+  int32_t q_type, kv_type, y_type;
 } quern_attention_spec;
 static inline void quern_attention_spec_init(quern_attention_spec* spec) {
   memset(spec, 0, sizeof *spec);
@@ -226,8 +229,8 @@ static inline void quern_attention_spec_init(quern_attention_spec* spec) {
 }
 typedef struct quern_attention_args {
   size_t struct_size;
-  const float *q, *k, *v;
-  float* y;
+  const void *q, *k, *v; /* of the spec's types */
+  void* y;
   /* Added to the scores, -infinity hides a key; NULL: none. Element (sample, head, query, key) by strides, 0 repeats;
    * the keys are neighbours. A query that sees no key gives zeros. */
   const float* mask;

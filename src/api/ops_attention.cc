@@ -4,6 +4,7 @@
 
 #include "api/ops.h"
 #include "api/struct_size.h"
+#include "ukernel/convert.h"
 
 namespace quern::api {
 namespace {
@@ -35,6 +36,20 @@ class Mask final : public kernels::ScoreRules {
   const ptrdiff_t* strides_;
 };
 
+Result<kernels::AttentionTypes> ReadTypes(const quern_attention_spec& s) {
+  const auto read = [](int32_t given, int32_t usual, const char* field) -> Result<ukernel::Format> {
+    QUERN_ASSIGN_OR_RETURN(const ukernel::Format f, ReadFormat(given ? given : usual, field));
+    if (!ukernel::IsFloatFormat(f)) return InvalidArgument(std::string(field) + " is no float32, float16 or bfloat16");
+    return f;
+  };
+  const int32_t q = s.q_type ? s.q_type : static_cast<int32_t>(QUERN_F32);
+  kernels::AttentionTypes types;
+  QUERN_ASSIGN_OR_RETURN(types.q, read(q, q, "spec.q_type"));
+  QUERN_ASSIGN_OR_RETURN(types.kv, read(s.kv_type, q, "spec.kv_type"));
+  QUERN_ASSIGN_OR_RETURN(types.y, read(s.y_type, q, "spec.y_type"));
+  return types;
+}
+
 Result<AttentionSizes> ReadSizes(const quern_attention_spec& s) {
   const size_t value_size = s.value_size ? s.value_size : s.head_size;
   const size_t kv_heads = s.kv_heads ? s.kv_heads : s.heads;
@@ -44,6 +59,7 @@ Result<AttentionSizes> ReadSizes(const quern_attention_spec& s) {
   QUERN_RETURN_IF_ERROR(CheckExtents({s.batch, s.heads, s.keys, widest}, "the keys' extents"));
   const auto number = [](size_t x) { return static_cast<int64_t>(x); };
   AttentionSizes sizes;
+  QUERN_ASSIGN_OR_RETURN(sizes.types, ReadTypes(s));
   sizes.batch = number(s.batch);
   sizes.heads = number(s.heads);
   sizes.kv_heads = number(kv_heads);

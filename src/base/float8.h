@@ -1,5 +1,5 @@
 // Exact conversions between float32 and the floats of 8 bits and fewer, by the tables of ONNX's Cast: round to nearest
-// even, what lies beyond the range is the caller's choice.
+// even, what lies beyond the range is the caller's choice. Kernel-safe.
 #pragma once
 
 #include <bit>
@@ -19,14 +19,14 @@ struct SmallFloat {
   bool has_nan;
 };
 
-inline constexpr SmallFloat kFloat8E4M3FN = {3, 7, 0x80, 0x7e, 0, 0x7f, true, true};
-inline constexpr SmallFloat kFloat8E4M3FNUZ = {3, 8, 0x80, 0x7f, 0, 0x80, false, true};
-inline constexpr SmallFloat kFloat8E5M2 = {2, 15, 0x80, 0x7b, 0x7c, 0x7e, true, true};
-inline constexpr SmallFloat kFloat8E5M2FNUZ = {2, 16, 0x80, 0x7f, 0, 0x80, false, true};
+static constexpr SmallFloat kFloat8E4M3FN = {3, 7, 0x80, 0x7e, 0, 0x7f, true, true};
+static constexpr SmallFloat kFloat8E4M3FNUZ = {3, 8, 0x80, 0x7f, 0, 0x80, false, true};
+static constexpr SmallFloat kFloat8E5M2 = {2, 15, 0x80, 0x7b, 0x7c, 0x7e, true, true};
+static constexpr SmallFloat kFloat8E5M2FNUZ = {2, 16, 0x80, 0x7f, 0, 0x80, false, true};
 // Of those below, the low bits of a byte.
-inline constexpr SmallFloat kFloat6E2M3 = {3, 1, 0x20, 0x1f, 0, 0x20, true, false};
-inline constexpr SmallFloat kFloat6E3M2 = {2, 3, 0x20, 0x1f, 0, 0x20, true, false};
-inline constexpr SmallFloat kFloat4E2M1 = {1, 1, 0x08, 0x07, 0, 0x08, true, false};
+static constexpr SmallFloat kFloat6E2M3 = {3, 1, 0x20, 0x1f, 0, 0x20, true, false};
+static constexpr SmallFloat kFloat6E3M2 = {2, 3, 0x20, 0x1f, 0, 0x20, true, false};
+static constexpr SmallFloat kFloat4E2M1 = {1, 1, 0x08, 0x07, 0, 0x08, true, false};
 
 // What becomes of numbers whose magnitude, once rounded, is above `max`.
 enum class Overflow : uint8_t {
@@ -35,7 +35,7 @@ enum class Overflow : uint8_t {
   kSpecial,         // infinity; NaN where there is none; `max` where there is neither
 };
 
-constexpr uint8_t F32ToSmallFloat(float x, const SmallFloat& f, Overflow overflow) {
+static constexpr uint8_t F32ToSmallFloat(float x, const SmallFloat& f, Overflow overflow) {
   const uint32_t u = std::bit_cast<uint32_t>(x);
   const uint8_t sign = u >> 31 ? f.sign : uint8_t{0};
   const uint32_t a = u & 0x7fffffffu;
@@ -64,7 +64,7 @@ constexpr uint8_t F32ToSmallFloat(float x, const SmallFloat& f, Overflow overflo
   return code == 0 && !f.negative_zero ? uint8_t{0} : static_cast<uint8_t>(sign | code);
 }
 
-constexpr float SmallFloatToF32(uint8_t bits, const SmallFloat& f) {
+static constexpr float SmallFloatToF32(uint8_t bits, const SmallFloat& f) {
   const uint32_t magnitude = bits & (f.sign - 1u), sign = bits & f.sign ? 0x80000000u : 0u;
   if (magnitude == 0 && sign && !f.negative_zero) return std::bit_cast<float>(0x7fc00000u);
   if (f.infinity != 0 && magnitude == f.infinity) return std::bit_cast<float>(sign | 0x7f800000u);
@@ -81,7 +81,7 @@ enum class E8M0Rounding : uint8_t { kUp, kDown, kNearest };  // ties of kNearest
 
 // What lies outside [2^-127, 2^127], zero and infinity among it, becomes the nearer end with `saturate`, else NaN. The
 // specification leaves negative numbers open: here their sign is dropped.
-constexpr uint8_t F32ToE8M0(float x, E8M0Rounding rounding, bool saturate) {
+static constexpr uint8_t F32ToE8M0(float x, E8M0Rounding rounding, bool saturate) {
   const uint32_t a = std::bit_cast<uint32_t>(x) & 0x7fffffffu;
   if (a > 0x7f800000u) return 0xff;
   if (a < 0x00400000u) return saturate ? 0 : 0xff;
@@ -94,7 +94,7 @@ constexpr uint8_t F32ToE8M0(float x, E8M0Rounding rounding, bool saturate) {
   return static_cast<uint8_t>(exponent + up);
 }
 
-constexpr float E8M0ToF32(uint8_t bits) {
+static constexpr float E8M0ToF32(uint8_t bits) {
   if (bits == 0xff) return std::bit_cast<float>(0x7fc00000u);
   return std::bit_cast<float>(bits == 0 ? 0x00400000u : static_cast<uint32_t>(bits) << 23);
 }

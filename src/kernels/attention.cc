@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
+
+#include "ukernel/convert.h"
 
 namespace quern::kernels {
 namespace {
@@ -23,6 +26,13 @@ constexpr int64_t kReaches = 8;
 constexpr int64_t kTaskWork = 32768;
 
 size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+ptrdiff_t BytesOf(Format f) { return static_cast<ptrdiff_t>(FormatBytes(f)); }
+
+// Rounds float32 to 16 bits; null for float32.
+ukernel::UnaryRow Rounding(const ukernel::ElementwiseKernel& row, Format to) {
+  if (to == Format::kF32) return nullptr;
+  return row.unary(ukernel::UnaryKind::kConvert, DType::kF32, to == Format::kF16 ? DType::kF16 : DType::kBF16);
+}
 
 // x[i] + a[i], where a[i] = -infinity stands above any score.
 void AddFloats(int64_t n, const float* a, float* x) {
@@ -53,17 +63,19 @@ int64_t Attention::KeysFor(int64_t last_query) const {
 }
 
 ukernel::RhsSource Attention::KeyMatrix() const {
-  return {.format = Format::kF32, .k_stride = sizes_.k.element * kF32, .n_stride = sizes_.k.row * kF32};
+  const Format f = sizes_.types.kv;
+  return {.format = f, .k_stride = sizes_.k.element * BytesOf(f), .n_stride = sizes_.k.row * BytesOf(f)};
 }
 
 ukernel::RhsSource Attention::ValueMatrix() const {
-  return {.format = Format::kF32, .k_stride = sizes_.v.row * kF32, .n_stride = kF32};
+  const Format f = sizes_.types.kv;
+  return {.format = f, .k_stride = sizes_.v.row * BytesOf(f), .n_stride = BytesOf(f)};
 }
 
 MatMulArgs Attention::ScoresArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
-  args.lhs_row_stride = (by_group_ ? sizes_.q.head : sizes_.q.row) * kF32;
+  args.lhs_row_stride = (by_group_ ? sizes_.q.head : sizes_.q.row) * BytesOf(sizes_.types.q);
   args.rhs = KeyMatrix();
   args.dst_row_stride = score_pitch_ * kF32;
   args.ops = &scale_;
@@ -74,9 +86,9 @@ MatMulArgs Attention::ScoresArgs(int64_t rows) const {
 MatMulArgs Attention::ValuesArgs(int64_t rows) const {
   MatMulArgs args;
   args.m = static_cast<size_t>(rows);
-  args.lhs_row_stride = score_pitch_ * kF32;
+  args.lhs_row_stride = score_pitch_ * BytesOf(ProbabilityType());
   args.rhs = ValueMatrix();
-  args.dst_row_stride = (by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
+  args.dst_row_stride = (store_ ? wide_pitch_ : by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
   return args;
 }
 
@@ -84,18 +96,20 @@ Result<Attention::Products> Attention::MakeProducts(int64_t keys, const SelectOp
                                                     Precision precision) const {
   Products made;
   made.keys = keys;
-  const auto make = [&](int64_t k, int64_t n, const ukernel::RhsSource& rhs) -> Result<MatMul> {
-    const GemmProblem problem{.n = static_cast<size_t>(n),
+  const auto make = [&](Format lhs, int64_t k, int64_t n, const ukernel::RhsSource& rhs) -> Result<MatMul> {
+    const GemmProblem problem{.lhs = lhs,
+                              .rhs = rhs.format,
+                              .n = static_cast<size_t>(n),
                               .k = static_cast<size_t>(k),
                               .precision = precision,
                               .expected_m = static_cast<size_t>(block_),
                               .rhs_constant = false,
-                              .rhs_contiguous = rhs.n_stride == kF32};
+                              .rhs_contiguous = rhs.n_stride == BytesOf(rhs.format)};
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(problem, options));
     return MatMul::Create(problem, options, layout);
   };
-  QUERN_ASSIGN_OR_RETURN(made.scores, make(sizes_.size, keys, KeyMatrix()));
-  QUERN_ASSIGN_OR_RETURN(made.values, make(keys, sizes_.value_size, ValueMatrix()));
+  QUERN_ASSIGN_OR_RETURN(made.scores, make(sizes_.types.q, sizes_.size, keys, KeyMatrix()));
+  QUERN_ASSIGN_OR_RETURN(made.values, make(ProbabilityType(), keys, sizes_.value_size, ValueMatrix()));
   const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
   for (size_t i = 0; i < 2; ++i) {
     const bool same = i == 1 && rows[1] == rows[0];
@@ -110,6 +124,10 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   Attention a;
   a.sizes_ = sizes;
   a.row_ = ukernel::SelectVectorRow(options.cpu);
+  const ukernel::ElementwiseKernel* rounding = ukernel::SelectElementwiseRow(options.cpu);
+  a.narrow_ = Rounding(*rounding, a.ProbabilityType());
+  a.store_ = Rounding(*rounding, sizes.types.y);
+  a.wide_pitch_ = (sizes.value_size + 15) / 16 * 16;
   a.scale_ = {.kind = ukernel::EpilogueKind::kMulScalar, .a = sizes.scale};
   const int64_t group = sizes.kv_heads == 0 ? 1 : sizes.heads / sizes.kv_heads;
   a.by_group_ = sizes.queries == 1 && group > 1;
@@ -140,7 +158,10 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
     }
   }
   a.room_offset_ = Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * sizeof(float));
-  a.scores_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
+  a.narrow_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
+  a.wide_offset_ = a.narrow_offset_ + (a.narrow_ ? Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * 2) : 0);
+  const size_t wide = static_cast<size_t>(a.block_ * a.wide_pitch_) * sizeof(float);
+  a.scores_offset_ = a.wide_offset_ + (a.store_ ? Aligned(wide) : 0);
   a.values_offset_ = a.scores_offset_ + Aligned(a.scores_bytes_);
   a.slot_bytes_ = a.values_offset_ + Aligned(a.values_bytes_);
   a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), a.matrices_ * blocks()));
@@ -195,13 +216,17 @@ void Attention::Normalize(float* scores, int64_t keys, const ScoreRules::Row& ro
 }
 
 // A product gives no number where a hidden value is none; only those that are seen count.
-void Attention::RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const {
+void Attention::RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const {
   const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = static_cast<size_t>(sizes_.value_size), .x = y});
   if (sum < kInfinity) return;
   std::fill_n(y, sizes_.value_size, 0.0f);
   for (int64_t j = 0; j < keys; ++j) {
     if (probabilities[j] == 0) continue;
-    for (int64_t p = 0; p < sizes_.value_size; ++p) y[p] += probabilities[j] * v[j * sizes_.v.row + p];
+    const Format f = sizes_.types.kv;
+    const char* row = v + j * sizes_.v.row * BytesOf(f);
+    for (int64_t p = 0; p < sizes_.value_size; ++p) {
+      y[p] += probabilities[j] * ukernel::LoadFloat(f, row + p * BytesOf(f));
+    }
   }
 }
 
@@ -216,12 +241,16 @@ Status Attention::RunBlock(int64_t item, const AttentionOperands& operands, cons
   const auto row_head = [&](int64_t r) { return by_group_ ? head + begin + r : head; };
   const auto row_query = [&](int64_t r) { return by_group_ ? 0 : begin + r; };
 
-  const float* k = operands.k + s.k.At(b, head / group, 0);
-  const float* v = operands.v + s.v.At(b, head / group, 0);
-  const float* q = operands.q + s.q.At(b, row_head(0), row_query(0));
-  float* y = operands.y + s.y.At(b, row_head(0), row_query(0));
+  const AttentionTypes& types = s.types;
+  const char* k = static_cast<const char*>(operands.k) + s.k.At(b, head / group, 0) * BytesOf(types.kv);
+  const char* v = static_cast<const char*>(operands.v) + s.v.At(b, head / group, 0) * BytesOf(types.kv);
+  const char* q = static_cast<const char*>(operands.q) + s.q.At(b, row_head(0), row_query(0)) * BytesOf(types.q);
+  char* y = static_cast<char*>(operands.y) + s.y.At(b, row_head(0), row_query(0)) * BytesOf(types.y);
   const int64_t y_pitch = by_group_ ? s.y.head : s.y.row;
+  float* const results = reinterpret_cast<float*>(store_ ? reinterpret_cast<char*>(scratch) + wide_offset_ : y);
+  const int64_t pitch = store_ ? wide_pitch_ : y_pitch;
   float* scores = reinterpret_cast<float*>(scratch);
+  auto* narrow = reinterpret_cast<uint16_t*>(scratch + narrow_offset_);
   float* room = reinterpret_cast<float*>(scratch + room_offset_);
 
   const auto product =
@@ -253,20 +282,22 @@ Status Attention::RunBlock(int64_t item, const AttentionOperands& operands, cons
     resources.workspace_bytes = values_bytes_;
     MatMulArgs args = ValuesArgs(rows);
     args.rhs_is_packed = packed;
-    args.lhs = scores;
+    for (int64_t r = 0; narrow_ && r < rows; ++r) {
+      narrow_(keys, scores + r * score_pitch_, narrow + r * score_pitch_, {});
+    }
+    args.lhs = narrow_ ? static_cast<const void*>(narrow) : scores;
     args.rhs.data = v;
-    args.dst = y;
+    args.dst = results;
     QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
     kept.matrix = matrix;
     kept.product = &*product;
     kept.plan = plan;
-    for (int64_t r = 0; r < rows; ++r) RepairRow(scores + r * score_pitch_, keys, v, y + r * y_pitch);
-    return OkStatus();
   }
   for (int64_t r = 0; r < rows; ++r) {
-    float* out = y + r * y_pitch;
-    std::fill_n(out, s.value_size, kInfinity);
+    float* out = results + r * pitch;
+    if (!computes) std::fill_n(out, s.value_size, kInfinity);
     RepairRow(scores + r * score_pitch_, keys, v, out);
+    if (store_) store_(s.value_size, out, y + r * y_pitch * BytesOf(types.y), {});
   }
   return OkStatus();
 }
@@ -277,7 +308,10 @@ Status Attention::Run(const AttentionOperands& operands, const ScoreRules& rules
   if (s.keys == 0) {
     for (int64_t b = 0; b < s.batch; ++b) {
       for (int64_t h = 0; h < s.heads; ++h) {
-        for (int64_t i = 0; i < s.queries; ++i) std::fill_n(operands.y + s.y.At(b, h, i), s.value_size, 0.0f);
+        for (int64_t i = 0; i < s.queries; ++i) {
+          char* y = static_cast<char*>(operands.y) + s.y.At(b, h, i) * BytesOf(s.types.y);
+          std::memset(y, 0, static_cast<size_t>(s.value_size * BytesOf(s.types.y)));
+        }
       }
     }
     return OkStatus();

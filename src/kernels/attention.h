@@ -1,5 +1,6 @@
-// Scaled dot-product attention of float32 heads: scores, masks, softmax and the weighted sum of values, block by block
-// of queries, so that scores never lie in memory as a whole.
+// Scaled dot-product attention: scores, masks, softmax and the weighted sum of values, block by block of queries, so
+// that scores never lie in memory as a whole. Heads of float32, float16 or bfloat16; scores, softmax and sums in
+// float32.
 #pragma once
 
 #include <array>
@@ -7,14 +8,21 @@
 #include <vector>
 
 #include "kernels/matmul.h"
+#include "ukernel/elementwise.h"
 #include "ukernel/vector.h"
 
 namespace quern::kernels {
 
-// Element p of row s of head h of sample b is at b * batch + h * head + s * row + p * element, in floats.
+// Element p of row s of head h of sample b is at b * batch + h * head + s * row + p * element, in elements.
 struct HeadStrides {
   int64_t batch = 0, head = 0, row = 0, element = 1;
   int64_t At(int64_t b, int64_t h, int64_t s) const { return b * batch + h * head + s * row; }
+};
+
+// Queries and keys are of types that some GEMM row multiplies: one type, or float32 by float16. Probabilities are kept
+// in float32, but rounded to bfloat16 where values are that.
+struct AttentionTypes {
+  Format q = Format::kF32, kv = Format::kF32, y = Format::kF32;
 };
 
 struct AttentionSizes {
@@ -24,6 +32,7 @@ struct AttentionSizes {
   int64_t queries = 0, keys = 0;
   int64_t size = 0, value_size = 0;  // of a head
   HeadStrides q, k, v, y;            // elements of q, v and y are neighbours
+  AttentionTypes types = {};
   float scale = 1;
   float softcap = 0;  // scores become softcap * tanh(score / softcap) when it is positive
   int64_t reach =
@@ -47,8 +56,8 @@ class ScoreRules {
 };
 
 struct AttentionOperands {
-  const float *q = nullptr, *k = nullptr, *v = nullptr;
-  float* y = nullptr;  // no operand; a query that sees no key gives zeros
+  const void *q = nullptr, *k = nullptr, *v = nullptr;
+  void* y = nullptr;  // no operand; a query that sees no key gives zeros
 };
 
 // The products and blocks for one set of sizes.
@@ -73,6 +82,7 @@ class Attention {
     std::array<MatMulPlan, 2> scores_plan, values_plan;
   };
   Result<Products> MakeProducts(int64_t keys, const SelectOptions& options, Precision precision) const;
+  Format ProbabilityType() const { return sizes_.types.kv == Format::kBf16 ? Format::kBf16 : Format::kF32; }
   // The right sides of scores and values.
   ukernel::RhsSource KeyMatrix() const;
   ukernel::RhsSource ValueMatrix() const;
@@ -93,10 +103,12 @@ class Attention {
                   const CancelToken* cancel, Kept& kept) const;
   void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
                  Kept& kept) const;
-  void RepairRow(const float* probabilities, int64_t keys, const float* v, float* y) const;
+  void RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const;
 
   AttentionSizes sizes_;
   const ukernel::VectorKernel* row_ = nullptr;
+  // From float32 to the types of probabilities and of y; null: they are float32.
+  ukernel::UnaryRow narrow_ = nullptr, store_ = nullptr;
   // One query of all heads that share a head of keys is a block of its own.
   bool by_group_ = false;
   int64_t rows_ = 0;         // of the blocks' matrices: queries, or the heads of a group
@@ -105,8 +117,10 @@ class Attention {
   int64_t score_pitch_ = 0;  // floats
   std::vector<Products> products_;
   ukernel::EpilogueOp scale_{};
-  // In a slot: scores, room for a row, the products' workspaces.
-  size_t room_offset_ = 0, scores_offset_ = 0, scores_bytes_ = 0, values_offset_ = 0, values_bytes_ = 0;
+  int64_t wide_pitch_ = 0;  // floats, of results that are stored in 16 bits
+  // In a slot: scores, room for a row, scores of 16 bits, results of 32 bits, the products' workspaces.
+  size_t room_offset_ = 0, narrow_offset_ = 0, wide_offset_ = 0;
+  size_t scores_offset_ = 0, scores_bytes_ = 0, values_offset_ = 0, values_bytes_ = 0;
   size_t slot_bytes_ = 0;
   int slots_ = 1;
 };

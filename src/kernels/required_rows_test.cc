@@ -142,5 +142,23 @@ TEST(RequiredRows, Convolve) {
   }
 }
 
+// Attention: heads of one type, or of float32 by caches of float16; keys and values come with the run.
+TEST(RequiredRows, Attend) {
+  for (GemmProblem p : {Of(Format::kF32, Format::kF32), Of(Format::kF16, Format::kF16),
+                        Of(Format::kBf16, Format::kBf16), Of(Format::kF32, Format::kF16)}) {
+    p.rhs_constant = false;
+    for (const bool values : {false, true}) {
+      p.rhs_contiguous = values;
+      for (const auto& [arch, isas] :
+           {std::pair{Arch::kX86_64, Isas{"portable", "avx2", "avx512"}}, std::pair{Arch::kAArch64, Isas{"neon"}}}) {
+        const std::set<std::string> serving = Serving(p, arch);
+        for (const std::string& isa : isas) {
+          EXPECT_TRUE(serving.contains(isa)) << FormatName(p.lhs) << " by " << FormatName(p.rhs) << " on " << isa;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quern::kernels

@@ -8,27 +8,30 @@
 #include <span>
 
 #include "base/dtype.h"
+#include "base/float8.h"
 #include "ukernel/gemm.h"
 #include "ukernel/isa.h"
 
 namespace quern::ukernel {
 
 // y[i] = round half to even (x[i] / scale[i * scale_step]) + zero[i * zero_step], saturated; NaN gives the lowest. The
-// quotient is rounded to float32. Steps are 0 or 1, and zero_step is 0 where scale_step is.
+// quotient is rounded to float32. Steps are 0 or 1, and zero_step is 0 where scale_step is. Floats of 8 bits have no
+// zero: the quotient is rounded to them.
 struct QuantizeRowArgs {
-  DType type = DType::kI8;  // of y and zero: i8, u8, i16, u16
+  DType type = DType::kI8;  // of y and zero: i8, u8, i16, u16; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
   size_t n = 0;
   const float* x = nullptr;
   void* y = nullptr;  // no operand
   const float* scale = nullptr;
   const void* zero = nullptr;
   size_t scale_step = 0, zero_step = 0;
+  Overflow overflow = Overflow::kSaturate;  // of floats of 8 bits
 };
 
 // y[i] = (x[i] - zero[i * zero_step]) * scale[i * scale_step], an exact difference rounded to float32, then the
-// product. Steps as above.
+// product. Steps as above; floats of 8 bits have no zero.
 struct DequantizeRowArgs {
-  DType type = DType::kI8;  // of x and zero: i8, u8, i16, u16, i32
+  DType type = DType::kI8;  // of x and zero: i8, u8, i16, u16, i32; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
   size_t n = 0;
   const void* x = nullptr;
   float* y = nullptr;  // no operand

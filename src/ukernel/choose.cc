@@ -138,6 +138,7 @@ bool ReadsInPlace(const GemmKernel& row, const GemmProblem& problem, const CpuFa
   constexpr size_t kFewTiles = 4;      // packing touches every element about this many times
   constexpr size_t kNearBytes = 1024;  // rows this short share pages and do not collide in L1
   if (problem.rhs_constant || !problem.rhs_contiguous || !row.rhs_in_place || problem.segments > 1) return false;
+  if (problem.rhs != row.rhs) return false;
   return m <= kFewTiles * TileM(row, cpu) || problem.n * FormatBytes(problem.rhs) <= kNearBytes;
 }
 
@@ -175,7 +176,8 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
     const double read = static_cast<double>(k * p.n);
     if (!in_place) {
       RhsSource source = SourceKind(p);
-      source.n_stride = p.rhs_contiguous ? static_cast<ptrdiff_t>(FormatBytes(p.rhs)) : 0;
+      // Most that have no contiguous columns are transposed.
+      (p.rhs_contiguous ? source.n_stride : source.k_stride) = static_cast<ptrdiff_t>(FormatBytes(p.rhs));
       compute += read * PackCyclesPerElement(FindPackKernel(layout, source, cpu, Lookup::kCost));
     } else {
       bytes = read * static_cast<double>(FormatBytes(p.rhs));

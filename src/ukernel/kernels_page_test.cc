@@ -254,17 +254,24 @@ std::string Page() {
     page += Line({std::string("`") + Name(r).text + "`", std::to_string(r.pixels) + " x " + std::to_string(r.lanes),
                   sets.Name(r.fused), Ran(r.isa)});
   });
-  page +=
-      IsaTable("vector", "Float32 loops: elementwise, reductions, softmax, normalization, interpolation, transposes.",
-               AllVectorKernels(), "lanes", [](const VectorKernel& r) { return r.lanes; });
+  page += IsaTable(
+      "vector",
+      "Float32 loops: elementwise, reductions, pools, softmax, normalization, rotary embedding, interpolation; "
+      "transposes.",
+      AllVectorKernels(), "lanes", [](const VectorKernel& r) { return r.lanes; });
   page += IsaTable("winograd", "Transforms of 3x3 convolutions.", AllWinogradKernels(), "lanes",
                    [](const WinogradKernel& r) { return r.lanes; });
-  page += IsaTable("fold", "Reductions of any type.", AllFoldKernels(), "bytes of a vector",
+  page += IsaTable("fold", "Reductions and pools of any type.", AllFoldKernels(), "bytes of a vector",
                    [](const FoldKernel& r) { return r.vector_bytes; });
-  page += IsaTable("affine", "Quantization, dequantization and conversions.", AllAffineKernels(), "bytes of a vector",
-                   [](const AffineKernel& r) { return r.vector_bytes; });
-  page += IsaTable("elementwise", "Elementwise operators of any type.", AllElementwiseKernels(), "bytes of a vector",
-                   [](const ElementwiseKernel& r) { return r.vector_bytes; });
+  page += IsaTable(
+      "affine",
+      "Quantization and dequantization (per tensor, row, channel, block; integers and floats of 8 bits), averages of "
+      "bytes.",
+      AllAffineKernels(), "bytes of a vector", [](const AffineKernel& r) { return r.vector_bytes; });
+  page += IsaTable(
+      "elementwise",
+      "Elementwise operators of any type, and conversions between all number types, floats of 8 bits among them.",
+      AllElementwiseKernels(), "bytes of a vector", [](const ElementwiseKernel& r) { return r.vector_bytes; });
   return page;
 }
 

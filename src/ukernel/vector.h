@@ -81,6 +81,16 @@ struct GatherBlendArgs {
   float* y = nullptr;  // no operand
 };
 
+// Rotary embedding of one head: each pair (u, v) of its first 2 * half elements, half apart or neighbours when
+// interleaved, becomes (u cos - v sin, u sin + v cos). y may be x.
+struct RotateArgs {
+  size_t half = 0;
+  bool interleaved = false;
+  const float *cosines = nullptr, *sines = nullptr;
+  const float* x = nullptr;
+  float* y = nullptr;
+};
+
 // Whether the intersection of a box with one of n others, over their union, is above the threshold; false for boxes
 // without an area. Corners x0 <= x1, y0 <= y1 of the others, each coordinate by itself, and their areas.
 struct OverlapArgs {
@@ -105,6 +115,7 @@ struct VectorKernel {
   void (*transpose)(const TransposeArgs&) = nullptr;
   bool (*overlaps)(const OverlapArgs&) = nullptr;
   void (*gather_blend)(const GatherBlendArgs&) = nullptr;
+  void (*rotate)(const RotateArgs&) = nullptr;
   EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 

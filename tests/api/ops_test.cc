@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -459,6 +460,115 @@ TEST(Ops, AttentionWithMaskAndSharedHeads) {
     }
   }
   ExpectClose(y, want, 2e-6);
+}
+
+// 16 bits of numbers that these hold exactly, and back.
+uint16_t BitsOf(quern_dtype type, float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  if (type == QUERN_BF16 || x == 0) return static_cast<uint16_t>(u >> 16);
+  return static_cast<uint16_t>((u >> 16 & 0x8000) | ((u >> 13 & 0x3ffff) - (112u << 10)));
+}
+double ValueOf(quern_dtype type, const char* at) {
+  float x;
+  if (type == QUERN_F32) {
+    std::memcpy(&x, at, 4);
+    return x;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, at, 2);
+  if (type == QUERN_BF16) {
+    const uint32_t u = static_cast<uint32_t>(bits) << 16;
+    std::memcpy(&x, &u, 4);
+    return x;
+  }
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = std::ldexp(exponent ? 1024 + fraction : fraction, std::max(exponent, 1) - 25);
+  return bits & 0x8000 ? -size : size;
+}
+
+// Heads of bfloat16 and float16, and caches of float16 for queries of float32.
+TEST(Ops, AttentionOfOtherTypes) {
+  constexpr size_t kHeads = 2, kQ = 5, kKeys = 12, kSize = 8;
+  const struct {
+    quern_dtype q, kv, y;
+    double rounded;
+  } cases[] = {{QUERN_BF16, QUERN_UNDEFINED, QUERN_UNDEFINED, 0x1p-7},
+               {QUERN_F16, QUERN_F16, QUERN_F16, 0x1p-10},
+               {QUERN_UNDEFINED, QUERN_F16, QUERN_UNDEFINED, 2e-6}};
+  for (const auto& c : cases) {
+    quern_attention_spec spec;
+    quern_attention_spec_init(&spec);
+    spec.batch = 1;
+    spec.heads = kHeads;
+    spec.queries = kQ;
+    spec.keys = kKeys;
+    spec.head_size = kSize;
+    spec.q_type = c.q;
+    spec.kv_type = c.kv;
+    spec.y_type = c.y;
+    quern_op* made = nullptr;
+    ASSERT_EQ(quern_ops_attention_create(&spec, nullptr, &made), QUERN_OK) << quern_error_message();
+    const Op op(made);
+    const auto type = [&](quern_dtype t) { return t ? t : c.q ? c.q : QUERN_F32; };
+    // Small multiples of 1/4 are the same numbers in all types.
+    const auto bytes_of = [&](quern_dtype t, const std::vector<float>& x) {
+      std::vector<char> bytes;
+      for (const float f : x) {
+        const uint16_t bits = BitsOf(t, f);
+        const char* from = t == QUERN_F32 ? reinterpret_cast<const char*>(&f) : reinterpret_cast<const char*>(&bits);
+        bytes.insert(bytes.end(), from, from + (t == QUERN_F32 ? 4 : 2));
+      }
+      return bytes;
+    };
+    const auto quarters = [](size_t n, unsigned seed) {
+      std::vector<float> x = Random(n, seed);
+      for (float& f : x) f = std::nearbyint(4 * f) / 4;
+      return x;
+    };
+    const std::vector<float> q = quarters(kHeads * kQ * kSize, 20), k = quarters(kHeads * kKeys * kSize, 21),
+                             v = quarters(kHeads * kKeys * kSize, 22);
+    const std::vector<char> q_bytes = bytes_of(type(c.q), q), k_bytes = bytes_of(type(c.kv), k),
+                            v_bytes = bytes_of(type(c.kv), v);
+    std::vector<char> y_bytes = bytes_of(type(c.y), std::vector<float>(q.size()));
+    size_t bytes = 0;
+    ASSERT_EQ(quern_ops_attention_workspace(op.get(), &bytes), QUERN_OK);
+    Workspace workspace(bytes);
+    quern_attention_args args;
+    quern_attention_args_init(&args);
+    args.q = q_bytes.data();
+    args.k = k_bytes.data();
+    args.v = v_bytes.data();
+    args.y = y_bytes.data();
+    quern_ops_run run;
+    quern_ops_run_init(&run);
+    run.workspace = workspace.data();
+    run.workspace_bytes = workspace.bytes();
+    ASSERT_EQ(quern_ops_attention_run(op.get(), &args, &run), QUERN_OK) << quern_error_message();
+    for (size_t row = 0; row < kHeads * kQ; ++row) {
+      const size_t keys = row / kQ * kKeys * kSize;
+      std::vector<double> p(kKeys);
+      double sum = 0;
+      for (size_t j = 0; j < kKeys; ++j) {
+        double score = 0;
+        for (size_t d = 0; d < kSize; ++d) score += static_cast<double>(q[row * kSize + d]) * k[keys + j * kSize + d];
+        sum += p[j] = std::exp(score / std::sqrt(static_cast<double>(kSize)));
+      }
+      for (size_t d = 0; d < kSize; ++d) {
+        double want = 0;
+        for (size_t j = 0; j < kKeys; ++j) want += p[j] / sum * v[keys + j * kSize + d];
+        const char* at = y_bytes.data() + (row * kSize + d) * (type(c.y) == QUERN_F32 ? 4 : 2);
+        EXPECT_NEAR(ValueOf(type(c.y), at), want, c.rounded);
+      }
+    }
+  }
+  quern_attention_spec spec;
+  quern_attention_spec_init(&spec);
+  spec.heads = spec.head_size = 1;
+  spec.kv_type = QUERN_I8;
+  quern_op* op = nullptr;
+  EXPECT_EQ(quern_ops_attention_create(&spec, nullptr, &op), QUERN_INVALID_ARGUMENT);
+  EXPECT_THAT(quern_error_message(), HasSubstr("spec.kv_type"));
 }
 
 TEST(Ops, ExplainsTheChoice) {

@@ -209,7 +209,8 @@ TEST_F(CpuOps, Resize) {
                              : Shape{Draw(1, 2), Draw(1, 5), Draw(2, 9), Draw(2, 9)};
     Case c{.op = "Resize", .opset = Pick({11, 13, 19})};
     c.absolute = 2e-5;
-    c.In(DrawTensor(mode == "nearest" ? AnyWidth() : DType::kF32, shape)).Attr("mode", mode);
+    const DType filtered = Draw(0, 2) ? DType::kF32 : Pick({DType::kU8, DType::kI8});
+    c.In(DrawTensor(mode == "nearest" ? AnyWidth() : filtered, shape)).Attr("mode", mode);
     if (mode == "nearest") {
       c.Attr("nearest_mode", Pick<std::string>({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}));
     }

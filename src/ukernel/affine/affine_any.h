@@ -5,6 +5,7 @@
 
 #include "ukernel/affine.h"
 #include "ukernel/affine/bytes.h"
+#include "ukernel/elementwise/small_floats.h"
 #include "ukernel/fold/lanes.h"
 
 namespace quern::ukernel {
@@ -63,7 +64,24 @@ void DequantizeFrom(const DequantizeRowArgs& a) {
                 [](T x, float scale, T zero) { return Dequantized<T>(x, zero, scale); });
 }
 
+// Of floats of 8 bits, whose zeros are not looked at.
+template <SmallFloat kF>
+void QuantizeToFloat8(const QuantizeRowArgs& a) {
+  const Overflow overflow = a.overflow;
+  EachScaled<uint8_t>(a, a.x, static_cast<uint8_t*>(a.y),
+                      [overflow](float x, float scale, uint8_t) { return ToSmallFloatBits<kF>(x / scale, overflow); });
+}
+template <SmallFloat kF>
+void DequantizeFromFloat8(const DequantizeRowArgs& a) {
+  EachScaled<uint8_t>(a, static_cast<const uint8_t*>(a.x), a.y,
+                      [](uint8_t x, float scale, uint8_t) { return FromSmallFloat<kF>{}(x)*scale; });
+}
+using QuantizeRun = void (*)(const QuantizeRowArgs&);
+using DequantizeRun = void (*)(const DequantizeRowArgs&);
+
 void RunQuantize(const QuantizeRowArgs& a) {
+  const QuantizeRun float8 = ByFloat8(a.type, []<SmallFloat kF>() -> QuantizeRun { return QuantizeToFloat8<kF>; });
+  if (float8) return float8(a);
   switch (a.type) {
     case DType::kI8:
       return QuantizeTo<int8_t>(a);
@@ -76,6 +94,9 @@ void RunQuantize(const QuantizeRowArgs& a) {
   }
 }
 void RunDequantize(const DequantizeRowArgs& a) {
+  const DequantizeRun float8 =
+      ByFloat8(a.type, []<SmallFloat kF>() -> DequantizeRun { return DequantizeFromFloat8<kF>; });
+  if (float8) return float8(a);
   switch (a.type) {
     case DType::kI8:
       return DequantizeFrom<int8_t>(a);

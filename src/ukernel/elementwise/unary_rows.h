@@ -3,7 +3,9 @@
 #pragma once
 
 #include "ukernel/elementwise/conversions.h"
+#include "ukernel/elementwise/half_rows.h"
 #include "ukernel/elementwise/row_loops.h"
+#include "ukernel/elementwise/small_floats.h"
 #include "ukernel/elementwise/trigonometry_f64.h"
 
 namespace quern::ukernel {
@@ -203,7 +205,7 @@ UnaryRow FromIntegers(DType from) {
 UnaryRow ConvertFloat(DType from, DType to) {
   switch (to) {
     case DType::kF16:
-      return from == DType::kF32 ? UnaryLoop<float, Float16, Converted<Float16>{}> : nullptr;
+      return from == DType::kF32 ? UnaryRow{ToHalves} : nullptr;
     case DType::kBF16:
       return from == DType::kF32 ? UnaryLoop<float, BFloat16, Converted<BFloat16>{}> : nullptr;
     case DType::kF32:
@@ -252,8 +254,24 @@ UnaryRow ConvertInteger(DType from, DType to) {
   }
 }
 
+// Between float32 and the floats of 8 bits.
+UnaryRow ConvertFromFloat8(DType from) {
+  if (from == DType::kF8E8M0) return UnaryLoop<uint8_t, float, FromE8M0{}>;
+  return ByFloat8(from, []<SmallFloat kF>() -> UnaryRow { return UnaryLoop<uint8_t, float, FromSmallFloat<kF>{}>; });
+}
+UnaryRow ConvertToFloat8(DType to) {
+  if (to == DType::kF8E8M0) return UnaryLoop<float, uint8_t, ToE8M0{}>;
+  return ByFloat8(to, []<SmallFloat kF>() -> UnaryRow { return UnaryLoop<float, uint8_t, ToSmallFloat<kF>{}>; });
+}
+
 UnaryRow FindConversion(DType from, DType to) {
-  if (from == DType::kF16) return to == DType::kF32 ? UnaryLoop<Float16, float, Converted<float>{}> : nullptr;
+  if (from == DType::kF32) {
+    if (const UnaryRow row = ConvertToFloat8(to)) return row;
+  }
+  if (to == DType::kF32) {
+    if (const UnaryRow row = ConvertFromFloat8(from)) return row;
+  }
+  if (from == DType::kF16) return to == DType::kF32 ? UnaryRow{FromHalves} : nullptr;
   if (from == DType::kBF16) return to == DType::kF32 ? UnaryLoop<BFloat16, float, Converted<float>{}> : nullptr;
   return IsFloatType(from) ? ConvertFloat(from, to) : ConvertInteger(from, to);
 }

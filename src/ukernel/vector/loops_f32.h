@@ -219,6 +219,22 @@ void RunGatherBlend(const GatherBlendArgs& args) {
   for (; t < args.taps; t += 4) GatherTaps<4, false>(args, t);
 }
 
+template <bool kInterleaved>
+void Rotate(const RotateArgs& a) {
+  const size_t half = a.half;
+  const float *cosines = a.cosines, *sines = a.sines, *x = a.x;
+  float* y = a.y;
+  constexpr size_t kStep = kInterleaved ? 2 : 1;
+  const size_t apart = kInterleaved ? 1 : half;
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < half; ++i) {
+    const float u = x[i * kStep], v = x[i * kStep + apart];
+    y[i * kStep] = cosines[i] * u - sines[i] * v;
+    y[i * kStep + apart] = sines[i] * u + cosines[i] * v;
+  }
+}
+void RunRotate(const RotateArgs& a) { a.interleaved ? Rotate<true>(a) : Rotate<false>(a); }
+
 bool RunOverlaps(const OverlapArgs& a) {
   constexpr size_t kAtOnce = 64;  // between these is looked whether one was found
   for (size_t from = 0; from < a.n; from += kAtOnce) {
@@ -252,6 +268,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .transpose = RunTranspose,
           .overlaps = RunOverlaps,
           .gather_blend = RunGatherBlend,
+          .rotate = RunRotate,
           .epilogue = RunEpilogue};
 }
 

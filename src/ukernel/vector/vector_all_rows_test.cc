@@ -437,6 +437,33 @@ TEST(VectorRows, OverlapsAreThoseOfTheFormula) {
   }
 }
 
+TEST(VectorRows, RotationsAreThoseOfTheFormula) {
+  std::mt19937 random(23);
+  std::normal_distribution<float> normal;
+  for (const VectorKernel* row : Rows()) {
+    for (const size_t half : {0u, 1u, 3u, 8u, 16u, 31u, 32u, 65u}) {
+      for (const bool interleaved : {false, true}) {
+        GuardedBuffer memory(6 * half * 4);
+        auto* x = reinterpret_cast<float*>(memory.data());
+        float *cosines = x + 2 * half, *sines = cosines + half, *y = sines + half;
+        for (size_t i = 0; i < 4 * half; ++i) x[i] = normal(random);
+        RotateArgs args{.half = half, .interleaved = interleaved, .cosines = cosines, .sines = sines, .x = x, .y = y};
+        row->rotate(args);
+        std::vector<float> want(2 * half);
+        for (size_t i = 0; i < half; ++i) {
+          const size_t u = interleaved ? 2 * i : i, v = interleaved ? 2 * i + 1 : i + half;
+          want[u] = cosines[i] * x[u] - sines[i] * x[v];
+          want[v] = sines[i] * x[u] + cosines[i] * x[v];
+        }
+        ASSERT_EQ(std::vector<float>(y, y + 2 * half), want) << Name(*row).text << " " << half;
+        args.y = x;  // in place
+        row->rotate(args);
+        ASSERT_EQ(std::vector<float>(x, x + 2 * half), want) << Name(*row).text << " " << half;
+      }
+    }
+  }
+}
+
 TEST(VectorRows, EachCpuGetsItsWidestRow) {
   EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
   const CpuFacts cpu = HostCpu().facts();

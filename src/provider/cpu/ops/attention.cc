@@ -7,7 +7,6 @@
 #include "provider/cpu/common/attention_form.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
-#include "provider/cpu/common/rotate_head.h"
 
 namespace quern::cpu {
 namespace {
@@ -161,10 +160,12 @@ class AttentionStep final : public CpuStep {
 
   AttentionForm form_;
   kernels::Attention attention_;
+  const ukernel::VectorKernel* row_;
   Place q_, k_, v_;
   size_t attention_scratch_ = 0, scratch_ = 0;
 
-  AttentionStep(AttentionForm form, kernels::Attention attention) : form_(form), attention_(std::move(attention)) {}
+  AttentionStep(AttentionForm form, kernels::Attention attention, const ukernel::VectorKernel* row)
+      : form_(form), attention_(std::move(attention)), row_(row) {}
 };
 
 Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const CpuConfig& config, int concurrency) {
@@ -222,7 +223,7 @@ Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const Cp
   if (f.causal) sizes.reach = first;
   QUERN_ASSIGN_OR_RETURN(kernels::Attention attention, kernels::Attention::Create(sizes, SelectOptionsFor(config),
                                                                                   PrecisionFor(config), concurrency));
-  std::unique_ptr<AttentionStep> step(new AttentionStep(f, std::move(attention)));
+  std::unique_ptr<AttentionStep> step(new AttentionStep(f, std::move(attention), VectorRowFor(config)));
   step->q_ = q;
   step->k_ = k;
   step->v_ = v;
@@ -277,8 +278,12 @@ Status AttentionStep::CopyRows(const StepContext& c, const Samples& samples, con
       }
       if (!rows.rotates) continue;
       const int64_t angles = Angle(c, samples, b, s) * form_.rotated_half;
-      RotateHead(Floats(c, form_.cosines) + angles, Floats(c, form_.sines) + angles, form_.rotated_half,
-                 form_.interleaved, y, y);
+      row_->rotate({.half = static_cast<size_t>(form_.rotated_half),
+                    .interleaved = form_.interleaved,
+                    .cosines = Floats(c, form_.cosines) + angles,
+                    .sines = Floats(c, form_.sines) + angles,
+                    .x = y,
+                    .y = y});
     }
   });
 }

@@ -1,11 +1,16 @@
-// Cast and CastLike between plain number types, by the rules of ukernel/elementwise/conversions.h. BitCast.
+// Cast and CastLike between plain number types and floats of 8 bits, by the rules of
+// ukernel/elementwise/conversions.h and small_floats.h. BitCast.
+#include "ops/common/any_types.h"
+#include "ops/common/small_types.h"
 #include "provider/cpu/common/plain_rows.h"
 #include "provider/cpu/common/widened.h"
 
 namespace quern::cpu {
 namespace {
 
-constexpr TypeSet kCastTypes = kNumericTypes | TypeSet{DType::kBool};
+constexpr TypeSet kCastTypes = kNumericTypes | TypeSet{DType::kBool} | kFloat8Types | TypeSet{DType::kF8E8M0};
+
+bool IsFloat8(DType t) { return t == DType::kF8E8M0 || kFloat8Types.Has(t); }
 
 // The bits stay: those of integers of one width, and of a bool as an integer.
 bool IsCopy(DType from, DType to) {
@@ -13,16 +18,16 @@ bool IsCopy(DType from, DType to) {
   return from == to || (whole && DTypeBytes(from) == DTypeBytes(to));
 }
 
-// 16-bit floats through float32.
+// Floats of 16 and 8 bits through float32.
 std::vector<UnaryRow> FindRows(const ukernel::ElementwiseKernel& kernel, DType from, DType to) {
   if (IsCopy(from, to)) return {CopyRow(DTypeBytes(to))};
   std::vector<UnaryRow> rows;
   DType at = from;
-  if (IsHalf(from)) {
+  if (IsHalf(from) || IsFloat8(from)) {
     rows.push_back(kernel.unary(UnaryKind::kConvert, from, DType::kF32));
     at = DType::kF32;
   }
-  if (IsHalf(to) && at != DType::kF32) {
+  if ((IsHalf(to) || IsFloat8(to)) && at != DType::kF32) {
     const UnaryRow odd = kernel.unary(UnaryKind::kRoundOdd, at, DType::kF32);  // of what float32 does not hold exactly
     rows.push_back(odd ? odd : kernel.unary(UnaryKind::kConvert, at, DType::kF32));
     at = DType::kF32;
@@ -45,10 +50,13 @@ std::string RejectCast(const Node& node, const CpuConfig&) {
 Result<std::unique_ptr<CpuKernel>> CompileCast(const Node& node, const CompileContext& context) {
   const DType from = node.input(0)->type().dtype, to = Target(node);
   const ukernel::ElementwiseKernel* kernel = ElementwiseRowFor(*context.config);
-  return MakePlainUnary({.name = "Cast to " + std::string(DTypeName(to)),
-                         .from = from,
-                         .kernel = IsCopy(from, to) ? nullptr : kernel,
-                         .rows = FindRows(*kernel, from, to)});
+  QUERN_ASSIGN_OR_RETURN(const SmallFloatRules rules, ReadSmallFloatRules(node));
+  return MakePlainUnary(
+      {.name = "Cast to " + std::string(DTypeName(to)),
+       .from = from,
+       .kernel = IsCopy(from, to) ? nullptr : kernel,
+       .rows = FindRows(*kernel, from, to),
+       .parameters = {.a = static_cast<double>(rules.overflow), .b = static_cast<double>(rules.rounding)}});
 }
 
 std::string RejectBitCast(const Node& node, const CpuConfig&) {

@@ -1,8 +1,12 @@
 // QuantizeLinear, DequantizeLinear (for each tensor, each index of an axis, each block) and DynamicQuantizeLinear, as
 // ONNX defines them: round half to even, then saturate.
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
+#include "ops/common/any_types.h"
+#include "ops/common/small_types.h"
+#include "provider/cpu/common/constants.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/quantization.h"
 
@@ -10,6 +14,19 @@ namespace quern::cpu {
 namespace {
 
 constexpr TypeSet kStored = {DType::kI8, DType::kU8, DType::kI16, DType::kU16};
+
+// Floats of 8 bits are quantized around zero alone: other zero points have to be known.
+std::string RejectFloat8Zero(const Node& node, DType stored) {
+  if (!kFloat8Types.Has(stored) || !node.input(2)) return {};
+  const Tensor* zero = ConstantTensor(node.input(2));
+  if (!zero) return "a zero point of " + std::string(DTypeName(stored)) + " that comes with the run";
+  std::vector<float> values(static_cast<size_t>(zero->num_elements()));
+  const Result<Tensor> dense = zero->Contiguous();
+  if (!dense.ok()) return dense.status().message();
+  LoadSmallFloats(*dense, 0, zero->num_elements(), values.data());
+  const bool none = std::all_of(values.begin(), values.end(), [](float x) { return x == 0; });
+  return none ? std::string() : "a zero point other than 0";
+}
 
 // Which scale belongs to which element: the input as [outer, extent, inner] around the axis that scales belong to,
 // extent 1 for one scale. One scale for each index of the axis, or (block not 0) for each run of `block` indices of
@@ -58,11 +75,12 @@ class ScaleKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const ScaleLoops loops = ScaleLoops::Of(node_, context.inputs[0].shape, context.inputs[1].shape);
     const DType stored = kStores ? context.outputs[0].dtype : context.inputs[0].dtype;
+    const bool has_zero = context.has_input(2) && IsIntegerType(stored);
+    QUERN_ASSIGN_OR_RETURN(const SmallFloatRules rules, ReadSmallFloatRules(node_));
     const auto x_bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype)),
                y_bytes = static_cast<int64_t>(DTypeBytes(context.outputs[0].dtype)),
                zero_bytes = static_cast<int64_t>(DTypeBytes(stored));
-    return MakeStep([=, row = row_, n = context.outputs[0].shape.num_elements(),
-                     has_zero = context.has_input(2)](const StepContext& c) {
+    return MakeStep([=, row = row_, n = context.outputs[0].shape.num_elements()](const StepContext& c) {
       const auto* x = static_cast<const char*>(c.inputs[0]);
       const auto* scale = static_cast<const float*>(c.inputs[1]);
       const auto* zero = has_zero ? static_cast<const char*>(c.inputs[2]) : nullptr;
@@ -71,19 +89,23 @@ class ScaleKernel final : public CpuKernel {
         loops.ForRuns(begin, end, [&](int64_t index, int64_t step, int64_t first, int64_t last) {
           using X = decltype(Args::x);
           using Y = decltype(Args::y);
-          (row->*kRun)({.type = stored,
-                        .n = static_cast<size_t>(last - first),
-                        .x = static_cast<X>(static_cast<const void*>(x + first * x_bytes)),
-                        .y = static_cast<Y>(static_cast<void*>(y + first * y_bytes)),
-                        .scale = scale + index,
-                        .zero = zero ? zero + index * zero_bytes : nullptr,
-                        .scale_step = static_cast<size_t>(step),
-                        .zero_step = static_cast<size_t>(zero ? step : 0)});
+          Args args{.type = stored,
+                    .n = static_cast<size_t>(last - first),
+                    .x = static_cast<X>(static_cast<const void*>(x + first * x_bytes)),
+                    .y = static_cast<Y>(static_cast<void*>(y + first * y_bytes)),
+                    .scale = scale + index,
+                    .zero = zero ? zero + index * zero_bytes : nullptr,
+                    .scale_step = static_cast<size_t>(step),
+                    .zero_step = static_cast<size_t>(zero ? step : 0)};
+          if constexpr (kStores) args.overflow = rules.overflow;
+          (row->*kRun)(args);
         });
       });
     });
   }
   KernelDescription Describe() const override {
+    const bool integers = IsIntegerType((kStores ? node_.output(0) : node_.input(0))->type().dtype);
+    if (!integers) return Described(*row_, kStores ? "float32 to 8 bits" : "8 bits to float32");
     return Described(*row_, kStores ? "float32 to integers" : "integers to float32");
   }
 
@@ -145,12 +167,15 @@ std::string RejectQuantize(const Node& node, const CpuConfig&) {
   for (int i : {0, 1}) {
     if (std::string why = RejectUnlessType(node.input(i), {DType::kF32}); !why.empty()) return why;
   }
-  if (std::string why = RejectUnlessType(node.output(0), kStored); !why.empty()) return "to " + why;
+  if (std::string why = RejectUnlessType(node.output(0), kStored | kFloat8Types); !why.empty()) return "to " + why;
+  if (std::string why = RejectFloat8Zero(node, node.output(0)->type().dtype); !why.empty()) return why;
   return DividesInFloat(node) ? std::string() : "precision other than float32";
 }
 
 std::string RejectDequantize(const Node& node, const CpuConfig&) {
-  if (std::string why = RejectUnlessType(node.input(0), kStored | TypeSet{DType::kI32}); !why.empty()) return why;
+  constexpr TypeSet kTypes = kStored | TypeSet{DType::kI32} | kFloat8Types;
+  if (std::string why = RejectUnlessType(node.input(0), kTypes); !why.empty()) return why;
+  if (std::string why = RejectFloat8Zero(node, node.input(0)->type().dtype); !why.empty()) return why;
   if (std::string why = RejectUnlessType(node.input(1), {DType::kF32}); !why.empty()) return why;
   if (std::string why = RejectUnlessType(node.output(0), {DType::kF32}); !why.empty()) return "to " + why;
   return {};

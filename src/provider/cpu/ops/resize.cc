@@ -1,5 +1,5 @@
 // Resize and Upsample with constant sizes or scales: nearest of any type, linear and cubic of float32 as one pass for
-// each axis.
+// each axis, and of bytes likewise, in float32.
 #include <algorithm>
 #include <optional>
 
@@ -109,22 +109,54 @@ Status RunPass(const Pass& p, const ukernel::VectorKernel& row, const StepContex
   });
 }
 
-Result<std::unique_ptr<CpuStep>> BindPasses(std::vector<Pass> passes, const ukernel::VectorKernel* row) {
+// Of bytes: from them to float32, and what filters make of them back, cut off after they are within the range.
+struct Bytes {
+  DType dtype = DType::kU8;
+  ukernel::UnaryRow widen = nullptr, narrow = nullptr;
+
+  Status Widen(const StepContext& c, int64_t n, float* y) const {
+    const auto* x = static_cast<const char*>(c.inputs[0]);
+    return ForRange(c, n, kCheapGrain,
+                    [&](int64_t begin, int64_t end) { widen(end - begin, x + begin, y + begin, {}); });
+  }
+  Status Narrow(const StepContext& c, const ukernel::VectorKernel& row, int64_t n, float* x) const {
+    const float low = dtype == DType::kU8 ? 0.0f : -128.0f;
+    auto* y = static_cast<char*>(c.outputs[0]);
+    return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+      row.unary({.kind = ukernel::UnaryKind::kClip,
+                 .n = static_cast<size_t>(end - begin),
+                 .x = x + begin,
+                 .y = x + begin,
+                 .a = low,
+                 .b = low + 255});
+      narrow(end - begin, x + begin, y + begin, {});
+    });
+  }
+};
+
+Result<std::unique_ptr<CpuStep>> BindPasses(std::vector<Pass> passes, const ukernel::VectorKernel* row,
+                                            std::optional<Bytes> bytes) {
   if (passes.empty()) return Internal("a Resize without an axis to resize");
-  // Results between passes lie in two halves of the scratch by turns.
-  int64_t largest = 0;
+  // What is between passes, and before and after them where they are of bytes, lies in two halves of the scratch by
+  // turns.
+  const int64_t in = passes.front().outer * passes.front().in * passes.front().inner;
+  const int64_t out = passes.back().out_elements();
+  int64_t largest = bytes ? std::max(in, out) : 0;
   for (size_t i = 0; i + 1 < passes.size(); ++i) largest = std::max(largest, passes[i].out_elements());
   const size_t half = (static_cast<size_t>(largest) * sizeof(float) + 63) / 64 * 64;
   return MakeStep(
-      [passes = std::move(passes), row, half](const StepContext& c) {
-        const float* x = static_cast<const float*>(c.inputs[0]);
+      [=, passes = std::move(passes)](const StepContext& c) {
+        const auto place = [&](size_t i) {
+          return reinterpret_cast<float*>(static_cast<char*>(c.scratch) + i % 2 * half);
+        };
+        const float* x = bytes ? place(1) : static_cast<const float*>(c.inputs[0]);
+        if (bytes) QUERN_RETURN_IF_ERROR(bytes->Widen(c, in, place(1)));
         for (size_t i = 0; i < passes.size(); ++i) {
-          float* y = i + 1 == passes.size() ? static_cast<float*>(c.outputs[0])
-                                            : reinterpret_cast<float*>(static_cast<char*>(c.scratch) + i % 2 * half);
+          float* y = i + 1 == passes.size() && !bytes ? static_cast<float*>(c.outputs[0]) : place(i);
           QUERN_RETURN_IF_ERROR(RunPass(passes[i], *row, c, x, y));
           x = y;
         }
-        return OkStatus();
+        return bytes ? bytes->Narrow(c, *row, out, place(passes.size() - 1)) : OkStatus();
       },
       2 * half);
 }
@@ -132,7 +164,14 @@ Result<std::unique_ptr<CpuStep>> BindPasses(std::vector<Pass> passes, const uker
 class ResizeKernel final : public CpuKernel {
  public:
   ResizeKernel(const Node& node, const CpuConfig& config, ResizeAttributes attributes)
-      : node_(node), row_(VectorRowFor(config)), attributes_(attributes) {}
+      : node_(node), row_(VectorRowFor(config)), attributes_(attributes) {
+    const DType t = node.input(0)->type().dtype;
+    if (attributes.mode == ResizeMode::kNearest || t == DType::kF32) return;
+    const ukernel::ElementwiseKernel& rows = *ElementwiseRowFor(config);
+    bytes_ = {.dtype = t,
+              .widen = rows.unary(ukernel::UnaryKind::kConvert, t, DType::kF32),
+              .narrow = rows.unary(ukernel::UnaryKind::kConvert, DType::kF32, t)};
+  }
   uint64_t plan_time_inputs() const override { return ~uint64_t{1}; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -172,7 +211,7 @@ class ResizeKernel final : public CpuKernel {
       passes.push_back(MakePass(attributes_, axis, current.num_elements(0, d), current.num_elements(d + 1, in.rank())));
       current[d] = out[d];
     }
-    return BindPasses(std::move(passes), row_);
+    return BindPasses(std::move(passes), row_, bytes_);
   }
   KernelDescription Describe() const override {
     if (attributes_.mode == ResizeMode::kNearest) return Described("indexed copy", "nearest");
@@ -206,6 +245,7 @@ class ResizeKernel final : public CpuKernel {
   const Node& node_;
   const ukernel::VectorKernel* row_;
   ResizeAttributes attributes_;
+  std::optional<Bytes> bytes_;
 };
 
 std::string RejectResize(const Node& node, const CpuConfig&) {
@@ -219,7 +259,7 @@ std::string RejectResize(const Node& node, const CpuConfig&) {
   if (at.sizes >= 0 && node.input(at.sizes) && !node.input(at.sizes)->is_constant() && !node.input(at.sizes)->data()) {
     return "sizes that come with the run";
   }
-  if (a->mode != ResizeMode::kNearest) return RejectUnlessType(node.input(0), {DType::kF32});
+  if (a->mode != ResizeMode::kNearest) return RejectUnlessType(node.input(0), {DType::kF32, DType::kU8, DType::kI8});
   const DType t = node.input(0)->type().dtype;
   return DTypeBytes(t) == 0 ? std::string("type ") + DTypeName(t) : std::string();
 }

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "provider/cpu/common/loops.h"
-#include "provider/cpu/common/rotate_head.h"
 
 namespace quern::cpu {
 namespace {
@@ -26,8 +25,11 @@ Status CheckPositions(const int64_t* positions, int64_t count, int64_t rows) {
 
 class RotaryKernel final : public CpuKernel {
  public:
-  RotaryKernel(const Node& node, const Inputs& inputs)
-      : inputs_(inputs), heads_(node.GetInt("num_heads", 0)), interleaved_(node.GetInt("interleaved", 0) != 0) {}
+  RotaryKernel(const Node& node, const Inputs& inputs, const CpuConfig& config)
+      : inputs_(inputs),
+        row_(VectorRowFor(config)),
+        heads_(node.GetInt("num_heads", 0)),
+        interleaved_(node.GetInt("interleaved", 0) != 0) {}
   Placement Place(const BindContext&) const override {
     Placement p;
     p.in_place_inputs = {0};
@@ -50,31 +52,38 @@ class RotaryKernel final : public CpuKernel {
       return InvalidArgument("position_ids has " + std::to_string(count) + " entries; " + std::to_string(needed) +
                              " are needed");
     }
-    return MakeStep([=, inputs = inputs_, interleaved = interleaved_, batch = shape[0]](const StepContext& c) {
-      const auto floats = [&](int i) { return static_cast<const float*>(c.inputs[i]); };
-      const auto* positions = given ? static_cast<const int64_t*>(c.inputs[inputs.positions]) : nullptr;
-      if (from_one) {
-        QUERN_RETURN_IF_ERROR(CheckPositions(positions, 1, rows - length + 1));
-      } else if (given) {
-        QUERN_RETURN_IF_ERROR(CheckPositions(positions, count, rows));
-      }
-      return ForItems(c, batch * length * heads, size, kCheapGrain, [&](int64_t item) {
-        // In the order of memory.
-        const int64_t b = item / (length * heads), rest = item % (length * heads);
-        const int64_t s = flat ? rest / heads : rest % length;
-        const int64_t row = !given ? b * length + s : from_one ? positions[0] + s : positions[b * length + s];
-        const float* x = floats(0) + item * size;
-        float* y = static_cast<float*>(c.outputs[0]) + item * size;
-        RotateHead(floats(inputs.cosines) + row * half, floats(inputs.sines) + row * half, half, interleaved, x, y);
-        const auto tail = static_cast<size_t>(size - 2 * half) * sizeof(float);
-        if (x != y) std::memcpy(y + 2 * half, x + 2 * half, tail);
-      });
-    });
+    return MakeStep(
+        [=, inputs = inputs_, kernel = row_, interleaved = interleaved_, batch = shape[0]](const StepContext& c) {
+          const auto floats = [&](int i) { return static_cast<const float*>(c.inputs[i]); };
+          const auto* positions = given ? static_cast<const int64_t*>(c.inputs[inputs.positions]) : nullptr;
+          if (from_one) {
+            QUERN_RETURN_IF_ERROR(CheckPositions(positions, 1, rows - length + 1));
+          } else if (given) {
+            QUERN_RETURN_IF_ERROR(CheckPositions(positions, count, rows));
+          }
+          return ForItems(c, batch * length * heads, size, kCheapGrain, [&](int64_t item) {
+            // In the order of memory.
+            const int64_t b = item / (length * heads), rest = item % (length * heads);
+            const int64_t s = flat ? rest / heads : rest % length;
+            const int64_t row = !given ? b * length + s : from_one ? positions[0] + s : positions[b * length + s];
+            const float* x = floats(0) + item * size;
+            float* y = static_cast<float*>(c.outputs[0]) + item * size;
+            kernel->rotate({.half = static_cast<size_t>(half),
+                            .interleaved = interleaved,
+                            .cosines = floats(inputs.cosines) + row * half,
+                            .sines = floats(inputs.sines) + row * half,
+                            .x = x,
+                            .y = y});
+            const auto tail = static_cast<size_t>(size - 2 * half) * sizeof(float);
+            if (x != y) std::memcpy(y + 2 * half, x + 2 * half, tail);
+          });
+        });
   }
-  KernelDescription Describe() const override { return Described("rotation (f32)", "plain loop by head"); }
+  KernelDescription Describe() const override { return Described(*row_, "rotation of each head"); }
 
  private:
   Inputs inputs_;
+  const ukernel::VectorKernel* row_;
   int64_t heads_;
   bool interleaved_;
 };
@@ -87,8 +96,8 @@ std::string Reject(const Node& node, const CpuConfig&) {
 }
 
 template <const Inputs& kInputs>
-Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext&) {
-  return std::unique_ptr<CpuKernel>(new RotaryKernel(node, kInputs));
+Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  return std::unique_ptr<CpuKernel>(new RotaryKernel(node, kInputs, *context.config));
 }
 
 constexpr CpuOp kOps[] = {

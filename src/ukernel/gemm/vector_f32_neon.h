@@ -14,6 +14,7 @@ struct Vector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 4;
   static constexpr bool kCheapMasks = false;
+  static constexpr int kRegisters = 32;
   static constexpr int kPrefetch = 0;
   static Reg Zero() { return vdupq_n_f32(0); }
   static Reg Set1(float x) { return vdupq_n_f32(x); }
@@ -40,6 +41,7 @@ struct Vector {
     return vfmaq_laneq_f32(c, b, x, I);
   }
   static Reg Add(Reg a, Reg b) { return vaddq_f32(a, b); }
+  static Reg Sub(Reg a, Reg b) { return vsubq_f32(a, b); }
   static Reg Mul(Reg a, Reg b) { return vmulq_f32(a, b); }
   static Reg Div(Reg a, Reg b) { return vdivq_f32(a, b); }
   static Reg Min(Reg a, Reg b) { return vminq_f32(a, b); }  // NaN stays

@@ -112,12 +112,12 @@ TEST_P(AllTransforms, PanelsStandForTheResidentNumbers) {
   if (row.from.scale != Format::kNone) {
     layouts.clear();
     for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
-      if (row.from.element == Format::kI8) {
-        layouts.push_back(Blocks8x16(scale));
-        continue;
-      }
       for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
-        layouts.push_back(UnsignedBlocks16(row.from.element, scale, offset));
+        if (row.from.element == Format::kI8 && offset != Format::kNone) continue;
+        PackLayout from = row.from;
+        from.scale = scale;
+        from.offset = offset;
+        layouts.push_back(from);
       }
     }
   }

@@ -1,0 +1,26 @@
+// Blocks of NEON's units to float32.
+#include "ukernel/layouts_arm.h"
+#include "ukernel/transform/expand_blocks.h"
+
+namespace quern::ukernel {
+namespace {
+
+template <Format kElement>
+constexpr TransformKernel Expand() {
+  return {.isa = kIsa,
+          .from = ArmBlocks(kElement, 4, Format::kF32),
+          .to = kF32x8,
+          .cycles_per_element = 0.8f,
+          .run = QUERN_ISA_HERE ? ExpandBlocks<kElement, 8> : nullptr};
+}
+
+static constexpr TransformKernel kRows[] = {Expand<Format::kU4>(), Expand<Format::kU2>(), Expand<Format::kU8>(),
+                                            Expand<Format::kI8>()};
+
+}  // namespace
+
+extern const KernelList<TransformKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<TransformKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]),
+                                                              QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

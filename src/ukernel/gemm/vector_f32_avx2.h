@@ -17,7 +17,6 @@ struct Vector {
   using Mask = __m256i;
   static constexpr int kLanes = 8, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
-  static constexpr int kRegisters = 16;
   static constexpr int kPrefetch = 0;
   static Reg Zero() { return _mm256_setzero_ps(); }
   static Reg Set1(float x) { return _mm256_set1_ps(x); }

@@ -14,7 +14,6 @@ struct Vector {
   using Mask = __mmask16;
   static constexpr int kLanes = 16, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = true;
-  static constexpr int kRegisters = 32;
   static constexpr int kPrefetch = 1024;  // bytes ahead in each unit: 4 % where panels come out of L2
   static Reg Zero() { return _mm512_setzero_ps(); }
   static Reg Set1(float x) { return _mm512_set1_ps(x); }

@@ -14,7 +14,6 @@ struct Vector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 4;
   static constexpr bool kCheapMasks = false;
-  static constexpr int kRegisters = 32;
   static constexpr int kPrefetch = 0;
   static Reg Zero() { return vdupq_n_f32(0); }
   static Reg Set1(float x) { return vdupq_n_f32(x); }

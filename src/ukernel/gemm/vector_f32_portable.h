@@ -13,7 +13,6 @@ struct Vector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
-  static constexpr int kRegisters = 16;
   static constexpr int kPrefetch = 0;
   static Reg Zero() { return Reg{}; }
   static Reg Set1(float x) { return Reg{x, x, x, x}; }

@@ -30,9 +30,13 @@ struct IntVector : Vector {
     return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(x), vdupq_n_u8(128)));
   }
   // The kBits bits of each lane from kShift on, as a float. Of a line's numbers the shifts and masks of whole bytes are
-  // shared; a byte comes out of its lane by a table of its own.
+  // shared, and a byte comes out of its lane by a table of its own; of 2 bits there would be too many of both.
   template <int kShift, int kBits>
   static Reg Number(Int x) {
+    if constexpr (kBits == 2) {
+      const uint32x4_t lanes = vreinterpretq_u32_s32(x) >> vdupq_n_u32(kShift);
+      return vcvtq_f32_u32(vandq_u32(lanes, vdupq_n_u32(3)));
+    }
     uint8x16_t bytes = vreinterpretq_u8_s32(x);
     if constexpr (kShift % 8 != 0) bytes = vshrq_n_u8(bytes, kShift % 8);
     if constexpr (kShift % 8 + kBits < 8) bytes = vandq_u8(bytes, vdupq_n_u8((1 << kBits) - 1));

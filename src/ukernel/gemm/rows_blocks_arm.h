@@ -7,7 +7,8 @@
 namespace quern::ukernel {
 namespace {
 
-// rhs: kU2, kU4, kU8 or kI8 blocks, or kI4 (channels). Groups of 8 k go with pairs of dynamic rows.
+// rhs: kU2, kU4, kU8 or kI8 blocks, or kI4 (channels). Groups of 8 k go with pairs of dynamic rows. `cost` is for
+// steps of 16 k.
 constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16_t k_interleave, uint16_t mr,
                                   uint16_t nr, GemmCost cost, GemmRun run) {
   const bool channels = rhs == Format::kI4, lhs_blocks = lhs == Format::kI8b;
@@ -30,7 +31,12 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
                  .cost = cost,
                  .run = run};
   // The fewest k that lie together, or have a scale of the rows.
-  if (lhs_blocks || (rhs == Format::kU2 && k_interleave == 8)) row.kr = row.block_divisor = 32;
+  if (lhs_blocks || (rhs == Format::kU2 && k_interleave == 8)) {
+    row.kr = row.block_divisor = 32;
+    row.cost.step_row *= 2;
+    row.cost.step_load *= 2;
+    row.cost.step_min *= 2;
+  }
   // The order is that of preference, memory being equal.
   size_t i = 0;
   if (channels) {

@@ -10,7 +10,6 @@ namespace quern::ukernel {
 namespace {
 
 constexpr size_t kUnit = 16;
-constexpr size_t kLine = kUnit * 4;  // bytes; groups of 4 k of a unit, 8 / bits of them
 
 // A field of each 32-bit lane of a line, which is one k of the unit's columns, as float32.
 template <Format kElement, size_t kColumns>
@@ -66,14 +65,16 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
   return kPackFine;
 }
 
-// 4-bit numbers stored plus 8, without blocks, to int8.
-[[maybe_unused]] uint32_t ExpandFours(const TransformArgs& a) {
+// 4-bit numbers stored plus 8, without blocks, to int8: lines of kColumns groups of kGroup k.
+template <size_t kColumns = kUnit, size_t kGroup = 4>
+uint32_t ExpandFours(const TransformArgs& a) {
+  constexpr size_t kBytes = kColumns * kGroup;
   for (size_t u = 0; u < a.units; ++u) {
     const auto* from = static_cast<const uint8_t*>(a.src) + u * a.src_unit_stride;
     auto* to = static_cast<int8_t*>(a.dst) + u * a.dst_unit_stride;
-    for (size_t k = 0; k < a.k; k += 8, from += kLine, to += 2 * kLine) {
-      for (size_t i = 0; i < kLine; ++i) to[i] = static_cast<int8_t>((from[i] & 15) - 8);
-      for (size_t i = 0; i < kLine; ++i) to[kLine + i] = static_cast<int8_t>((from[i] >> 4) - 8);
+    for (size_t k = 0; k < a.k; k += 2 * kGroup, from += kBytes, to += 2 * kBytes) {
+      for (size_t i = 0; i < kBytes; ++i) to[i] = static_cast<int8_t>((from[i] & 15) - 8);
+      for (size_t i = 0; i < kBytes; ++i) to[kBytes + i] = static_cast<int8_t>((from[i] >> 4) - 8);
     }
   }
   return kPackFine;
@@ -85,8 +86,9 @@ struct ExpandRows {
 };
 [[maybe_unused]] constexpr ExpandRows MakeExpandRows(float cycles_float, float cycles_int8) {
 #if QUERN_ISA_HERE
-  constexpr decltype(TransformKernel::run) kRuns[] = {ExpandFours, ExpandBlocks<Format::kU4>, ExpandBlocks<Format::kU2>,
-                                                      ExpandBlocks<Format::kU8>, ExpandBlocks<Format::kI8>};
+  constexpr decltype(TransformKernel::run) kRuns[] = {ExpandFours<>, ExpandBlocks<Format::kU4>,
+                                                      ExpandBlocks<Format::kU2>, ExpandBlocks<Format::kU8>,
+                                                      ExpandBlocks<Format::kI8>};
 #else
   constexpr decltype(TransformKernel::run) kRuns[5] = {};
 #endif

@@ -1,4 +1,4 @@
-// Blocks of NEON's units to float32.
+// Integers of few bits in NEON's units to float32 and int8.
 #include "ukernel/layouts_arm.h"
 #include "ukernel/transform/expand_blocks.h"
 
@@ -14,8 +14,14 @@ constexpr TransformKernel Expand() {
           .run = QUERN_ISA_HERE ? ExpandBlocks<kElement, 8> : nullptr};
 }
 
-static constexpr TransformKernel kRows[] = {Expand<Format::kU4>(), Expand<Format::kU2>(), Expand<Format::kU8>(),
-                                            Expand<Format::kI8>()};
+static constexpr TransformKernel kRows[] = {
+    Expand<Format::kU4>(),
+    Expand<Format::kU2>(),
+    Expand<Format::kU8>(),
+    Expand<Format::kI8>(),
+    {kIsa, ArmU4Channels(4), kI8x8Dot4, 0.1f, QUERN_ISA_HERE ? ExpandFours<8, 4> : nullptr},
+    {kIsa, ArmU4Channels(8), kI8x8Dot8, 0.1f, QUERN_ISA_HERE ? ExpandFours<8, 8> : nullptr},
+};
 
 }  // namespace
 

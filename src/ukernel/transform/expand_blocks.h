@@ -23,7 +23,7 @@ inline void ExpandField(const uint32_t* line, unsigned shift, const float* scale
 }
 
 // Blocks to float32: scale * (q - zero), or scale * q + minimum.
-template <Format kElement, size_t kColumns = kUnit>
+template <Format kElement, size_t kColumns>
 uint32_t ExpandBlocks(const TransformArgs& a) {
   constexpr unsigned kBits = FormatBits(kElement);
   constexpr size_t kPerLine = 32 / kBits;
@@ -65,16 +65,16 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
   return kPackFine;
 }
 
-// 4-bit numbers stored plus 8, without blocks, to int8: lines of kColumns groups of kGroup k.
-template <size_t kColumns = kUnit, size_t kGroup = 4>
+// 4-bit numbers stored plus 8, without blocks, to int8.
+template <size_t kColumns>
 uint32_t ExpandFours(const TransformArgs& a) {
-  constexpr size_t kBytes = kColumns * kGroup;
+  constexpr size_t kLine = kColumns * 4;
   for (size_t u = 0; u < a.units; ++u) {
     const auto* from = static_cast<const uint8_t*>(a.src) + u * a.src_unit_stride;
     auto* to = static_cast<int8_t*>(a.dst) + u * a.dst_unit_stride;
-    for (size_t k = 0; k < a.k; k += 2 * kGroup, from += kBytes, to += 2 * kBytes) {
-      for (size_t i = 0; i < kBytes; ++i) to[i] = static_cast<int8_t>((from[i] & 15) - 8);
-      for (size_t i = 0; i < kBytes; ++i) to[kBytes + i] = static_cast<int8_t>((from[i] >> 4) - 8);
+    for (size_t k = 0; k < a.k; k += 8, from += kLine, to += 2 * kLine) {
+      for (size_t i = 0; i < kLine; ++i) to[i] = static_cast<int8_t>((from[i] & 15) - 8);
+      for (size_t i = 0; i < kLine; ++i) to[kLine + i] = static_cast<int8_t>((from[i] >> 4) - 8);
     }
   }
   return kPackFine;
@@ -86,9 +86,9 @@ struct ExpandRows {
 };
 [[maybe_unused]] constexpr ExpandRows MakeExpandRows(float cycles_float, float cycles_int8) {
 #if QUERN_ISA_HERE
-  constexpr decltype(TransformKernel::run) kRuns[] = {ExpandFours<>, ExpandBlocks<Format::kU4>,
-                                                      ExpandBlocks<Format::kU2>, ExpandBlocks<Format::kU8>,
-                                                      ExpandBlocks<Format::kI8>};
+  constexpr decltype(TransformKernel::run) kRuns[] = {
+      ExpandFours<kUnit>, ExpandBlocks<Format::kU4, kUnit>, ExpandBlocks<Format::kU2, kUnit>,
+      ExpandBlocks<Format::kU8, kUnit>, ExpandBlocks<Format::kI8, kUnit>};
 #else
   constexpr decltype(TransformKernel::run) kRuns[5] = {};
 #endif

@@ -14,13 +14,21 @@ constexpr TransformKernel Expand() {
           .run = QUERN_ISA_HERE ? ExpandBlocks<kElement, 8> : nullptr};
 }
 
+// Lines of 8 columns and groups of 8 k are as long as those of 16 columns and half of the k.
+[[maybe_unused]] uint32_t ExpandEights(const TransformArgs& a) {
+  TransformArgs half = a;
+  half.k = a.k / 2;
+  half.n_unit = kUnit;
+  return ExpandFours<kUnit>(half);
+}
+
 static constexpr TransformKernel kRows[] = {
     Expand<Format::kU4>(),
     Expand<Format::kU2>(),
     Expand<Format::kU8>(),
     Expand<Format::kI8>(),
-    {kIsa, ArmU4Channels(4), kI8x8Dot4, 0.1f, QUERN_ISA_HERE ? ExpandFours<8, 4> : nullptr},
-    {kIsa, ArmU4Channels(8), kI8x8Dot8, 0.1f, QUERN_ISA_HERE ? ExpandFours<8, 8> : nullptr},
+    {kIsa, ArmU4Channels(4), kI8x8Dot4, 0.1f, QUERN_ISA_HERE ? ExpandFours<8> : nullptr},
+    {kIsa, ArmU4Channels(8), kI8x8Dot8, 0.1f, QUERN_ISA_HERE ? ExpandEights : nullptr},
 };
 
 }  // namespace

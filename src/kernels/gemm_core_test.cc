@@ -248,7 +248,7 @@ TEST_P(GemmRows, UnsafeSplitsSurviveBlocksOfRows) {
 TEST_P(GemmRows, ReducesRows) {
   const GemmKernel& row = *GetParam();
   const size_t bits = FormatBits(row.consumed.element);
-  const size_t n = 200, k = bits < 8 ? 2560 : bits <= 16 ? 1280 : 320;  // several blocks of K
+  const size_t n = 200, k = bits < 4 ? 5120 : bits < 8 ? 2560 : bits <= 16 ? 1280 : 320;  // several blocks of K
   for (size_t m : {size_t{1}, size_t{70}}) {
     Product product(row, 0, m, n, k);
     std::vector<float> range, sums;

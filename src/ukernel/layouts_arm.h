@@ -45,7 +45,7 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
-// Blocks along K: 4-bit elements, or int8 with the zero point removed; whole 16 k are read at once.
+// Blocks along K: unsigned elements, or int8 with the zero point removed; whole 16 k are read at once.
 [[maybe_unused]] static constexpr PackLayout ArmBlocks(Format element, uint16_t k_interleave, Format scale,
                                                        Format offset = Format::kNone) {
   return {.element = element,
@@ -55,6 +55,16 @@ namespace quern::ukernel {
           .scale = scale,
           .offset = offset,
           .sums = Format::kF32};
+}
+
+// 4-bit weights with a scale per channel, stored plus 8.
+[[maybe_unused]] static constexpr PackLayout ArmU4Channels(uint16_t k_interleave) {
+  return {.element = Format::kU4,
+          .n_unit = 8,
+          .k_interleave = k_interleave,
+          .k_multiple = 16,
+          .sums = Format::kI32,
+          .channel_scales = true};
 }
 
 // Panels of two streaming vectors of rows, groups of 4 k: the left side of kI8Sme. Dynamic rows have their parameters.
@@ -69,7 +79,7 @@ namespace quern::ukernel {
 
 // Dynamic rows in pairs, 8 k of both together: what int8 matrix instructions multiply.
 [[maybe_unused]] static constexpr LhsLayout kI8dPairs{
-    .element = Format::kI8d, .m_unit = 2, .k_interleave = 8, .k_multiple = 16, .row_params = true};
+    .element = Format::kI8d, .m_unit = 2, .k_interleave = 8, .k_multiple = 32, .row_params = true};
 
 // Weights of a dynamically quantized product: one float32 scale per output channel.
 [[maybe_unused]] static constexpr PackLayout WithChannelScales(PackLayout l) {

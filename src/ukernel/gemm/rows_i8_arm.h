@@ -27,6 +27,7 @@ constexpr GemmKernel ArmI8Row(const Isa& isa, Format lhs, const PackLayout& layo
     row.lhs_source = Format::kF32;
     row.lhs_forms = kLhsRows;
     row.lhs_layout = kI8dRows;
+    if (layout.n_scale == VectorScale::kFixed) row.layouts[2] = ArmU4Channels(layout.k_interleave);  // expanded
   }
   return row;
 }

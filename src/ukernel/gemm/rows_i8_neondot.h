@@ -40,6 +40,7 @@ constexpr GemmKernel NeonDotSmeUnit(Format lhs) {
   row.nr_scale = VectorScale::kSme;
   row.consumed = row.layouts[0] = kI8Sme;
   row.layouts[1] = WithChannelScales(kI8Sme);
+  row.layouts[2] = {};
   row.cost.step_row = 0.25f;  // per lane: two columns of the unit
   row.cost.step_min = 0.3f;
   row.cost.row = 16;

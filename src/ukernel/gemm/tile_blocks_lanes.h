@@ -1,5 +1,5 @@
-// The register tile of dynamic int8 rows by block-quantized weights on NEON: the dot products of tile_i8_lanes.h within
-// a block, float32 over blocks in the order of K, the same bits as tile_blocks.h. For kernel files only: everything has
+// The register tile of int8 rows by block-quantized weights on NEON: the dot products of tile_i8_lanes.h within a
+// block, float32 over blocks in the order of K, the same bits as tile_blocks.h. For kernel files only: everything has
 // internal linkage and is compiled with their flags.
 #pragma once
 
@@ -9,9 +9,12 @@ namespace quern::ukernel {
 namespace {
 
 // acc = acc + float(sum of q * (w - zero)) * scale for each block, then + float(sum of q) * minimum where the weights
-// have float offsets; every operation rounds on its own. Nibbles are multiplied as they are stored; their zero points
-// come off by the sums of the rows. Rows are read up to a multiple of 16 k, where they hold zeros.
-template <class D, int MR, int NU, bool kNibbles>
+// have float offsets; every operation rounds on its own. With rows in blocks (kLhs kI8b) the sums are over 32 k, and
+// scale and sum of q are times the row's scale. Weights per channel (kRhs kI4) give int32 sums.
+//
+// Unsigned weights are multiplied as they are stored (uint8 minus 128); their zero points come off by the sums of the
+// rows. Rows are read up to a multiple of a step's k, where they hold zeros.
+template <class D, Format kLhs, Format kRhs, int MR, int NU>
 struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   using V = typename D::V;
   using Base = TileEpilogueI32<V, MR, NU>;
@@ -19,14 +22,24 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   using Base::kVectors;
   using typename Base::Acc;
   using typename Base::Int;
+  using typename Base::IntAcc;
   using typename Base::Reg;
   using typename Base::Tail;
 
-  static constexpr int kStepK = 16;
+  static constexpr bool kChannels = kRhs == Format::kI4, kLhsBlocks = kLhs == Format::kI8b;
+  static constexpr size_t kLhsBlock = 32;
+  static constexpr int kBits = static_cast<int>(FormatBits(kRhs));
+  static constexpr bool kSummed = kRhs != Format::kI8;
+  static constexpr int kTurned = kRhs == Format::kU8 ? 128 : 0;  // off each weight
+  static constexpr int kPerByte = 8 / kBits;                     // groups in the bytes of one
+  static constexpr int kLoadK = 16;                              // of the rows at once
+  static constexpr int kStepK = kPerByte * D::kGroup > kLoadK ? kPerByte* D::kGroup : kLoadK;
+  static constexpr int kLoads = kStepK / kLoadK;
   static constexpr int kGroups = kStepK / D::kGroup;
+  static constexpr int kLoadGroups = kGroups / kLoads;
   static constexpr int kBlocks = (MR + D::kRows - 1) / D::kRows;  // an odd last row is computed twice
   static constexpr int kWeights = NU * D::kWeights;
-  static constexpr size_t kStepBytes = kStepK * V::kUnit / (kNibbles ? 2 : 1);  // of a unit
+  static constexpr size_t kStepBytes = kStepK * V::kUnit * kBits / 8;  // of a unit
   static constexpr int kRows = kBlocks * D::kRows;
   static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
   static constexpr int kPerVector = kWeights * D::kSums / kVectors;
@@ -39,99 +52,151 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     const char* p[kRows];
   };
 
-  QUERN_INLINE static void Step(Sums& sums, const Rows& rows, size_t k, const char* rhs, size_t unit_stride) {
-    typename D::X x[kBlocks];
+  QUERN_INLINE static void Clear(Sums& sums) {
     QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
-      const char* p[D::kRows];
-      QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + k * kSpread;
-      x[b] = D::Load(p, kGroups);
+      QUERN_UNROLL for (int i = 0; i < kWeights * D::kSums; ++i) sums.dots[b][i] = V::ZeroInt();
+      QUERN_UNROLL for (int i = 0; i < D::kSums; ++i) sums.rows[b][i] = V::ZeroInt();
     }
-    const auto multiply = [&](int w, int8x16_t weights, int g) __attribute__((always_inline)) {
-      QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) D::Dot(sums.dots[b] + w * D::kSums, x[b], weights, g);
-    };
-    QUERN_UNROLL for (int g = 0; g < kGroups; g += kNibbles ? 2 : 1) {
+  }
+
+  // Group `field` of those that share bytes.
+  static int8x16_t Field(int8x16_t bytes, int field) {
+    if constexpr (kRhs == Format::kU8) return veorq_s8(bytes, vdupq_n_s8(-128));
+    if constexpr (kPerByte == 1) return bytes;
+    uint8x16_t x = vreinterpretq_u8_s8(bytes);
+    if (field) x = x >> vdupq_n_u8(static_cast<uint8_t>(field * kBits));
+    if (field != kPerByte - 1) x = vandq_u8(x, vdupq_n_u8((1 << kBits) - 1));
+    return vreinterpretq_s8_u8(x);
+  }
+
+  QUERN_INLINE static void Step(Sums& sums, const Rows& rows, size_t k, const char* rhs, size_t unit_stride) {
+    typename D::X x[kLoads][kBlocks];
+    QUERN_UNROLL for (int i = 0; i < kLoads; ++i) {
+      QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
+        const char* p[D::kRows];
+        QUERN_UNROLL for (int r = 0; r < D::kRows; ++r) p[r] = rows.p[b * D::kRows + r] + (k + i * kLoadK) * kSpread;
+        x[i][b] = D::Load(p, kLoadGroups);
+      }
+    }
+    QUERN_UNROLL for (int line = 0; line < kGroups / kPerByte; ++line) {
       QUERN_UNROLL for (int w = 0; w < kWeights; ++w) {
-        const int line = (kNibbles ? g / 2 : g) * D::kWeights + w % D::kWeights;
-        const char* from = rhs + static_cast<size_t>(w / D::kWeights) * unit_stride + line * 16;
+        const char* from =
+            rhs + static_cast<size_t>(w / D::kWeights) * unit_stride + (line * D::kWeights + w % D::kWeights) * 16;
         const int8x16_t bytes = D::LoadWeights(from);
-        if constexpr (kNibbles) {
-          multiply(w, vandq_s8(bytes, vdupq_n_s8(15)), g);
-          multiply(w, vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(bytes), 4)), g + 1);
-        } else {
-          multiply(w, bytes, g);
+        QUERN_UNROLL for (int field = 0; field < kPerByte; ++field) {
+          const int8x16_t weights = Field(bytes, field);
+          const int g = line * kPerByte + field;
+          QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
+            D::Dot(sums.dots[b] + w * D::kSums, x[g / kLoadGroups][b], weights, g % kLoadGroups);
+          }
         }
       }
     }
-    if constexpr (kNibbles) {
-      QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) D::AddRow(sums.rows[b], x[b]);
+    if constexpr (kSummed) {
+      QUERN_UNROLL for (int i = 0; i < kLoads; ++i) {
+        QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) D::AddRow(sums.rows[b], x[i][b]);
+      }
     }
   }
 
-  static Reg LoadScale(const char* p, Format format) {
-    if (format == Format::kF32) return vld1q_f32(reinterpret_cast<const float*>(p));
-    uint16x4_t half;
-    __builtin_memcpy(&half, p, sizeof(half));
-    if (format == Format::kF16) return vcvt_f32_f16(vreinterpret_f16_u16(half));
-    return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
+  // What the weights stand for zero by, less what they are turned by.
+  QUERN_INLINE static Int Zero(Format offset, const char* zeros) {
+    if (offset == Format::kF32) return V::Set1Int(-kTurned);
+    if (offset == Format::kU8) return vsubq_s32(V::LoadZeros(zeros), V::Set1Int(kTurned));
+    return V::Set1Int((1 << (kBits - 1)) - kTurned);
   }
-  static Int LoadZeros(const char* p) {
-    uint32_t four;
-    __builtin_memcpy(&four, p, 4);
-    const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
-    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
+  static Int Total(const Sums& sums, int r, int v) {
+    return D::Reduce(sums.dots[r / D::kRows] + v * kPerVector, r % D::kRows);
   }
+  static Int RowSum(const Sums& sums, int r) { return D::RowSum(sums.rows[r / D::kRows], r % D::kRows); }
 
-  // Scales the sums of a block; offsets and scales of the unit's columns at `column`.
-  QUERN_INLINE static void Finish(const GemmArgs& a, size_t block, const Sums& sums, Acc& acc) {
+  // Scales the sums of a block of the weights, or of the 32 k at `lhs_scales` in it.
+  QUERN_INLINE static void Scale(const GemmArgs& a, size_t block, const char* lhs_scales, const Sums& sums, Acc& acc) {
     Int row_sum[MR];
-    if constexpr (kNibbles) {
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) row_sum[r] = D::RowSum(sums.rows[r / D::kRows], r % D::kRows);
+    Reg row_scale[MR];
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+      if constexpr (kSummed) row_sum[r] = RowSum(sums, r);
+      if constexpr (kLhsBlocks) {
+        row_scale[r] = V::Broadcast(reinterpret_cast<const float*>(lhs_scales + r * a.lhs_row_stride));
+      }
     }
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       const size_t unit = static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride;
       const size_t column = block * V::kUnit + v % kPerUnit * V::kLanes;
       const char* scales = static_cast<const char*>(a.rhs_scales) + unit;
       const char* offsets = static_cast<const char*>(a.rhs_offsets) + unit;
-      const Reg scale = LoadScale(scales + column * FormatBytes(a.rhs_scale), a.rhs_scale);
-      Int zero = vdupq_n_s32(a.rhs_offset == Format::kF32 ? 0 : 8);
-      if (kNibbles && a.rhs_offset == Format::kU8) zero = LoadZeros(offsets + column);
+      const Reg scale = V::LoadScale(scales + column * FormatBytes(a.rhs_scale), a.rhs_scale);
+      const Int zero = Zero(a.rhs_offset, offsets + column);
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        Int sum = D::Reduce(sums.dots[r / D::kRows] + v * kPerVector, r % D::kRows);
-        if constexpr (kNibbles) sum = vmlsq_s32(sum, zero, row_sum[r]);
-        acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(sum), scale));
+        Int sum = Total(sums, r, v);
+        if constexpr (kSummed) sum = vmlsq_s32(sum, zero, row_sum[r]);
+        const Reg both = kLhsBlocks ? V::Mul(row_scale[r], scale) : scale;
+        acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(sum), both));
       }
-      if (kNibbles && a.rhs_offset == Format::kF32) {
-        const Reg minimum = LoadScale(offsets + column * 4, Format::kF32);
+      if (kSummed && a.rhs_offset == Format::kF32) {
+        const Reg minimum = V::Load(reinterpret_cast<const float*>(offsets) + column);
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(row_sum[r]), minimum));
+          const Reg q = V::ToFloat(row_sum[r]);
+          acc[r][v] = V::Add(acc[r][v], V::Mul(kLhsBlocks ? V::Mul(q, row_scale[r]) : q, minimum));
         }
       }
     }
   }
 
+  static Rows RowsOf(const GemmArgs& a) {
+    Rows rows;
+    QUERN_UNROLL for (int r = 0; r < kRows; ++r) {
+      const int row = r < MR ? r : MR - 1;
+      rows.p[r] = static_cast<const char*>(a.lhs) + (D::kPairs ? row / D::kRows : row) * a.lhs_row_stride;
+    }
+    return rows;
+  }
+
+  QUERN_INLINE static void RunChannels(const GemmArgs& a, const Tail& tail) {
+    const Rows rows = RowsOf(a);
+    const char* rhs = static_cast<const char*>(a.rhs);
+    Sums sums;
+    Clear(sums);
+    for (size_t k = 0; k < a.k; k += kStepK, rhs += kStepBytes) Step(sums, rows, k, rhs, a.rhs_unit_stride);
+    IntAcc acc;
+    Base::Each(
+        [&](int r, int v) { acc[r][v] = vmlsq_s32(Total(sums, r, v), Zero(Format::kNone, nullptr), RowSum(sums, r)); });
+    if (!a.first_k) {
+      IntAcc before;
+      Base::ReadInt(a.acc, a.acc_row_stride, before, tail);
+      Base::Each([&](int r, int v) { acc[r][v] = V::AddInt(acc[r][v], before[r][v]); });
+    }
+    if (a.last_k) {
+      Base::Finish(a, acc, tail);
+    } else {
+      Base::WriteInt(a.acc, a.acc_row_stride, acc, tail);
+    }
+  }
+
   static void Run(const GemmArgs& a) {
     const Tail tail = Base::MakeTail(a.n);
+    if constexpr (kChannels) return RunChannels(a, tail);
     Acc acc;
     if (a.first_k) {
       Base::Each([&](int r, int v) { acc[r][v] = V::Zero(); });
     } else {
       Base::Read(a.acc, a.acc_row_stride, acc, tail);
     }
-    Rows rows;
-    QUERN_UNROLL for (int r = 0; r < kRows; ++r) {
-      const int row = r < MR ? r : MR - 1;
-      rows.p[r] = static_cast<const char*>(a.lhs) + (D::kPairs ? row / D::kRows : row) * a.lhs_row_stride;
-    }
+    const Rows rows = RowsOf(a);
     const char* rhs = static_cast<const char*>(a.rhs);
-    for (size_t begin = 0, block = 0; begin < a.k; begin += a.block, ++block) {
-      const size_t end = a.k - begin < a.block ? a.k : begin + a.block;
+    const auto* lhs_scales = static_cast<const char*>(a.lhs_scales);
+    const size_t length = kLhsBlocks ? kLhsBlock : a.block;  // of a sum
+    for (size_t begin = 0, block = 0, next = a.block; begin < a.k; begin += length) {
+      const size_t end = a.k - begin < length ? a.k : begin + length;
       Sums sums;
-      QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
-        QUERN_UNROLL for (int i = 0; i < kWeights * D::kSums; ++i) sums.dots[b][i] = V::ZeroInt();
-        QUERN_UNROLL for (int i = 0; i < D::kSums; ++i) sums.rows[b][i] = V::ZeroInt();
-      }
+      Clear(sums);
       for (size_t k = begin; k < end; k += kStepK, rhs += kStepBytes) Step(sums, rows, k, rhs, a.rhs_unit_stride);
-      Finish(a, block, sums, acc);
+      Scale(a, block, lhs_scales, sums, acc);
+      lhs_scales += kLhsBlocks ? sizeof(float) : 0;
+      if (begin + length >= next) {
+        ++block;
+        next += a.block;
+      }
     }
     if (a.last_k) {
       Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
@@ -143,15 +208,17 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
 };
 
 // The body for the call's m and number of units.
-template <class D, int MR, int NU, bool kNibbles>
+template <class D, Format kLhs, Format kRhs, int MR, int NU>
 void DispatchTileBlocksLanes(const GemmArgs& a) {
   if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return DispatchTileBlocksLanes<D, MR, NU - 1, kNibbles>(a);
+    if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) {
+      return DispatchTileBlocksLanes<D, kLhs, kRhs, MR, NU - 1>(a);
+    }
   }
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileBlocksLanes<D, MR - 1, NU, kNibbles>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileBlocksLanes<D, kLhs, kRhs, MR - 1, NU>(a);
   }
-  TileBlocksLanes<D, MR, NU, kNibbles>::Run(a);
+  TileBlocksLanes<D, kLhs, kRhs, MR, NU>::Run(a);
 }
 
 }  // namespace

@@ -21,29 +21,40 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
   using Int = typename V::Int;
 
   static constexpr int kBits = static_cast<int>(FormatBits(kElement));
-  static constexpr int kPerLine = 32 / kBits;  // k of 16 columns in a line of 64 bytes
+  static constexpr int kPerLine = 32 / kBits;     // k of a unit in a line
+  static constexpr size_t kLine = V::kUnit * 4;   // bytes
+  static constexpr int kLhsBlock = V::kLhsBlock;  // k values of a row that are loaded at once, if more than one
   // Few sums wait for each other's latency, more do not fit beside the weights where registers are 16.
-  static constexpr int kMostSums = kPerUnit == 1 ? 8 : kBits > 2 ? 4 : 1;
+  static constexpr bool kManyRegisters = kPerUnit == 1 || kLhsBlock > 1;  // AVX-512, NEON
+  static constexpr int kMostSums = kManyRegisters ? 8 : kBits > 2 ? 4 : 1;
   static constexpr int kSets = 4 * MR * kVectors <= kMostSums ? 4 : 2 * MR * kVectors <= kMostSums ? 2 : 1;
   // As stored; int8 has its top bit turned over, which makes it unsigned.
   static constexpr float kZero = static_cast<float>(1 << (kBits - 1));
 
   template <int I>
   QUERN_INLINE static void Steps(Acc (&sum)[kSets], const Int (&line)[kVectors], const Reg (&zero)[kVectors],
-                                 const float* x, size_t stride) {
+                                 Reg (&left)[MR], const float* x, size_t stride) {
     if constexpr (I < kPerLine) {
+      if constexpr (kLhsBlock > 1 && I % kLhsBlock == 0) {
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) left[r] = V::Load(x + static_cast<size_t>(r) * stride + I);
+      }
       Reg w[kVectors];
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         constexpr int kShift = I % 4 * 8 + I / 4 * kBits;
         w[v] = V::Sub(V::template Number<kShift, kBits>(line[v]), zero[v]);
       }
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        const Reg y = V::Broadcast(x + static_cast<size_t>(r) * stride + I);
-        QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-          sum[I % kSets][r][v] = V::Fma(y, w[v], sum[I % kSets][r][v]);
+        Reg* to = sum[I % kSets][r];
+        if constexpr (kLhsBlock > 1) {
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            to[v] = V::template FmaLane<I % kLhsBlock>(to[v], w[v], left[r]);
+          }
+        } else {
+          const Reg y = V::Broadcast(x + static_cast<size_t>(r) * stride + I);
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) to[v] = V::Fma(y, w[v], to[v]);
         }
       }
-      Steps<I + 1>(sum, line, zero, x, stride);
+      Steps<I + 1>(sum, line, zero, left, x, stride);
     }
   }
 
@@ -56,7 +67,8 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
       if (V::kPrefetch) __builtin_prefetch(weights[v] + V::kPrefetch);
       if constexpr (kElement == Format::kI8) line[v] = V::TurnTopBits(line[v]);
     }
-    Steps<0>(sum, line, zero, x, stride);
+    Reg left[MR];
+    Steps<0>(sum, line, zero, left, x, stride);
   }
 
   static float SumOf(const float* x, size_t count) {
@@ -108,11 +120,11 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
       QUERN_UNROLL for (int s = 0; s < kSets; ++s) Base::Each([&](int r, int v) { sum[s][r][v] = V::Zero(); });
       const float* x = lhs + k;
       const char* at[kVectors];
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) at[v] = weights[v] + k / kPerLine * 64;
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) at[v] = weights[v] + k / kPerLine * kLine;
       size_t left = count;
       for (; left >= kPerLine; left -= kPerLine, x += kPerLine) {
         Line(sum, at, zero, x, stride);
-        QUERN_UNROLL for (int v = 0; v < kVectors; ++v) at[v] += 64;
+        QUERN_UNROLL for (int v = 0; v < kVectors; ++v) at[v] += kLine;
       }
       if (left) {  // rows end here
         float rest[MR][kPerLine] = {};

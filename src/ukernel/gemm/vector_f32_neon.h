@@ -40,6 +40,7 @@ struct Vector {
     return vfmaq_laneq_f32(c, b, x, I);
   }
   static Reg Add(Reg a, Reg b) { return vaddq_f32(a, b); }
+  static Reg Sub(Reg a, Reg b) { return vsubq_f32(a, b); }
   static Reg Mul(Reg a, Reg b) { return vmulq_f32(a, b); }
   static Reg Div(Reg a, Reg b) { return vdivq_f32(a, b); }
   static Reg Min(Reg a, Reg b) { return vminq_f32(a, b); }  // NaN stays

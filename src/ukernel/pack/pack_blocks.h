@@ -1,5 +1,5 @@
-// Fast packers of blocks along K into units of 16 columns, in C++ that compilers vectorize. For kernel files only:
-// internal linkage, their flags.
+// Fast packers of blocks along K into units of 16 columns, or of 8 on Arm, in C++ that compilers vectorize. For kernel
+// files only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/convert.h"
@@ -8,11 +8,12 @@
 namespace quern::ukernel {
 namespace {
 
-constexpr size_t kColumns = 16;
+template <size_t kColumns>
 using Dwords = uint32_t[kColumns];  // one per column
 
 // The four dwords at from[c] + at of each column.
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], size_t at, Dwords (&x)[4]) {
+template <size_t kColumns>
+inline void LoadDwords(const uint8_t* const (&from)[kColumns], size_t at, Dwords<kColumns> (&x)[4]) {
   typedef uint32_t Four __attribute__((vector_size(16)));
   for (size_t c = 0; c < kColumns; c += 4) {
     Four r[4];
@@ -69,7 +70,8 @@ struct Halves {
   static constexpr size_t kHeader = header;
   static constexpr bool kFours = true;
 
-  static void Lines(Dwords (&x)[4]) {
+  template <size_t kColumns>
+  static void Lines(Dwords<kColumns> (&x)[4]) {
     for (size_t c = 0; c < kColumns; ++c) {
       const uint32_t a = x[0][c], b = x[1][c], d = x[2][c], e = x[3][c];
       x[0][c] = (a & 0x0f0f0f0fu) | (b & 0x0f0f0f0fu) << 4;
@@ -81,8 +83,8 @@ struct Halves {
 };
 
 // Sums of the fields of a line, into two halves of 16 bits each.
-template <Format kElement>
-inline void AddFields(const Dwords& line, Dwords& low, Dwords& high) {
+template <Format kElement, size_t kColumns>
+inline void AddFields(const Dwords<kColumns>& line, Dwords<kColumns>& low, Dwords<kColumns>& high) {
   constexpr unsigned kBits = FormatBits(kElement);
   for (size_t c = 0; c < kColumns; ++c) {
     uint32_t x = line[c];
@@ -95,6 +97,28 @@ inline void AddFields(const Dwords& line, Dwords& low, Dwords& high) {
     low[c] += x & 0x00ff00ffu;
     high[c] += x >> 8 & 0x00ff00ffu;
   }
+}
+
+// A line of groups of 8 k from two of groups of 4.
+template <Format kElement, size_t kColumns>
+inline void StoreEights(const Dwords<kColumns>& a, const Dwords<kColumns>& b, char* line) {
+  constexpr unsigned kBits = FormatBits(kElement);
+  uint32_t out[2 * kColumns];
+  for (size_t c = 0; c < kColumns; ++c) {
+    uint32_t first = a[c], second = b[c];
+    if (kBits == 4) {
+      first = (a[c] & 0x0f0f0f0fu) | (b[c] & 0x0f0f0f0fu) << 4;
+      second = (a[c] >> 4 & 0x0f0f0f0fu) | (b[c] & 0xf0f0f0f0u);
+    }
+    if (kBits == 2) {  // fields 0 and 2 of each, then 1 and 3
+      const auto even = [](uint32_t x) { return (x & 0x03030303u) | (x >> 2 & 0x0c0c0c0cu); };
+      first = even(a[c]) | even(b[c]) << 4;
+      second = even(a[c] >> 2) | even(b[c] >> 2) << 4;
+    }
+    out[2 * c] = first;
+    out[2 * c + 1] = second;
+  }
+  __builtin_memcpy(line, out, sizeof(out));
 }
 
 struct BlockNumbers {
@@ -126,11 +150,11 @@ BlockNumbers NumbersOf(const RhsSource& s, const uint8_t* block, size_t n, size_
   return x;
 }
 
-template <class S>
+template <class S, size_t kColumns, size_t kGroup>
 uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                     size_t unit_end, void* packed) {
   constexpr size_t kBits = FormatBits(S::kElement);
-  constexpr size_t kPieceK = 32 / kBits * (S::kFours ? 4 : 1);
+  constexpr size_t kPieceK = 32 / kBits * (S::kFours ? 4 : kGroup / 4);
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   for (size_t u = unit_begin; u < unit_end; ++u) {
@@ -149,25 +173,26 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
                     static_cast<ptrdiff_t>(b) * s.block_stride;
         from[c] = blocks[c] + S::kHeader;
       }
-      Dwords low = {}, high = {};
+      Dwords<kColumns> low = {}, high = {};
       const size_t bytes = shape.block * kBits / 8;
       for (size_t at = 0; at < bytes;) {
-        Dwords x[4];
-        const size_t count = bytes - at < sizeof(Dwords) / 4 ? (bytes - at) / 4 : 4;
+        Dwords<kColumns> x[4];
+        const size_t count = bytes - at < 16 ? (bytes - at) / 4 : 4;
         if (count == 4) {
-          LoadDwords(from, at, x);
+          LoadDwords<kColumns>(from, at, x);
         } else {  // blocks of 16, or of few bits
           for (size_t i = 0; i < count; ++i) {
             for (size_t c = 0; c < kColumns; ++c) __builtin_memcpy(&x[i][c], from[c] + at + 4 * i, 4);
           }
         }
-        if constexpr (S::kFours) S::Lines(x);
-        for (size_t i = 0; i < count; ++i, line += sizeof(Dwords), at += 4) {
+        if constexpr (S::kFours) S::template Lines<kColumns>(x);
+        for (size_t i = 0; i < count; ++i, line += sizeof(x[0]), at += 4) {
           if constexpr (!S::kFours) {
             for (size_t c = 0; c < kColumns; ++c) x[i][c] = S::Line(x[i][c]);
           }
-          AddFields<S::kElement>(x[i], low, high);
-          __builtin_memcpy(line, x[i], sizeof(Dwords));
+          AddFields<S::kElement, kColumns>(x[i], low, high);
+          if (kGroup == 4) __builtin_memcpy(line, x[i], sizeof(x[0]));
+          if (kGroup == 8 && i % 2) StoreEights<S::kElement, kColumns>(x[i - 1], x[i], line - sizeof(x[0]));
         }
       }
       for (size_t c = 0; c < kColumns; ++c) {
@@ -197,23 +222,32 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
   return kPackFine;
 }
 
-template <class S>
-constexpr PackKernel BlocksPacker(float cycles) {
+// `layout` as it is on x86, kColumns 16 and kGroup 4, or on Arm.
+template <class S, size_t kColumns = 16, size_t kGroup = 4>
+constexpr PackKernel BlocksPacker(const PackLayout& layout, float cycles) {
   return {.isa = kIsa,
-          .layout = S::kElement == Format::kI8 ? Blocks8x16(Format::kF32) : UnsignedBlocks16(S::kElement, Format::kF32),
+          .layout = layout,
           .source = S::kSource,
           .blocks = true,
           .cycles_per_element = cycles,
-          .run = QUERN_ISA_HERE ? PackBlocks<S> : nullptr};
+          .run = QUERN_ISA_HERE ? PackBlocks<S, kColumns, kGroup> : nullptr};
 }
+
+using BytesU8 = Bytes<Format::kU8, Format::kU8, 0>;
+using BytesQ8 = Bytes<Format::kQ8_0, Format::kI8, 2>;
+using HalvesQ4 = Halves<Format::kQ4_0, 2>;
+using HalvesQ4WithMinimum = Halves<Format::kQ4_1, 4>;
 
 struct BlockPackers {
   PackKernel rows[6];
 };
 [[maybe_unused]] constexpr BlockPackers MakeBlockPackers(float cycles) {
-  return {{BlocksPacker<Nibbles>(cycles), BlocksPacker<Pairs>(cycles),
-           BlocksPacker<Bytes<Format::kU8, Format::kU8, 0>>(cycles), BlocksPacker<Halves<Format::kQ4_0, 2>>(cycles),
-           BlocksPacker<Halves<Format::kQ4_1, 4>>(cycles), BlocksPacker<Bytes<Format::kQ8_0, Format::kI8, 2>>(cycles)}};
+  constexpr PackLayout kFours = Blocks4x16(Format::kF32);
+  return {{BlocksPacker<Nibbles>(kFours, cycles),
+           BlocksPacker<Pairs>(UnsignedBlocks16(Format::kU2, Format::kF32), cycles),
+           BlocksPacker<BytesU8>(UnsignedBlocks16(Format::kU8, Format::kF32), cycles),
+           BlocksPacker<HalvesQ4>(kFours, cycles), BlocksPacker<HalvesQ4WithMinimum>(kFours, cycles),
+           BlocksPacker<BytesQ8>(Blocks8x16(Format::kF32), cycles)}};
 }
 
 }  // namespace

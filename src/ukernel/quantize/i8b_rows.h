@@ -1,4 +1,4 @@
-// int8 rows in blocks of 32 from float32, in C++ that compilers vectorize; the arithmetic of DynamicBlockParams. For
+// int8 rows in blocks of 32 from float32; the arithmetic of DynamicBlockParams. For
 // kernel files only: internal linkage, their flags.
 #pragma once
 
@@ -7,8 +7,9 @@
 namespace quern::ukernel {
 namespace {
 
-[[maybe_unused]] uint32_t PackI8bRows(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
-                                      size_t panel_begin, size_t panel_end, void* packed) {
+template <class Loops>
+uint32_t PackI8bRows(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s, size_t panel_begin,
+                     size_t panel_end, void* packed) {
   const LhsGeometry g = DescribeLhs(layout, shape);
   for (size_t row = panel_begin; row < panel_end; ++row) {
     const auto* x = reinterpret_cast<const float*>(SourceRow(s, 0, row));
@@ -19,9 +20,9 @@ namespace {
     for (; k < shape.k; k += layout.block) {
       const size_t count = shape.k - k < layout.block ? shape.k - k : layout.block;
       float lo = 0, hi = 0;
-      PlainLoops::Range(x + k, count, lo, hi);
+      Loops::Range(x + k, count, lo, hi);
       const DynamicBlock b = DynamicBlockParams(-lo > hi ? -lo : hi);
-      PlainLoops::Quantize(x + k, count, b.times, 0, q + k);
+      Loops::Quantize(x + k, count, b.times, 0, q + k);
       scales[k / layout.block] = b.scale;
     }
     for (size_t i = shape.k; i < g.block_scales_offset; ++i) q[i] = 0;
@@ -31,13 +32,13 @@ namespace {
 }
 
 // The row of a file, compiled with its ISA's flags.
-[[maybe_unused]] constexpr LhsPackKernel I8bRow(float cycles_per_element) {
+constexpr LhsPackKernel I8bRow(float cycles_per_element, decltype(LhsPackKernel::run) run) {
   return {.isa = kIsa,
           .layout = kI8bRows,
           .source = Format::kF32,
           .forms = kLhsRows,
           .cycles_per_element = cycles_per_element,
-          .run = QUERN_ISA_HERE ? PackI8bRows : nullptr};
+          .run = QUERN_ISA_HERE ? run : nullptr};
 }
 
 }  // namespace

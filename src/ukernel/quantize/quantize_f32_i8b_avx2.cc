@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(2.9f)};
+static constexpr LhsPackKernel kRows[] = {I8bRow(2.9f, PackI8bRows<PlainLoops>)};
 
 }  // namespace
 

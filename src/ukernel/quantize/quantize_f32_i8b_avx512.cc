@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(1.6f)};
+static constexpr LhsPackKernel kRows[] = {I8bRow(1.6f, PackI8bRows<PlainLoops>)};
 
 }  // namespace
 

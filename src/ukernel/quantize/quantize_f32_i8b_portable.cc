@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(4.1f)};
+static constexpr LhsPackKernel kRows[] = {I8bRow(4.1f, PackI8bRows<PlainLoops>)};
 
 }  // namespace
 

@@ -10,21 +10,20 @@ namespace quern::ukernel {
 namespace {
 
 constexpr size_t kUnit = 16;
-constexpr size_t kLine = kUnit * 4;  // bytes; groups of 4 k of a unit, 8 / bits of them
 
 // A field of each 32-bit lane of a line, which is one k of the unit's columns, as float32.
-template <Format kElement>
+template <Format kElement, size_t kColumns>
 inline void ExpandField(const uint32_t* line, unsigned shift, const float* scale, const float* zero,
                         const float* minimum, float* to) {
   constexpr uint32_t kMask = (1u << FormatBits(kElement)) - 1;
-  for (size_t c = 0; c < kUnit; ++c) {
+  for (size_t c = 0; c < kColumns; ++c) {
     const auto q = static_cast<int32_t>((line[c] >> shift) & kMask);
     to[c] = (static_cast<float>(q) - zero[c]) * scale[c] + minimum[c];
   }
 }
 
 // Blocks to float32: scale * (q - zero), or scale * q + minimum.
-template <Format kElement>
+template <Format kElement, size_t kColumns>
 uint32_t ExpandBlocks(const TransformArgs& a) {
   constexpr unsigned kBits = FormatBits(kElement);
   constexpr size_t kPerLine = 32 / kBits;
@@ -35,9 +34,9 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
     const char* offsets = static_cast<const char*>(a.src_offsets) + u * a.src_unit_stride;
     auto* to = reinterpret_cast<float*>(static_cast<char*>(a.dst) + u * a.dst_unit_stride);
     for (size_t k = 0, b = 0; k < a.k; k += a.block, ++b) {
-      float scale[kUnit], zero[kUnit], minimum[kUnit];
-      for (size_t c = 0; c < kUnit; ++c) {
-        const size_t at = b * kUnit + c;
+      float scale[kColumns], zero[kColumns], minimum[kColumns];
+      for (size_t c = 0; c < kColumns; ++c) {
+        const size_t at = b * kColumns + c;
         scale[c] = LoadFloat(a.src_scale, scales + at * scale_bytes);
         zero[c] = a.src_offset == Format::kU8    ? static_cast<float>(static_cast<uint8_t>(offsets[at]))
                   : a.src_offset == Format::kF32 ? 0.0f
@@ -45,15 +44,15 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
         minimum[c] = a.src_offset == Format::kF32 ? LoadAs<float>(offsets + at * sizeof(float)) : 0.0f;
       }
       const size_t end = a.k - k < a.block ? a.k : k + a.block;
-      for (size_t i = k; i < end; i += kPerLine, from += kLine) {
-        uint32_t line[kUnit];
-        __builtin_memcpy(line, from, kLine);
+      for (size_t i = k; i < end; i += kPerLine, from += kColumns * 4) {
+        uint32_t line[kColumns];
+        __builtin_memcpy(line, from, sizeof(line));
         if (kElement == Format::kI8) {
-          for (size_t c = 0; c < kUnit; ++c) line[c] ^= 0x80808080u;
+          for (size_t c = 0; c < kColumns; ++c) line[c] ^= 0x80808080u;
         }
         const auto field = [&](size_t f) {
           const auto shift = static_cast<unsigned>(f % 4 * 8 + f / 4 * kBits);
-          ExpandField<kElement>(line, shift, scale, zero, minimum, to + (i + f) * kUnit);
+          ExpandField<kElement, kColumns>(line, shift, scale, zero, minimum, to + (i + f) * kColumns);
         };
         if (end - i >= kPerLine) {
           QUERN_UNROLL for (size_t f = 0; f < kPerLine; ++f) field(f);
@@ -67,7 +66,9 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
 }
 
 // 4-bit numbers stored plus 8, without blocks, to int8.
-[[maybe_unused]] uint32_t ExpandFours(const TransformArgs& a) {
+template <size_t kColumns>
+uint32_t ExpandFours(const TransformArgs& a) {
+  constexpr size_t kLine = kColumns * 4;
   for (size_t u = 0; u < a.units; ++u) {
     const auto* from = static_cast<const uint8_t*>(a.src) + u * a.src_unit_stride;
     auto* to = static_cast<int8_t*>(a.dst) + u * a.dst_unit_stride;
@@ -85,8 +86,9 @@ struct ExpandRows {
 };
 [[maybe_unused]] constexpr ExpandRows MakeExpandRows(float cycles_float, float cycles_int8) {
 #if QUERN_ISA_HERE
-  constexpr decltype(TransformKernel::run) kRuns[] = {ExpandFours, ExpandBlocks<Format::kU4>, ExpandBlocks<Format::kU2>,
-                                                      ExpandBlocks<Format::kU8>, ExpandBlocks<Format::kI8>};
+  constexpr decltype(TransformKernel::run) kRuns[] = {
+      ExpandFours<kUnit>, ExpandBlocks<Format::kU4, kUnit>, ExpandBlocks<Format::kU2, kUnit>,
+      ExpandBlocks<Format::kU8, kUnit>, ExpandBlocks<Format::kI8, kUnit>};
 #else
   constexpr decltype(TransformKernel::run) kRuns[5] = {};
 #endif

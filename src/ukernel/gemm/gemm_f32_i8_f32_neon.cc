@@ -1,0 +1,15 @@
+// float32 rows by int8 blocks, on NEON.
+#include "ukernel/gemm/rows_f32_blocks_neon.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr auto kRows = MakeNeonF32Blocks<Format::kI8>();
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

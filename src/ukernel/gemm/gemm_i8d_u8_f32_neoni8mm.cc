@@ -1,0 +1,15 @@
+// Dynamic int8 rows by blocks of uint8 by Arm's int8 matrix instructions.
+#include "ukernel/gemm/rows_blocks_neoni8mm.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr auto kRows = MakeNeonI8mmBlocks<Format::kI8d, Format::kU8>();
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

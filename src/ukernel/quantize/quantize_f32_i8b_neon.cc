@@ -1,0 +1,24 @@
+// int8 rows in blocks of 32 from float32, on NEON.
+#include "ukernel/quantize/i8b_rows.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/quantize/i8d_loops_neon.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+#if QUERN_ISA_HERE
+static constexpr auto kRun = PackI8bRows<NeonLoops>;
+#else
+static constexpr decltype(LhsPackKernel::run) kRun = nullptr;
+#endif
+
+static constexpr LhsPackKernel kRows[] = {I8bRow(1.2f, kRun)};
+
+}  // namespace
+
+extern const KernelList<LhsPackKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<LhsPackKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

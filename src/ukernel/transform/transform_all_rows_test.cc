@@ -39,7 +39,7 @@ Panel Transform(const TransformKernel& row, const PackLayout& from, size_t k, si
   p.from = from;
   p.to = row.to;
   p.to.sums = Format::kNone;
-  p.shape = {.k = k, .n = n, .block = from.scale == Format::kNone ? 0 : block};
+  p.shape = {.k = k, .n = n, .block = from.scale == Format::kNone ? 0 : block, .vector_bytes = 32};
   std::mt19937 rng(5);
   std::vector<uint8_t> bytes, zeros;
   std::vector<char> scales;
@@ -82,7 +82,7 @@ Panel Transform(const TransformKernel& row, const PackLayout& from, size_t k, si
   p.packed = std::make_unique<GuardedBuffer>(g.total_bytes);
   PackRhs(from, p.shape, s, 0, g.units, p.packed->data());
   const size_t count = std::min(RoundUp(k - k0, RhsGroup(from)), g.padded_k - k0);
-  p.block = {.k = count, .n = g.units * g.n_unit, .block = p.shape.block};
+  p.block = {.k = count, .n = g.units * g.n_unit, .block = p.shape.block, .vector_bytes = p.shape.vector_bytes};
   const RhsGeometry t = DescribeRhs(p.to, p.block);
   p.panel = std::make_unique<GuardedBuffer>(t.total_bytes);
   const size_t b0 = block ? k0 / block : 0;
@@ -112,12 +112,11 @@ TEST_P(AllTransforms, PanelsStandForTheResidentNumbers) {
   if (row.from.scale != Format::kNone) {
     layouts.clear();
     for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
-      if (row.from.element == Format::kI8) {
-        layouts.push_back(Blocks8x16(scale));
-        continue;
-      }
       for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
-        layouts.push_back(UnsignedBlocks16(row.from.element, scale, offset));
+        if (row.from.element == Format::kI8 && offset != Format::kNone) continue;
+        layouts.push_back(row.from);
+        layouts.back().scale = scale;
+        layouts.back().offset = offset;
       }
     }
   }

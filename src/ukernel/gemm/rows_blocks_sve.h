@@ -18,19 +18,18 @@
 namespace quern::ukernel {
 namespace {
 
-constexpr uint16_t kSveBlockRows = 4;
-
 // Two instructions a cycle, per lane of two columns: for 16 k the products of a row (`products`), half of what a block
 // of 32 takes at its end, and a row's share of what its weights take to be bytes.
-constexpr GemmKernel SveBlocksRow(Format lhs, Format rhs, uint16_t k_interleave, float products, GemmRun run) {
+constexpr GemmKernel SveBlocksRow(Format lhs, Format rhs, uint16_t k_interleave, uint16_t mr, float products,
+                                  GemmRun run) {
   GemmKernel row = ScaledBlocksRow(kIsa, lhs, rhs, VectorScale::kSve, k_interleave);
   const float end = lhs == Format::kI8b ? 0.63f : 0.5f;
   const float bytes = rhs == Format::kI8 ? 0.0f : rhs == Format::kU8 ? 1.0f : rhs == Format::kU4 ? 2.0f : 2.75f;
-  row.mr = kSveBlockRows;
+  row.mr = mr;
   row.lhs_layout = lhs == Format::kI8b ? kI8bRows : kI8dRows;
   row.fused = kFusedSve;
   row.cost = {.engine = Engine::kVector,
-              .step_row = products + end + bytes / kSveBlockRows,
+              .step_row = products + end + bytes / mr,
               .step_min = products + end + bytes,
               .row = 3,
               .tile = 30};
@@ -42,9 +41,9 @@ template <Format kLhs, Format kRhs>
 constexpr ArmI8Rows<1> MakeSveBlocks() {
   GemmRun run = nullptr;
 #if QUERN_ISA_HERE
-  run = DispatchTileBlocksSve<DotSve<false>, kLhs, kRhs, kSveBlockRows>;
+  run = DispatchTileBlocksSve<DotSve<false>, kLhs, kRhs, 8>;
 #endif
-  return {{SveBlocksRow(kLhs, kRhs, 4, 1.0f, run)}};
+  return {{SveBlocksRow(kLhs, kRhs, 4, 8, 1.0f, run)}};
 }
 
 }  // namespace

@@ -17,12 +17,12 @@ constexpr ArmI8Rows<1> MakeSveI8mmBlocks() {
   GemmRun run = nullptr;
 #if QUERN_ISA_HERE
   if constexpr (kLhs == Format::kI8b) {
-    run = DispatchTileBlocksSve<DotSveI8mm<true>, kLhs, kRhs, kSveBlockRows>;
+    run = DispatchTileBlocksSve<DotSveI8mm<true>, kLhs, kRhs, 6>;
   } else {
-    run = DispatchTileBlocksSve<DotSveI8mmPairs, kLhs, kRhs, kSveBlockRows>;
+    run = DispatchTileBlocksSve<DotSveI8mmPairs, kLhs, kRhs, 6>;
   }
 #endif
-  GemmKernel row = SveBlocksRow(kLhs, kRhs, 8, kLhs == Format::kI8b ? 0.75f : 0.63f, run);
+  GemmKernel row = SveBlocksRow(kLhs, kRhs, 8, 6, kLhs == Format::kI8b ? 0.75f : 0.63f, run);
   if (kLhs == Format::kI8d) row = PairsOfRows(row);
   row.cost.m_grain = 2;
   return {{row}};

@@ -147,11 +147,21 @@ struct TileBlocksSve {
     }
   }
 
+  // Where the sums over blocks are from block to block, in the end the call's: integers take the registers.
+  struct Place {
+    char* rows;
+    size_t stride;  // bytes
+  };
+  QUERN_INLINE static float* RowOf(const Place& at, int r) {
+    return reinterpret_cast<float*>(at.rows + static_cast<size_t>(r) * at.stride);
+  }
+
   // Scales the sums over k [begin, end).
   template <class... Dots>
   QUERN_INLINE static void Finish(const GemmArgs& a, const BlockColumns& columns, const Rows& rows, size_t begin,
-                                  size_t end, Float* const* acc, const Dots&... dots) {
+                                  size_t end, const Place& at, const Dots&... dots) {
     const svbool_t all = svptrue_b32();
+    const svbool_t left = ColumnsFrom(a, 0), right = ColumnsFrom(a, svcntw());
     const Float low = LoadScale(columns.scales, a.rhs_scale, 0), high = LoadScale(columns.scales, a.rhs_scale, 1);
     ForEach<MR>([&](auto row) __attribute__((always_inline)) {
       constexpr int r = decltype(row)::value;
@@ -169,21 +179,22 @@ struct TileBlocksSve {
         x = svmul_x(all, x, d);
         y = svmul_x(all, y, d);
       }
-      *acc[2 * r] = svadd_x(all, *acc[2 * r], svmul_x(all, svcvt_f32_x(all, p), x));
-      *acc[2 * r + 1] = svadd_x(all, *acc[2 * r + 1], svmul_x(all, svcvt_f32_x(all, q), y));
+      float* to = RowOf(at, r);
+      svst1(left, to, svadd_x(all, svld1(left, to), svmul_x(all, svcvt_f32_x(all, p), x)));
+      svst1_vnum(right, to, 1, svadd_x(all, svld1_vnum(right, to, 1), svmul_x(all, svcvt_f32_x(all, q), y)));
     });
-    if (a.rhs_offset == Format::kF32) {
-      const auto* minima = reinterpret_cast<const float*>(columns.offsets);
-      ForEach<MR>([&](auto row) __attribute__((always_inline)) {
-        constexpr int r = decltype(row)::value;
-        const float sum = static_cast<float>(RowSum(rows, r, begin, end)) * LhsScale(a, r, begin);
-        *acc[2 * r] = svadd_x(all, *acc[2 * r], svmul_x(all, svld1(all, minima), sum));
-        *acc[2 * r + 1] = svadd_x(all, *acc[2 * r + 1], svmul_x(all, svld1_vnum(all, minima, 1), sum));
-      });
+    if (a.rhs_offset != Format::kF32) return;
+    const auto* minima = reinterpret_cast<const float*>(columns.offsets);
+    const Float first = svld1(all, minima), second = svld1_vnum(all, minima, 1);
+    for (int r = 0; r < MR; ++r) {
+      const float sum = static_cast<float>(RowSum(rows, r, begin, end)) * LhsScale(a, r, begin);
+      float* to = RowOf(at, r);
+      svst1(left, to, svadd_x(all, svld1(left, to), svmul_x(all, first, sum)));
+      svst1_vnum(right, to, 1, svadd_x(all, svld1_vnum(right, to, 1), svmul_x(all, second, sum)));
     }
   }
 
-  QUERN_INLINE static void Product(const GemmArgs& a, const Rows& rows, Float* const* acc) {
+  QUERN_INLINE static void Product(const GemmArgs& a, const Rows& rows, const Place& at) {
     const char* rhs = static_cast<const char*>(a.rhs);
     const size_t step = Fields::kStepVectors * svcntb();
     const size_t length = kLhs == Format::kI8b ? kLhsBlock : a.block;
@@ -201,30 +212,35 @@ struct TileBlocksSve {
           for (size_t k = begin; k < end; k = Opaque(k + Fields::kStepK), rhs += step) {
             Step(rows, k, end, rhs, zeros, dots...);
           }
-          Finish(a, columns, rows, begin, end, acc, dots...);
+          Finish(a, columns, rows, begin, end, at, dots...);
         });
       });
     }
   }
 
   static void Run(const GemmArgs& a) {
-    WithRegisters<2 * MR, Float>([&](Float* const* acc) __attribute__((always_inline)) {
-      ForEach<2 * MR>([&](auto index) __attribute__((always_inline)) {
-        constexpr int i = decltype(index)::value;
-        const size_t n = i % 2 * svcntw();
-        *acc[i] = a.first_k ? svdup_f32(0) : FetchRow(a, ColumnsFrom(a, n), i / 2, n);
-      });
-      Rows rows;
-      QUERN_UNROLL for (int r = 0; r < kBlocks * D::kRows; ++r) {
-        const int row = r < MR ? r : MR - 1;
-        rows.p[r] = static_cast<const char*>(a.lhs) + (D::kPairs ? row / D::kRows : row) * a.lhs_row_stride;
-      }
-      Product(a, rows, acc);
-      ForEach<2 * MR>([&](auto index) __attribute__((always_inline)) {
-        constexpr int i = decltype(index)::value;
-        FinishVector(a, i / 2, i % 2 * svcntw(), *acc[i]);
-      });
+    Rows rows;
+    QUERN_UNROLL for (int r = 0; r < kBlocks * D::kRows; ++r) {
+      const int row = r < MR ? r : MR - 1;
+      rows.p[r] = static_cast<const char*>(a.lhs) + (D::kPairs ? row / D::kRows : row) * a.lhs_row_stride;
+    }
+    const Place at = a.last_k ? Place{static_cast<char*>(a.dst), a.dst_row_stride}
+                              : Place{static_cast<char*>(a.acc), a.acc_row_stride};
+    EachVector(a, [&](svbool_t pg, size_t r, size_t n) __attribute__((always_inline)) {
+      StoreRow(a, pg, r, n, a.first_k ? svdup_f32(0) : FetchRow(a, pg, r, n));
     });
+    Product(a, rows, at);
+    if (!a.last_k || !a.op_count) return;
+    EachVector(a, [&](svbool_t pg, size_t r, size_t n) __attribute__((always_inline)) {
+      FinishRow(a, pg, r, n, svld1(pg, RowAt(a.dst, r, a.dst_row_stride, n)));
+    });
+  }
+
+  template <class F>
+  QUERN_INLINE static void EachVector(const GemmArgs& a, const F& f) {
+    for (size_t r = 0; r < MR; ++r) {
+      for (size_t n = 0; n < a.n; n += svcntw()) f(ColumnsFrom(a, n), r, n);
+    }
   }
 };
 

@@ -230,7 +230,7 @@ void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) co
     const char* panel = b_.workspace + p_.lhs_offset + m / g.m_unit * g.panel_stride;
     a.lhs = panel + LhsElementBytes(row.lhs_layout, g.m_unit, k.padded0);
     if (row.lhs_layout.block) {
-      a.lhs_scales = panel + g.block_scales_offset + k.padded0 / row.lhs_layout.block * sizeof(float);
+      a.lhs_scales = panel + g.block_scales_offset + k.padded0 / row.lhs_layout.block * g.m_unit * sizeof(float);
     }
     a.lhs_row_stride = static_cast<ptrdiff_t>(g.panel_stride);
     return;

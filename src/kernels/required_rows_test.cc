@@ -42,9 +42,7 @@ std::vector<Cell> Cells() {
   const Isas int8_x86 = {"portable", "avx2", "avxvnni", "avx512vnni", "avxvnniint8", "amxint8"};
   const Isas int8_arm = {"neon", "neondot", "neoni8mm", "sve", "svei8mm", "sme", "sme2"};
   const Isas dynamic_arm = {"neondot", "neoni8mm", "sve", "svei8mm", "sme2"};
-  const Isas blocks_gaps = {"sve", "svei8mm", "sme2"};
   const Isas weights_x86 = {"avx2", "avx512", "amxbf16"}, weights_arm = {"neon", "sme2"};
-  const Isas weights_gaps = {"sme2"};
   std::vector<Cell> cells = {
       {"f32",
        Of(Format::kF32, Format::kF32),
@@ -63,17 +61,17 @@ std::vector<Cell> Cells() {
       {"i8", Of(Format::kI8, Format::kI8, Precision::kExact), int8_x86, int8_arm},
       {"u8", Of(Format::kU8, Format::kI8, Precision::kExact), int8_x86, int8_arm},
       {"dynamic by channels", Channels(Format::kI8), int8_x86, dynamic_arm},
-      {"dynamic by 4-bit channels", Channels(Format::kI4), int8_x86, dynamic_arm, {"sve", "svei8mm", "sme2"}},
-      {"dynamic by 4-bit blocks", Blocks(Format::kI8d, Format::kU4), int8_x86, dynamic_arm, blocks_gaps},
+      {"dynamic by 4-bit channels", Channels(Format::kI4), int8_x86, dynamic_arm},
+      {"dynamic by 4-bit blocks", Blocks(Format::kI8d, Format::kU4), int8_x86, dynamic_arm},
       {"dynamic by 4-bit blocks with zero points", Blocks(Format::kI8d, Format::kU4, Format::kU8), int8_x86,
-       dynamic_arm, blocks_gaps},
-      {"dynamic by 2-bit blocks", Blocks(Format::kI8d, Format::kU2), int8_x86, dynamic_arm, blocks_gaps},
-      {"dynamic by 8-bit blocks", Blocks(Format::kI8d, Format::kU8, Format::kU8), int8_x86, dynamic_arm, blocks_gaps},
-      {"int8 blocks by q4_0", Blocks(Format::kI8b, Format::kQ4_0), int8_x86, dynamic_arm, blocks_gaps},
-      {"int8 blocks by q4_1", Blocks(Format::kI8b, Format::kQ4_1, Format::kF32), int8_x86, dynamic_arm, blocks_gaps},
-      {"int8 blocks by q8_0", Blocks(Format::kI8b, Format::kQ8_0), int8_x86, dynamic_arm, blocks_gaps},
-      {"f32 by 4-bit blocks", Blocks(Format::kF32, Format::kU4), weights_x86, weights_arm, weights_gaps},
-      {"f32 by 8-bit blocks", Blocks(Format::kF32, Format::kQ8_0), weights_x86, weights_arm, weights_gaps},
+       dynamic_arm},
+      {"dynamic by 2-bit blocks", Blocks(Format::kI8d, Format::kU2), int8_x86, dynamic_arm},
+      {"dynamic by 8-bit blocks", Blocks(Format::kI8d, Format::kU8, Format::kU8), int8_x86, dynamic_arm},
+      {"int8 blocks by q4_0", Blocks(Format::kI8b, Format::kQ4_0), int8_x86, dynamic_arm},
+      {"int8 blocks by q4_1", Blocks(Format::kI8b, Format::kQ4_1, Format::kF32), int8_x86, dynamic_arm},
+      {"int8 blocks by q8_0", Blocks(Format::kI8b, Format::kQ8_0), int8_x86, dynamic_arm},
+      {"f32 by 4-bit blocks", Blocks(Format::kF32, Format::kU4), weights_x86, weights_arm},
+      {"f32 by 8-bit blocks", Blocks(Format::kF32, Format::kQ8_0), weights_x86, weights_arm},
   };
   for (Cell& c : cells) {
     c.problem.n = 512;

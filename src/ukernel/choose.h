@@ -69,7 +69,7 @@ struct LayoutScore {
 };
 
 // More than all rows have together (tests look).
-constexpr size_t kMaxLayoutScores = 192;
+constexpr size_t kMaxLayoutScores = 320;
 
 struct LayoutScores {
   size_t count = 0;

@@ -48,8 +48,8 @@ struct GemmArgs {
   LhsForm lhs_form = kLhsRows;
   const void* lhs = nullptr;         // first row (kLhsPacked: first panel) at the block's first k
   ptrdiff_t lhs_row_stride = 0;      // bytes between rows; kLhsPacked: between panels
-  const void* lhs_scales = nullptr;  // kI8b: float32 scales of the first row's blocks from the block's first k on, the
-                                     // same row stride
+  const void* lhs_scales = nullptr;  // kI8b: float32 scales of the first row's (panel's) blocks from the block's first
+                                     // k on, the same row stride
   const Tap* taps = nullptr;         // kLhsTaps
   size_t tap_count = 1;              // kLhsTaps and kLhsRowPointers; 1 otherwise
   const void* const* row_pointers = nullptr;

@@ -127,7 +127,7 @@ struct LhsLayout {
   uint16_t k_interleave = 1;
   uint16_t k_multiple = 1;
   bool row_params = false;  // float32 scale[M] and float32 zero point[M] (x ~ (q - zero point) / scale)
-  uint16_t block = 0;  // kI8b: elements per scale, of which a panel (of one row) holds a float32 [padded K / block]
+  uint16_t block = 0;       // kI8b: elements per scale, of which a panel holds float32 [padded K / block][m_unit]
 
   friend constexpr bool operator==(const LhsLayout&, const LhsLayout&) = default;
 };
@@ -165,7 +165,7 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
   g.padded_k = RoundUp(RoundUp(g.segment_k * s.segments, l.k_interleave), l.k_multiple);
   size_t stride = RoundUp(LhsElementBytes(l, g.m_unit, g.padded_k), kPackAlignment);
   g.block_scales_offset = stride;
-  if (l.block) stride += RoundUp(g.padded_k / l.block * sizeof(float), kPackAlignment);
+  if (l.block) stride += RoundUp(g.padded_k / l.block * g.m_unit * sizeof(float), kPackAlignment);
   if (stride && stride % 4096 == 0) stride += kPackAlignment;
   g.panel_stride = stride;
   const size_t padded_m = g.panels * g.m_unit;

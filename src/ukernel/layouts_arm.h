@@ -45,7 +45,7 @@ namespace quern::ukernel {
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 
-// Blocks along K: unsigned elements, or int8 with the zero point removed; whole 16 k are read at once.
+// Blocks along K: elements of 2, 4 or 8 bits as stored, or int8 without zero points; whole 16 k are read at once.
 [[maybe_unused]] static constexpr PackLayout ArmBlocks(Format element, uint16_t k_interleave, Format scale,
                                                        Format offset = Format::kNone) {
   return {.element = element,
@@ -57,10 +57,19 @@ namespace quern::ukernel {
           .sums = Format::kF32};
 }
 
+// The same in units of SVE and SME.
+[[maybe_unused]] static constexpr PackLayout ScaledBlocks(VectorScale n_scale, Format element, uint16_t k_interleave,
+                                                          Format scale, Format offset = Format::kNone) {
+  PackLayout l = ArmBlocks(element, k_interleave, scale, offset);
+  l.n_unit = 2;
+  l.n_scale = n_scale;
+  return l;
+}
 // 4-bit weights with a scale per channel, stored plus 8.
-[[maybe_unused]] static constexpr PackLayout ArmU4Channels(uint16_t k_interleave) {
+[[maybe_unused]] static constexpr PackLayout U4Channels(VectorScale n_scale, uint16_t n_unit, uint16_t k_interleave) {
   return {.element = Format::kU4,
-          .n_unit = 8,
+          .n_unit = n_unit,
+          .n_scale = n_scale,
           .k_interleave = k_interleave,
           .k_multiple = 16,
           .sums = Format::kI32,
@@ -75,6 +84,14 @@ namespace quern::ukernel {
           .k_interleave = 4,
           .k_multiple = 4,
           .row_params = element == Format::kI8d};
+}
+
+// The left side of blocks on SME: whole 16 k, or whole blocks of 32.
+[[maybe_unused]] static constexpr LhsLayout I8SmeBlockPanels(Format element) {
+  LhsLayout l = I8SmePanels(element);
+  l.k_multiple = element == Format::kI8b ? 32 : 16;
+  l.block = element == Format::kI8b ? 32 : 0;
+  return l;
 }
 
 // Dynamic rows in pairs, 8 k of both together: what int8 matrix instructions multiply.

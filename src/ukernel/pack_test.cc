@@ -198,7 +198,7 @@ TEST(PackRhs, BlockLayoutsRoundTrip) {
               s.zero_point_n_stride = static_cast<ptrdiff_t>((blocks * bits + 7) / 8);
             }
             ASSERT_TRUE(CanPackRhs(l, s));
-            const RhsShape shape{.k = k, .n = n, .block = block};
+            const RhsShape shape{.k = k, .n = n, .block = block, .vector_bytes = 32};
             const RhsGeometry g = DescribeRhs(l, shape);
             GuardedBuffer packed(g.total_bytes);
             PackRhs(l, shape, s, 0, g.units, packed.data());

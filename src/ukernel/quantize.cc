@@ -96,7 +96,7 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
               if (k % l.block == 0) {
                 const DynamicBlock b =
                     DynamicBlockParams(LargestOf(s.format, p, std::min<size_t>(l.block, shape.k - k)));
-                StoreAs(out + g.block_scales_offset + k / l.block * sizeof(float), b.scale);
+                StoreAs(out + g.block_scales_offset + (k / l.block * g.m_unit + r) * sizeof(float), b.scale);
                 params.scale = b.times;
               }
               [[fallthrough]];

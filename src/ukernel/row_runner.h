@@ -433,7 +433,7 @@ class RowRunner {
       a.lhs_form = (row_.lhs_forms & kLhsPacked) ? kLhsPacked : kLhsRows;
       if (row_.lhs_layout.block) {
         a.lhs_scales = packed_lhs_->data() + panel * lhs_geometry_.panel_stride + lhs_geometry_.block_scales_offset +
-                       k0 / row_.lhs_layout.block * sizeof(float);
+                       k0 / row_.lhs_layout.block * lhs_geometry_.m_unit * sizeof(float);
       }
       // Segments lie one after another in a prepared row.
       if (p_.taps > 1) {

@@ -50,7 +50,7 @@ void SetLhs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, const 
     a.lhs = panel + LhsElementBytes(row.lhs_layout, plan.m_unit, k.begin);
     if (row.lhs_layout.block) {
       const LhsGeometry g = DescribeLhs(row.lhs_layout, LhsShapeOf(plan, 1));
-      a.lhs_scales = panel + g.block_scales_offset + k.begin / row.lhs_layout.block * sizeof(float);
+      a.lhs_scales = panel + g.block_scales_offset + k.begin / row.lhs_layout.block * g.m_unit * sizeof(float);
     }
     a.lhs_row_stride = static_cast<ptrdiff_t>(plan.lhs_panel_stride);
     return;

@@ -15,9 +15,9 @@ namespace {
 [[maybe_unused]] constexpr uint32_t kFusedSve =
     EpilogueBit(EpilogueKind::kAddVectorN) | EpilogueBit(EpilogueKind::kMulVectorN) |
     EpilogueBit(EpilogueKind::kAddVectorM) | EpilogueBit(EpilogueKind::kMulVectorM) |
-    EpilogueBit(EpilogueKind::kDivVectorM) | EpilogueBit(EpilogueKind::kAddMatrix) |
-    EpilogueBit(EpilogueKind::kMulMatrix) | EpilogueBit(EpilogueKind::kAddScalar) |
-    EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp);
+    EpilogueBit(EpilogueKind::kDivVectorM) | EpilogueBit(EpilogueKind::kAddOuter) |
+    EpilogueBit(EpilogueKind::kAddMatrix) | EpilogueBit(EpilogueKind::kMulMatrix) |
+    EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp);
 
 #if QUERN_ISA_HERE
 QUERN_SVE_INLINE const float* RowAt(const void* base, size_t row, size_t stride, size_t column) QUERN_SVE_MODE {
@@ -43,6 +43,9 @@ QUERN_SVE_INLINE svfloat32_t Apply(const GemmArgs& a, svbool_t pg, size_t m, siz
         break;
       case EpilogueKind::kDivVectorM:
         x = svdiv_x(pg, x, data[m]);
+        break;
+      case EpilogueKind::kAddOuter:
+        x = svadd_x(pg, x, svmul_x(pg, svld1(pg, static_cast<const float*>(op->data2) + n), data[m]));
         break;
       case EpilogueKind::kAddMatrix:
         x = svadd_x(pg, x, svld1(pg, RowAt(op->data, m, op->row_stride, n)));
@@ -81,6 +84,12 @@ QUERN_SVE_INLINE void FinishRow(const GemmArgs& a, svbool_t pg, size_t m, size_t
 }
 QUERN_SVE_INLINE svbool_t ColumnsFrom(const GemmArgs& a, size_t n) QUERN_SVE_MODE {
   return svwhilelt_b32(static_cast<uint64_t>(n), static_cast<uint64_t>(a.n));
+}
+
+// Out of line: it is rare, and tiles are unrolled.
+[[maybe_unused]] __attribute__((noinline)) void FinishVector(const GemmArgs& a, size_t m, size_t n,
+                                                             svfloat32_t x) QUERN_SVE_MODE {
+  FinishRow(a, ColumnsFrom(a, n), m, n, x);
 }
 #endif
 

@@ -40,7 +40,7 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
   // The order is that of preference, memory being equal.
   size_t i = 0;
   if (channels) {
-    row.layouts[i++] = ArmU4Channels(k_interleave);
+    row.layouts[i++] = U4Channels(VectorScale::kFixed, 8, k_interleave);
   } else {
     for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
       for (Format scale : {Format::kBf16, Format::kF16, Format::kF32}) {

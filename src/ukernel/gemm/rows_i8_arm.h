@@ -27,7 +27,8 @@ constexpr GemmKernel ArmI8Row(const Isa& isa, Format lhs, const PackLayout& layo
     row.lhs_source = Format::kF32;
     row.lhs_forms = kLhsRows;
     row.lhs_layout = kI8dRows;
-    if (layout.n_scale == VectorScale::kFixed) row.layouts[2] = ArmU4Channels(layout.k_interleave);  // expanded
+    if (layout.n_scale == VectorScale::kFixed)
+      row.layouts[2] = U4Channels(VectorScale::kFixed, 8, layout.k_interleave);  // expanded
   }
   return row;
 }

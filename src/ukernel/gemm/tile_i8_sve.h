@@ -6,6 +6,7 @@
 #include <arm_sve.h>
 
 #include "ukernel/gemm/epilogue_f32.h"
+#include "ukernel/gemm/fields_sve.h"
 
 namespace quern::ukernel {
 namespace {
@@ -23,22 +24,41 @@ QUERN_INLINE void WithZeros(const F& f) {
   }
 }
 
-// Four vectors of weights from vector kFirst after p on, as far as `bytes` of them go.
-template <int kFirst>
-QUERN_INLINE svint8x4_t LoadWeights4(const char* p, uint64_t bytes) {
-  const auto* w = reinterpret_cast<const int8_t*>(p);
-  const auto load = [&](int i) __attribute__((always_inline)) {
-    return svld1_vnum(svwhilelt_b8_u64(static_cast<uint64_t>(i) * svcntb(), bytes), w, i);
-  };
-  return svcreate4(load(kFirst), load(kFirst + 1), load(kFirst + 2), load(kFirst + 3));
-}
-template <int kFirst>
-QUERN_INLINE svint8x4_t LoadWeights4(const char* p) {
-  const auto* w = reinterpret_cast<const int8_t*>(p);
-  const svbool_t all = svptrue_b8();
-  return svcreate4(svld1_vnum(all, w, kFirst), svld1_vnum(all, w, kFirst + 1), svld1_vnum(all, w, kFirst + 2),
-                   svld1_vnum(all, w, kFirst + 3));
-}
+// int8 weights: four of the eight vectors of a step from vector kFirst on, as far as `bytes` of them go.
+struct SveBytes {
+  static constexpr uint64_t kBits = 8;
+
+  template <int kFirst>
+  QUERN_INLINE static svint8x4_t Four(const char* p, uint64_t bytes) {
+    const auto* w = reinterpret_cast<const int8_t*>(p);
+    const auto load = [&](int i) __attribute__((always_inline)) {
+      return svld1_vnum(svwhilelt_b8_u64(static_cast<uint64_t>(i) * svcntb(), bytes), w, i);
+    };
+    return svcreate4(load(kFirst), load(kFirst + 1), load(kFirst + 2), load(kFirst + 3));
+  }
+  template <int kFirst>
+  QUERN_INLINE static svint8x4_t Four(const char* p) {
+    const auto* w = reinterpret_cast<const int8_t*>(p);
+    const svbool_t all = svptrue_b8();
+    return svcreate4(svld1_vnum(all, w, kFirst), svld1_vnum(all, w, kFirst + 1), svld1_vnum(all, w, kFirst + 2),
+                     svld1_vnum(all, w, kFirst + 3));
+  }
+};
+
+// 4-bit weights, stored plus 8, in groups of kGroup k; steps are whole.
+template <int kGroup>
+struct SveFours {
+  static constexpr uint64_t kBits = 4;
+
+  template <int kIndex>
+  QUERN_INLINE static svint8_t One(const char* p) {
+    return svreinterpret_s8(svsub_x(svptrue_b8(), SveFields<4, kGroup>::template One<kIndex>(p), 8));
+  }
+  template <int kFirst>
+  QUERN_INLINE static svint8x4_t Four(const char* p, uint64_t = 0) {
+    return svcreate4(One<kFirst>(p), One<kFirst + 1>(p), One<kFirst + 2>(p), One<kFirst + 3>(p));
+  }
+};
 
 // The same k, unknown to compilers, which would give every row a pointer of its own to move.
 QUERN_INLINE size_t Opaque(size_t k) {
@@ -54,7 +74,9 @@ QUERN_INLINE size_t Opaque(size_t k) {
 //   kPairs      whether the rows are packed in pairs (kI8dPairs)
 //   Multiply<kSets, kSet>(rows, k, left, low, high, acc...)  adds the part kSet of kSets of `left` k, at most 16
 //   Get<kRow, kVector>(acc...)                                   a vector of one of the rows
-template <class D, int MR>
+//
+// W has the weights of a step: SveBytes or SveFours.
+template <class D, int MR, class W>
 struct TileSve {
   static constexpr int kStepK = 16;
   static constexpr int kBlocks = (MR + D::kRows - 1) / D::kRows;  // an odd last row is computed twice
@@ -87,12 +109,12 @@ struct TileSve {
 
   // What the sums are added to, and where they go: int32 rows.
   struct Place {
-    const int32_t* from;  // null for zeros
-    size_t from_stride;   // elements
-    int32_t factor;
-    int32_t* to;
-    size_t to_stride;
-    size_t n;
+    const int32_t* from = nullptr;  // null for zeros
+    size_t from_stride = 0;         // elements
+    int32_t factor = 1;
+    int32_t* to = nullptr;
+    size_t to_stride = 0;
+    size_t n = 0;
   };
 
   template <int kRow, int kVector>
@@ -167,16 +189,16 @@ struct TileSve {
   }
 
   static void Segment(const Row* rows, size_t count, const char* rhs, const Place& at) {
-    const uint64_t step = 8 * svcntb();  // bytes of 16 k of a unit
+    const uint64_t step = W::kBits * svcntb();  // bytes of 16 k of a unit
     const size_t whole = count / kStepK * kStepK;
     WithZeros<kBlocks * kSets * D::kSums>([&](auto&... acc) __attribute__((always_inline)) {
       size_t k = 0;
       for (; k != whole; k = Opaque(k + kStepK), rhs += step) {
-        Step<0>(rows, k, kStepK, LoadWeights4<0>(rhs), LoadWeights4<4>(rhs), acc...);
+        Step<0>(rows, k, kStepK, W::template Four<0>(rhs), W::template Four<4>(rhs), acc...);
       }
       if (k < count) {  // whole groups of weights; the rows' pads are zero
         const uint64_t bytes = (count - k + D::kGroup - 1) / D::kGroup * D::kGroup * (step / kStepK);
-        Step<0>(rows, k, count - k, LoadWeights4<0>(rhs, bytes), LoadWeights4<4>(rhs, bytes), acc...);
+        Step<0>(rows, k, count - k, W::template Four<0>(rhs, bytes), W::template Four<4>(rhs, bytes), acc...);
       }
       Finish<0>(at, acc...);
     });
@@ -184,7 +206,7 @@ struct TileSve {
 
   // Sums of several taps meet in the result.
   static void Run(const GemmArgs& a) {
-    Place at{.factor = 1, .n = a.n};
+    Place at{.n = a.n};
     at.to = static_cast<int32_t*>(a.last_k ? a.dst : a.acc);
     at.to_stride = (a.last_k ? a.dst_row_stride : a.acc_row_stride) / sizeof(int32_t);
     if (!a.first_k) {
@@ -212,12 +234,12 @@ struct TileSve {
 };
 
 // The body for the call's m.
-template <class D, int MR>
+template <class D, int MR, class W = SveBytes>
 void DispatchTileSve(const GemmArgs& a) {
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileSve<D, MR - 1>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileSve<D, MR - 1, W>(a);
   }
-  TileSve<D, MR>::Run(a);
+  TileSve<D, MR, W>::Run(a);
 }
 
 }  // namespace

@@ -42,12 +42,6 @@ struct SveOperand<float16_t> {
   }
 };
 
-// Row m of the call, `vectors` vectors of it in x0..x3 from column 0 on. Out of line: it is rare, and tiles are
-// unrolled.
-__attribute__((noinline)) void FinishVector(const GemmArgs& a, size_t m, size_t n, svfloat32_t x) {
-  FinishRow(a, ColumnsFrom(a, n), m, n, x);
-}
-
 template <class L, class R, int MR, int NU>
 struct TileSve {
   static constexpr int kVectors = 2 * NU;

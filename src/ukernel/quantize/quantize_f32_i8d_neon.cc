@@ -19,6 +19,7 @@ static constexpr LhsPackKernel kRows[] = {
     I8dRow(kI8dRows, 0.9f, kRun),
     I8dRow(kI8dPairs, 1.0f, kRun),
     I8dRow(I8SmePanels(Format::kI8d), 1.2f, kRun),
+    I8dRow(I8SmeBlockPanels(Format::kI8d), 1.2f, kRun),
 };
 
 }  // namespace

@@ -10,6 +10,7 @@ static constexpr LhsPackKernel kRows[] = {
     I8dRow(kI8dPanels16, 3.0f, PackI8dPanels<PlainLoops>),
     I8dRow(kI8dPairs, 3.5f, PackI8d<PlainLoops>),
     I8dRow(I8SmePanels(Format::kI8d), 4.0f, PackI8d<PlainLoops>),
+    I8dRow(I8SmeBlockPanels(Format::kI8d), 4.0f, PackI8d<PlainLoops>),
 };
 
 }  // namespace

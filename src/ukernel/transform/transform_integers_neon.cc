@@ -27,8 +27,8 @@ static constexpr TransformKernel kRows[] = {
     Expand<Format::kU2>(),
     Expand<Format::kU8>(),
     Expand<Format::kI8>(),
-    {kIsa, ArmU4Channels(4), kI8x8Dot4, 0.1f, QUERN_ISA_HERE ? ExpandFours<8> : nullptr},
-    {kIsa, ArmU4Channels(8), kI8x8Dot8, 0.1f, QUERN_ISA_HERE ? ExpandEights : nullptr},
+    {kIsa, U4Channels(VectorScale::kFixed, 8, 4), kI8x8Dot4, 0.1f, QUERN_ISA_HERE ? ExpandFours<8> : nullptr},
+    {kIsa, U4Channels(VectorScale::kFixed, 8, 8), kI8x8Dot8, 0.1f, QUERN_ISA_HERE ? ExpandEights : nullptr},
 };
 
 }  // namespace

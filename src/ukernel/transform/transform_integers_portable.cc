@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr ExpandRows kRows = MakeExpandRows(0.6f, 0.06f);
+static constexpr ExpandRows kRows = MakeExpandRows<kUnit>(0.6f, 0.06f);
 
 }  // namespace
 

@@ -1,0 +1,15 @@
+// Dynamic int8 rows by 4-bit weights with a scale per channel, by SVE's int8 matrix instructions.
+#include "ukernel/gemm/rows_i8_svei8mm.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr auto kRows = MakeSveI8mmFours();
+
+}  // namespace
+
+extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

@@ -1,0 +1,50 @@
+// The rows of integers by block-quantized weights on SVE. For kernel files only.
+#pragma once
+
+#if QUERN_ISA_HERE
+#include <arm_sve.h>
+#endif
+
+#include "ukernel/gemm/rows_blocks_scaled.h"
+
+#define QUERN_SVE_MODE
+#include "ukernel/gemm/epilogue_sve.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/gemm/dot_i8_sve.h"
+#include "ukernel/gemm/tile_blocks_sve.h"
+#endif
+
+namespace quern::ukernel {
+namespace {
+
+// Two instructions a cycle, per lane of two columns: for 16 k the products of a row (`products`), half of what a block
+// of 32 takes at its end, and a row's share of what its weights take to be bytes.
+constexpr GemmKernel SveBlocksRow(Format lhs, Format rhs, uint16_t k_interleave, uint16_t mr, float products,
+                                  GemmRun run) {
+  GemmKernel row = ScaledBlocksRow(kIsa, lhs, rhs, VectorScale::kSve, k_interleave);
+  const float end = lhs == Format::kI8b ? 0.63f : 0.5f;
+  const float bytes = rhs == Format::kI8 ? 0.0f : rhs == Format::kU8 ? 1.0f : rhs == Format::kU4 ? 2.5f : 3.0f;
+  row.mr = mr;
+  row.lhs_layout = lhs == Format::kI8b ? kI8bRows : kI8dRows;
+  row.fused = kFusedSve;
+  row.cost = {.engine = Engine::kVector,
+              .step_row = products + end + bytes / mr,
+              .step_min = products + end + bytes,
+              .row = 3,
+              .tile = 30};
+  row.run = run;
+  return row;
+}
+
+template <Format kLhs, Format kRhs>
+constexpr ArmI8Rows<1> MakeSveBlocks() {
+  GemmRun run = nullptr;
+#if QUERN_ISA_HERE
+  run = DispatchTileBlocksSve<DotSve<false>, kLhs, kRhs, 8>;
+#endif
+  return {{SveBlocksRow(kLhs, kRhs, 4, 8, 1.0f, run)}};
+}
+
+}  // namespace
+}  // namespace quern::ukernel

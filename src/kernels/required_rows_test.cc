@@ -1,8 +1,7 @@
 // The cells of the table of micro-kernels that must exist: for each kind of product, rows of each instruction set that
-// a CPU with that set can be given. What is a known gap is listed as such and must be one.
+// a CPU with that set can be given.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,7 +18,6 @@ struct Cell {
   const char* name;
   GemmProblem problem;
   Isas x86, arm;
-  Isas gaps = {};  // of those: not there yet (docs/status.md)
 };
 
 GemmProblem Of(Format lhs, Format rhs, Precision precision = Precision::kFp32) {
@@ -110,9 +108,7 @@ TEST(RequiredRows, AreThere) {
     for (Arch arch : {Arch::kX86_64, Arch::kAArch64}) {
       const std::set<std::string> serving = Serving(cell.problem, arch);
       for (const std::string& isa : arch == Arch::kX86_64 ? cell.x86 : cell.arm) {
-        const bool gap = std::find(cell.gaps.begin(), cell.gaps.end(), isa) != cell.gaps.end();
-        EXPECT_EQ(serving.count(isa), gap ? 0u : 1u)
-            << cell.name << " on " << isa << (gap ? ": is there, so no gap any more" : ": no row");
+        EXPECT_EQ(serving.count(isa), 1u) << cell.name << " on " << isa << ": no row";
       }
     }
   }

@@ -29,7 +29,7 @@ safe=$(sed -n 's/^kernel-safe //p' "$source/cmake/layers.txt")
 
 for folder in "${!layer[@]}"; do
   for other in "${!layer[@]}"; do
-    header=$(cd "$source/src" && find "$other" -name '*.h' | sort | head -1)
+    header=$(cd "$source/src" && find "$other" -name '*.h' | sort | sed -n 1p)
     if [ "$other" = "$folder" ]; then
       Expect found "$folder" "$header"
     elif [ "$folder" = ukernel ]; then

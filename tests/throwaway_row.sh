@@ -30,7 +30,7 @@ cmake -S "$work/tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_
 cmake --build "$build" -j "$(nproc)" --target ukernel_test ukernel_bench quern_command > "$work/build.log" 2>&1 ||
   { tail -30 "$work/build.log"; exit 1; }
 
-find_binary() { find "$build" -type f -perm -u+x -name "$1" | head -1; }
+find_binary() { find "$build" -type f -perm -u+x -name "$1" -print -quit; }
 tests=$("$(find_binary ukernel_test)" --gtest_filter="*/$row:GemmTable.*" 2>&1) || fail "its tests fail: $tests"
 grep -q "OK.*/$row" <<< "$tests" || fail "no test ran it"
 "$(find_binary ukernel_bench)" --benchmark_list_tests=true > "$work/benchmarks"

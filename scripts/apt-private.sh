@@ -11,7 +11,7 @@ PrivateApt() {
   site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | sed 's|/*$||' |
     grep -v security | grep -m1 '/debian$' || true)
   [ -n "$site" ] || site=$(apt-get indextargets --format '$(ORIGIN) $(LABEL) $(SITE)' 2>/dev/null |
-    sed -n 's/^Debian Debian //p' | head -1)
+    sed -n 's/^Debian Debian //p' | sed -n 1p)
   if [ -z "$site" ]; then
     echo "error: no Debian mirror among this machine's apt sources" >&2
     exit 1

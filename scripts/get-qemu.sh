@@ -16,4 +16,4 @@ PrivateApt amd64 "unstable main"
 mkdir -p "$out/usr/bin"
 dpkg -x "$apt"/debs/qemu-user_*.deb "$apt/unpacked"
 cp "$apt/unpacked/usr/bin/qemu-aarch64" "$out/usr/bin/"  # the other emulators take 450 MB
-"$out/usr/bin/qemu-aarch64" --version | head -1
+"$out/usr/bin/qemu-aarch64" --version | sed -n 1p

@@ -197,7 +197,8 @@ TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
   const GemmKernel& row = *GetParam();
   const std::vector<size_t> layouts = TransformedLayouts(row);
   if (layouts.empty()) GTEST_SKIP() << "needs no block transform";
-  const size_t n = 96, k = 1024, most_m = 150;
+  const size_t n = 96, most_m = 150;
+  const size_t k = FormatBits(row.consumed.element) <= 8 ? 1280 : 1024;  // several blocks of K
   const size_t lhs_bytes = Product(row, layouts[0], most_m, n, k).Plan({}, 1).lhs_geometry.total_bytes;
   // Room for all rows; for most of them and the panels of all columns; for few rows and few columns.
   const size_t some = lhs_bytes * 9 / 10, few = lhs_bytes / 4;

@@ -58,6 +58,17 @@ std::vector<std::vector<Value>> FeedsOf(std::vector<Shape> shapes) {
   return feeds;
 }
 
+// Plans see neither strings nor their shapes.
+TEST(PlanTimeClaims, ExtentsOfStringsAreNoneOfTheirs) {
+  for (const char* op : {"Size", "Shape"}) {
+    const auto make = [op] {
+      GraphMaker g;
+      return g.Finish({g.Op(op, {g.In("x", DType::kString, {Dim::Symbol("n")})}, "y")});
+    };
+    ExpectOnCpu(make, {}, {{StringTensor{Shape{3}, {"a", "b", "c"}}}, {StringTensor{Shape{0}, {}}}});
+  }
+}
+
 // [r, ?] -> [?, r] by a Reshape to extents that only a run tells, which Shape and Gather take apart.
 TEST(PlanTimeClaims, ReshapeByExtentsThatOnlyARunTells) {
   const auto make = [] {

@@ -180,9 +180,13 @@ bool ShapesFollow(const Node& node) {
 
 bool IsPlanTimeNode(const Node& node) {
   if (!node.subgraphs().empty()) return false;
+  // Plans see no strings, nor their shapes.
+  for (const GraphValue* v : node.inputs()) {
+    if (v && v->type().dtype == DType::kString) return false;
+  }
   if (node.Is("Shape")) {  // also of a rank that only a plan knows
     const ValueType& x = node.input(0)->type();
-    return x.is_tensor() && x.dtype != DType::kUndefined && x.dtype != DType::kString;
+    return x.is_tensor() && x.dtype != DType::kUndefined;
   }
   const std::set<std::string> at_hand = UnknownsAtHand(node);
   return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {

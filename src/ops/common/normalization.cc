@@ -14,6 +14,15 @@ Status CheckVector(const InferContext& c, int i, const Dim& extent) {
                  extent.ToString() + "] is needed");
 }
 
+Status InferBiased(InferContext& c) {
+  const std::optional<Dims> x = c.input_shape(0);
+  if (x && c.HasInput(1)) {
+    if (x->empty()) return c.Error("input '" + c.node().input(0)->name() + "' is a scalar, which takes no bias");
+    QUERN_RETURN_IF_ERROR(CheckVector(c, 1, x->back()));
+  }
+  return InferUnary(c);
+}
+
 Status InferPerChannel(InferContext& c, int last) {
   if (const std::optional<Dims> x = c.input_shape(0)) {
     if (x->empty()) return c.Error("input '" + c.node().input(0)->name() + "' is a scalar; a batch is needed");

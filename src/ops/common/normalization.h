@@ -29,6 +29,8 @@ Moments MomentsOf(const T* x, int64_t count) {
 Status CheckVector(const InferContext& context, int i, const Dim& extent);
 // Output 0 is of input 0's type; inputs [1, last] are vectors over dimension 1 of input 0.
 Status InferPerChannel(InferContext& context, int last);
+// Output 0 is of input 0's type; input 1, where given, is a bias, a vector over the last dimension of input 0.
+Status InferBiased(InferContext& context);
 
 // Input 0 of LayerNormalization and its relatives as rows: [rows, count], `axis` being the first normalized dimension.
 struct NormRows {

@@ -9,15 +9,8 @@
 namespace quern {
 namespace {
 
-// The bias is a vector over the last dimension.
-Status Infer(InferContext& c) {
-  const std::optional<Dims> x = c.input_shape(0);
-  if (x && !x->empty() && c.HasInput(1)) QUERN_RETURN_IF_ERROR(CheckVector(c, 1, x->back()));
-  return InferUnary(c);
-}
-
 Status Evaluate(EvalContext& c) {
-  QUERN_RETURN_IF_ERROR(InferredOutputs::Make(c, Infer).status());
+  QUERN_RETURN_IF_ERROR(InferredOutputs::Make(c, InferBiased).status());
   return EvaluateBinary(c, FloatTypeList{}, [](auto a, auto b) {
     const double x = static_cast<double>(a) + static_cast<double>(b);
     return static_cast<decltype(a)>(0.5 * x * (1.0 + std::erf(x * 0.7071067811865476)));
@@ -26,7 +19,7 @@ Status Evaluate(EvalContext& c) {
 
 constexpr Param kInputs[] = {{"A", "T", kFloatTypes}, {"B", "T", kFloatTypes}};
 constexpr Param kOutputs[] = {{"C", "T", kFloatTypes}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, {}, Infer, Evaluate}};
+constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, {}, InferBiased, Evaluate}};
 
 }  // namespace
 

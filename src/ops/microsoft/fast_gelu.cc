@@ -9,19 +9,12 @@
 namespace quern {
 namespace {
 
-// The bias is a vector over the last dimension.
-Status Infer(InferContext& c) {
-  const std::optional<Dims> x = c.input_shape(0);
-  if (x && !x->empty() && c.HasInput(1)) QUERN_RETURN_IF_ERROR(CheckVector(c, 1, x->back()));
-  return InferUnary(c);
-}
-
 double FastGelu(double x) {
   return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));  // sqrt(2 / pi)
 }
 
 Status Evaluate(EvalContext& c) {
-  QUERN_RETURN_IF_ERROR(InferredOutputs::Make(c, Infer).status());
+  QUERN_RETURN_IF_ERROR(InferredOutputs::Make(c, InferBiased).status());
   if (!c.HasInput(1)) return EvaluateFloatUnary(c, FastGelu);
   return EvaluateBinary(c, FloatTypeList{}, [](auto a, auto b) {
     return static_cast<decltype(a)>(FastGelu(static_cast<double>(a) + static_cast<double>(b)));
@@ -30,7 +23,7 @@ Status Evaluate(EvalContext& c) {
 
 constexpr Param kInputs[] = {{"X", "T", kFloatTypes}, {"bias", "T", kFloatTypes, Arity::kOptional}};
 constexpr Param kOutputs[] = {{"Y", "T", kFloatTypes}};
-constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, {}, Infer, Evaluate}};
+constexpr OpVersion kVersions[] = {{1, kInputs, kOutputs, {}, InferBiased, Evaluate}};
 
 }  // namespace
 

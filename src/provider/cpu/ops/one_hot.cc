@@ -8,7 +8,8 @@
 namespace quern::cpu {
 namespace {
 
-using OneHotTypes = Types<float, int32_t, int64_t, bool>;
+// Elements are moved alone: what is in a bool's byte stays there.
+using OneHotTypes = Types<float, int32_t, int64_t, uint8_t>;
 
 class OneHotKernel final : public CpuKernel {
  public:
@@ -19,8 +20,9 @@ class OneHotKernel final : public CpuKernel {
     const int axis = static_cast<int>(axis_ < 0 ? axis_ + out.rank() : axis_);
     const int64_t depth = out[axis], outer = out.num_elements(0, axis), inner = out.num_elements(axis + 1, out.rank());
     const bool wide = context.inputs[0].dtype == DType::kI64;
+    const DType type = context.outputs[0].dtype == DType::kBool ? DType::kU8 : context.outputs[0].dtype;
     std::unique_ptr<CpuStep> step;
-    QUERN_RETURN_IF_ERROR(DispatchType(OneHotTypes{}, context.outputs[0].dtype, [&]<typename T>() {
+    QUERN_RETURN_IF_ERROR(DispatchType(OneHotTypes{}, type, [&]<typename T>() {
       QUERN_ASSIGN_OR_RETURN(step, MakeStep([=](const StepContext& c) {
                                const T off = static_cast<const T*>(c.inputs[2])[0];
                                const T on = static_cast<const T*>(c.inputs[2])[1];

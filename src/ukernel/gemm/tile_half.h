@@ -72,9 +72,10 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   // A pair of k; at(r) is where row r has its elements.
   template <class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
-    if constexpr (V::kPrefetch != 0) {
+    constexpr int kAhead = MR <= 4 ? V::kFewPrefetch : V::kPrefetch;
+    if constexpr (kAhead != 0) {
       QUERN_UNROLL for (int u = 0; u < NU; ++u) {
-        __builtin_prefetch(rhs + static_cast<size_t>(u) * unit_stride + V::kPrefetch);
+        __builtin_prefetch(rhs + static_cast<size_t>(u) * unit_stride + kAhead);
       }
     }
     Part<0>(acc, at, rhs, unit_stride);

@@ -1,6 +1,7 @@
 // Matrix products, normalizations, softmax, attention and recurrent operators against plain loops in double.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ops/common/op_tester.h"
 
@@ -52,6 +53,13 @@ TEST(Gemm, ScalesTransposesAndAdds) {
       ExpectNear(t.Values<float>(), want);
     }
   }
+}
+
+TEST(Gemm, FactorsOfIntegersSaturate) {
+  OpTester t("Gemm");
+  t.Input<int32_t>({1, 1}, {1}).Input<int32_t>({1, 1}, {1}).Input<int32_t>({1}, {0});
+  t.Attr("alpha", std::numeric_limits<float>::infinity()).Attr("beta", std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(t.Values<int32_t>(), std::vector<int32_t>{std::numeric_limits<int32_t>::max()});
 }
 
 TEST(Gemm, ReadsBlockFormats) {

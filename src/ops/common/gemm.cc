@@ -76,8 +76,8 @@ Status EvaluateGemm(EvalContext& c, const std::function<double(double)>& activat
                         [&]<typename T>() {
                           using U = std::make_unsigned_t<T>;  // sums wrap around
                           const U* addend = c.HasInput(2) ? static_cast<const U*>(c.input(2).raw_data()) : nullptr;
-                          const U factor = static_cast<U>(static_cast<T>(alpha)),
-                                  add_factor = static_cast<U>(static_cast<T>(beta));
+                          const U factor = static_cast<U>(SaturateTo<T>(alpha)),
+                                  add_factor = static_cast<U>(SaturateTo<T>(beta));
                           U* out = static_cast<U*>(y.raw_data());
                           for (int64_t i = 0; i < m; ++i, out += n) {
                             MultiplyRow<U, U, U>(n, k, static_cast<const U*>(a.raw_data()) + i * a_row, a_column,

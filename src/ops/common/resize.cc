@@ -11,6 +11,7 @@
 #include "ops/common/indices.h"
 #include "ops/common/infer_common.h"
 #include "ops/common/interpolation.h"
+#include "ops/common/saturate.h"
 #include "ops/common/view.h"
 
 namespace quern {
@@ -401,9 +402,10 @@ Status EvaluateResize(EvalContext& c) {
     }));
     if (!crops) return y.Finish();
     const Status filled = DispatchNumeric(x.dtype(), [&]<typename T>() {
+      const T outside = SaturateTo<T>(attributes.extrapolation_value);
       IndexCounter position(shape);
       for (int64_t i = 0; i < n; ++i, position.Next()) {
-        if (is_outside(position.index())) y.data<T>()[i] = static_cast<T>(attributes.extrapolation_value);
+        if (is_outside(position.index())) y.data<T>()[i] = outside;
       }
       return OkStatus();
     });

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "ops/common/dynamic_quantization.h"
 #include "ops/common/elements.h"
 #include "ops/common/head_attention.h"
-#include "ops/common/integer_io.h"
 #include "ops/common/matmul.h"
 #include "ops/common/recurrent.h"
 #include "ops/common/type_sets.h"
@@ -59,15 +59,11 @@ struct QuantizedRows {
   float scale = 1;
 
   void Set(const float* x, int64_t count) {
-    float low = 0, high = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      low = std::min(low, x[i]);
-      high = std::max(high, x[i]);
-    }
-    scale = low == high ? 1.0f : (high - low) / 255.0f;
-    const auto zero = static_cast<int32_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
-    values.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) values[i] = RequantizeToByte(x[i] / scale, zero, DType::kU8) - zero;
+    const auto length = static_cast<size_t>(count);
+    const DynamicQuantization quantization = QuantizationOfRange({x, length});
+    scale = quantization.scale;
+    values.resize(length);
+    for (size_t i = 0; i < length; ++i) values[i] = quantization.Quantize(x[i]) - quantization.zero_point;
   }
 };
 

@@ -317,6 +317,10 @@ TEST_F(CpuOps, Quantization) {
     dynamic.outputs = 3;
     ASSERT_NO_FATAL_FAILURE(Check(dynamic.In(DrawTensor(DType::kF32, DrawShapeOrLarge(1, 3), Pick({0.0f, 3.0f})))));
   }
+  // A range without a number for its zero point.
+  Case infinite{.op = "DynamicQuantizeLinear", .opset = 11};
+  infinite.outputs = 3;
+  ASSERT_NO_FATAL_FAILURE(Check(infinite.In(Tensor::FromValues<float>(Shape{3}, std::vector<float>{-INFINITY, 0, 2}))));
   // Halves go to the even neighbour, and what does not fit saturates.
   const std::vector<float> x = {0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 126.5f, 127.5f, 1e10f, -1e10f, NAN};
   Case halves{.op = "QuantizeLinear", .opset = 13};

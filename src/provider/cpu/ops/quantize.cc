@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ops/common/any_types.h"
+#include "ops/common/dynamic_quantization.h"
 #include "ops/common/small_types.h"
 #include "provider/cpu/common/constants.h"
 #include "provider/cpu/common/loops.h"
@@ -124,10 +125,9 @@ class DynamicQuantizeKernel final : public CpuKernel {
     return MakeStep([n = context.inputs[0].shape.num_elements(), row = row_, affine = affine_](const StepContext& c) {
       const auto* x = static_cast<const float*>(c.inputs[0]);
       const auto [low, high] = RangeOf(*row, x, n);
-      const float scale = low == high ? 1.0f : (high - low) / 255.0f;  // zeros have no range: any scale serves
-      const auto zero = static_cast<uint8_t>(std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)));
-      if (c.outputs[1]) *static_cast<float*>(c.outputs[1]) = scale;
-      if (c.outputs[2]) *static_cast<uint8_t*>(c.outputs[2]) = zero;
+      const DynamicQuantization q = QuantizationOfRange(low, high);
+      if (c.outputs[1]) *static_cast<float*>(c.outputs[1]) = q.scale;
+      if (c.outputs[2]) *static_cast<uint8_t*>(c.outputs[2]) = q.zero_point;
       auto* y = static_cast<uint8_t*>(c.outputs[0]);
       if (!y) return OkStatus();
       return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
@@ -135,8 +135,8 @@ class DynamicQuantizeKernel final : public CpuKernel {
                           .n = static_cast<size_t>(end - begin),
                           .x = x + begin,
                           .y = y + begin,
-                          .scale = &scale,
-                          .zero = &zero});
+                          .scale = &q.scale,
+                          .zero = &q.zero_point});
       });
     });
   }

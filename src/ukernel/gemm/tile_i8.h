@@ -10,7 +10,7 @@ namespace {
 // K elements of the left side that are staged at once: rows in a form that the loop reads at one distance from one
 // pointer, whatever the caller's addressing, for the price of a load and a store per vector.
 [[maybe_unused]] constexpr size_t kStagedK = 256;
-[[maybe_unused]] constexpr size_t kPanelK = 1024;  // where a whole call's units are computed from what is staged
+[[maybe_unused]] constexpr size_t kPanelK = 2048;  // where a whole call's units are computed from what is staged
 constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
@@ -51,7 +51,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride) {
     const auto at = [&](int v) {
       const char* p = rhs + static_cast<size_t>(v / kPerUnit) * unit_stride + v % kPerUnit * V::kLanes * 4;
-      if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + V::kPrefetch);
+      if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + V::kPrefetch / NU);
       return p;
     };
     if constexpr (kHolds) {

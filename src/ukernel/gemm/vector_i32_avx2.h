@@ -8,7 +8,7 @@ namespace quern::ukernel {
 namespace {
 
 struct IntVector : Vector {
-  static constexpr int kPrefetch = 4096;  // bytes ahead in each unit: a few rows read weights as fast as memory gives
+  static constexpr int kPrefetch = 8192;  // bytes ahead in all units: a few rows read weights as fast as memory gives
   using Int = __m256i;
   static Int ZeroInt() { return _mm256_setzero_si256(); }
   static Int Set1Int(int32_t x) { return _mm256_set1_epi32(x); }

@@ -181,7 +181,7 @@ struct TileBlocks {
     const Columns columns = p.columns;  // in registers
     QUERN_UNROLL for (int v = 0; v < NV; ++v) {
       LoadPiece<kZeros>(weights[v], columns.zero[v], w[v]);
-      Prefetch<NG>(weights[v] + V::kPrefetch);
+      Prefetch<NG>(weights[v] + V::kPrefetch / 2);
     }
     size_t r = 0;
     for (; r + D::kRows <= m; r += D::kRows) Rows<D::kRows, NG, kFirst, kLast, kZeros>(p, columns, w, r);

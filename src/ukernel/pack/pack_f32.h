@@ -19,16 +19,14 @@ uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const Rh
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   constexpr size_t kLine = kUnit * sizeof(float);
-  const auto make = [](const char* in, size_t columns, size_t, char* line) {
-    if (columns == kUnit) {
-      __builtin_memcpy(line, in, kLine);
-    } else {
-      __builtin_memset(line, 0, kLine);
-      for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(line + i, in + i, 4);
-    }
+  const auto make = [](auto writer, size_t, const char* in, size_t columns, size_t, char* line) {
+    if (columns == kUnit) return writer.Copy(line, in, kLine);
+    char part[kLine];
+    __builtin_memset(part, 0, kLine);
+    for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(part + i, in + i, 4);
+    writer.Copy(line, part, kLine);
   };
-  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make,
-                                            [](size_t, char*, size_t) {});
+  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     ClearRest(base + g.UnitOffset(u), g.padded_k * kLine, g.unit_stride);
   }

@@ -10,7 +10,8 @@ namespace {
 
 // What is written of the elements that are read:
 //   kSource, kDest             formats
-//   kLanes, Pairs(a, b, to)    that many columns of two k, `b` null for zeros, to [kLanes][2]
+//   kLanes, Pairs(writer, a, b, to)
+//                              that many columns of two k, `b` null for zeros, to [kLanes][2]
 //   Line(from, to)             16 consecutive elements to 32 bytes
 //   Square(in, stride, to)     a transpose of 8 lines of 32 bytes in elements of 4, to lines of 64 bytes
 template <class C>
@@ -37,15 +38,18 @@ struct PackHalf {
                          size_t unit_end, void* packed) {
     const RhsGeometry g = DescribeRhs(layout, shape);
     char* base = static_cast<char*>(packed);
-    const auto make = [&](const char* a, size_t columns, size_t count, char* line) {
+    const auto make = [&](auto writer, size_t, const char* a, size_t columns, size_t count, char* line) {
       const char* b = count == 2 ? a + s.k_stride : nullptr;
-      if (columns < kUnit) return PartPair(a, b, kElement, columns, line);
+      if (columns < kUnit) {
+        char part[kPairBytes];
+        PartPair(a, b, kElement, columns, part);
+        return writer.Copy(line, part, kPairBytes);
+      }
       for (size_t c = 0; c < kUnit; c += C::kLanes) {
-        C::Pairs(a + c * kElement, b ? b + c * kElement : nullptr, line + 4 * c);
+        C::Pairs(writer, a + c * kElement, b ? b + c * kElement : nullptr, line + 4 * c);
       }
     };
-    PackLines<2, kElement, kUnit, kPairBytes>(g, shape, s, unit_begin, unit_end, base, make,
-                                              [](size_t, char*, size_t) {});
+    PackLines<2, kElement, kUnit, kPairBytes>(g, shape, s, unit_begin, unit_end, base, make);
     const size_t used = (shape.segments * g.segment_k + 1) / 2 * kPairBytes;
     for (size_t u = unit_begin; u < unit_end; ++u) ClearRest(base + g.UnitOffset(u), used, g.unit_stride);
     return kPackFine;

@@ -39,10 +39,11 @@ struct Convert {
       return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     }
   }
-  static void Pairs(const char* a, const char* b, char* to) {
+  template <class Writer>
+  static void Pairs(Writer writer, const char* a, const char* b, char* to) {
     const __m128i even = Load(a), odd = b ? Load(b) : _mm_setzero_si128();
-    _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi16(even, odd));
-    _mm_store_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi16(even, odd));
+    writer.Put(to, _mm_unpacklo_epi16(even, odd));
+    writer.Put(to + 16, _mm_unpackhi_epi16(even, odd));
   }
   static void Line(const char* from, char* to) {
     _mm_store_si128(reinterpret_cast<__m128i*>(to), Load(from));

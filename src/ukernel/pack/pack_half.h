@@ -12,8 +12,7 @@ namespace {
 //   kSource, kDest             formats
 //   kLanes, Pairs(writer, a, b, to)
 //                              that many columns of two k, `b` null for zeros, to [kLanes][2]
-//   Line(from, to)             16 consecutive elements to 32 bytes
-//   Square(in, stride, to)     a transpose of 8 lines of 32 bytes in elements of 4, to lines of 64 bytes
+//   Square(in, stride, to)     8 rows of 16 elements transposed in pairs, to lines of 64 bytes
 template <class C>
 struct PackHalf {
   static constexpr size_t kUnit = 16, kPairBytes = 64, kElement = FormatBytes(C::kSource);
@@ -75,15 +74,7 @@ struct PackHalf {
           char* square = out + k / 2 * kPairBytes;
           char* lines = stream.Lines(square, stage);
           for (size_t c = 0; c < kUnit; c += kSide) {
-            const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement;
-            char* to = lines + 4 * c;
-            if constexpr (C::kSource == C::kDest) {
-              C::Square(in, s.n_stride, to);
-            } else {
-              alignas(32) char rows[kSide][32];
-              for (size_t i = 0; i < kSide; ++i) C::Line(in + static_cast<ptrdiff_t>(i) * s.n_stride, rows[i]);
-              C::Square(rows[0], 32, to);
-            }
+            C::Square(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement, s.n_stride, lines + 4 * c);
           }
           stream.Write(square, lines, sizeof(stage));
         }

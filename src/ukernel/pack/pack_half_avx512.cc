@@ -36,8 +36,15 @@ struct Convert {
     if (b) pairs = _mm512_or_si512(pairs, _mm512_slli_epi32(_mm512_cvtepu16_epi32(Load(b)), 16));
     writer.Put(to, pairs);
   }
-  static void Line(const char* from, char* to) { _mm256_store_si256(reinterpret_cast<__m256i*>(to), Load(from)); }
-  static void Square(const char* in, ptrdiff_t stride, char* to) { Transpose8::Run(in, stride, to, 64); }
+  static void Square(const char* in, ptrdiff_t stride, char* to) {
+    if constexpr (kFrom == kTo) {
+      Transpose8::Run(in, stride, to, 64);
+    } else {
+      __m256 rows[8];
+      for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(Load(in + i * stride));
+      Transpose8::Run(rows, to, 64);
+    }
+  }
 };
 
 template <Format kFrom, Format kTo>

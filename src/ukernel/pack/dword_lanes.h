@@ -25,7 +25,7 @@ typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
 typedef float FloatLanes __attribute__((vector_size(4 * kLanes)));
 
 // The four dwords at from[i] + at of each of kLanes columns.
-inline void LoadFours(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[4]) {
+inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[4]) {
   typedef uint32_t Four __attribute__((vector_size(16)));
   const auto load = [&](size_t i) {
     Four r;
@@ -55,7 +55,7 @@ inline void LoadFours(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[4]) {
 }
 
 // The two dwords there.
-inline void LoadTwos(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[2]) {
+inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[2]) {
   const auto load = [&](size_t i) { return LoadAs<uint64_t>(from[i] + at); };
   typedef uint64_t Twos __attribute__((vector_size(sizeof(Lanes))));
 #if defined(__AVX2__)
@@ -70,10 +70,13 @@ inline void LoadTwos(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[2]) {
 }
 
 // The dword there.
-inline Lanes LoadOnes(const uint8_t* const* from, ptrdiff_t at) {
-  Lanes x;
-  for (size_t i = 0; i < kLanes; ++i) x[i] = LoadAs<uint32_t>(from[i] + at);
-  return x;
+inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[1]) {
+  const auto load = [&](size_t i) { return LoadAs<uint32_t>(from[i] + at); };
+#if defined(__AVX2__)
+  x[0] = Lanes{load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)};
+#else
+  x[0] = Lanes{load(0), load(1), load(2), load(3)};
+#endif
 }
 
 // The float16 there.

@@ -16,22 +16,13 @@ struct Dwords {  // one per column
   Lanes of[kVectors];
 };
 
-// The `count` dwords at from[c] + at of each column.
-template <size_t kColumns>
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], ptrdiff_t at, size_t count, Dwords<kColumns> (&x)[4]) {
-  for (size_t v = 0; v < x[0].kVectors; ++v) {
-    const uint8_t* const* columns = from + v * kLanes;
-    if (count == 4) {
-      Lanes fours[4];
-      LoadFours(columns, at, fours);
-      for (size_t i = 0; i < 4; ++i) x[i].of[v] = fours[i];
-    } else if (count == 2) {
-      Lanes twos[2];
-      LoadTwos(columns, at, twos);
-      for (size_t i = 0; i < 2; ++i) x[i].of[v] = twos[i];
-    } else {
-      for (size_t i = 0; i < count; ++i) x[i].of[v] = LoadOnes(columns, at + static_cast<ptrdiff_t>(4 * i));
-    }
+// The dwords at from[c] + at of each column.
+template <size_t kColumns, size_t kCount>
+inline void LoadDwords(const uint8_t* const (&from)[kColumns], ptrdiff_t at, Dwords<kColumns> (&x)[kCount]) {
+  for (size_t v = 0; v < kColumns / kLanes; ++v) {
+    Lanes lanes[kCount];
+    LoadLanes(from + v * kLanes, at, lanes);
+    for (size_t i = 0; i < kCount; ++i) x[i].of[v] = lanes[i];
   }
 }
 
@@ -91,12 +82,12 @@ struct Halves {
 };
 
 // Sums of the fields of up to four lines, the top bit of int8 turned over.
-template <Format kElement, size_t kColumns>
-inline void AddFields(const Dwords<kColumns> (&lines)[4], size_t count, Dwords<kColumns>& sums) {
+template <Format kElement, size_t kColumns, size_t kCount>
+inline void AddFields(const Dwords<kColumns> (&lines)[kCount], Dwords<kColumns>& sums) {
   constexpr unsigned kBits = FormatBits(kElement);
   for (size_t v = 0; v < sums.kVectors; ++v) {
     Lanes bytes = {};  // four times 30 at most
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < kCount; ++i) {
       const Lanes x = lines[i].of[v];
       if constexpr (kBits == 8) sums.of[v] += SumBytes(kElement == Format::kI8 ? x ^ 0x80808080u : x);
       if constexpr (kBits == 4) bytes += (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
@@ -165,7 +156,7 @@ void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbe
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
     for (; i + 4 <= count; i += 4) {
       Dwords<kColumns> four[4];
-      LoadDwords<kColumns>(rows, static_cast<ptrdiff_t>(i * sizeof(float)), 4, four);
+      LoadDwords<kColumns>(rows, static_cast<ptrdiff_t>(i * sizeof(float)), four);
       for (size_t j = 0; j < 4; ++j) __builtin_memcpy(x.scale[i + j], &four[j], sizeof(four[j]));
     }
   }
@@ -195,9 +186,10 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   }
   for (; i + kPerDword <= count; i += kPerDword) {
     for (size_t c = 0; c < kColumns; c += kLanes) {
-      Lanes packed = LoadOnes(rows + c, static_cast<ptrdiff_t>((b + i) * kBits / 8));
-      for (size_t j = 0; j < kPerDword; ++j, packed >>= kBits) {
-        const FloatLanes zero = __builtin_convertvector((IntLanes)(packed & kMask), FloatLanes);
+      Lanes packed[1];
+      LoadLanes(rows + c, static_cast<ptrdiff_t>((b + i) * kBits / 8), packed);
+      for (size_t j = 0; j < kPerDword; ++j, packed[0] >>= kBits) {
+        const FloatLanes zero = __builtin_convertvector((IntLanes)(packed[0] & kMask), FloatLanes);
         __builtin_memcpy(x.zero[i + j] + c, &zero, sizeof(zero));
       }
     }
@@ -210,10 +202,37 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   }
 }
 
+// Lines of kCount dwords of each column.
+template <class S, size_t kColumns, size_t kGroup, size_t kCount, class Writer>
+inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], ptrdiff_t from, char* line,
+                        Dwords<kColumns>& totals) {
+  Dwords<kColumns> x[kCount];
+  LoadDwords(rows, from, x);
+  if constexpr (S::kFours) {
+    S::Lines(x);
+  } else {
+    for (size_t i = 0; i < kCount; ++i) {
+      for (Lanes& lanes : x[i].of) lanes = S::Line(lanes);
+    }
+  }
+  AddFields<S::kElement>(x, totals);
+  for (size_t i = 0; i < kCount; i += kGroup / 4) {
+    if constexpr (kGroup == 8) {
+      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * sizeof(x[i]));
+    } else {
+      for (size_t v = 0; v < kColumns / kLanes; ++v) {
+        writer.Put(line + i * sizeof(x[i]) + v * sizeof(Lanes), x[i].of[v]);
+      }
+    }
+  }
+  return line + kCount * sizeof(x[0]);
+}
+
 template <class S, size_t kColumns, size_t kGroup, bool kPast>
 void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
                       size_t u, char* base) {
   constexpr size_t kBits = FormatBits(S::kElement);
+  constexpr ptrdiff_t kAhead = 512;
   const LineWriter<kPast> writer;
   char* unit = base + g.UnitOffset(u);
   char* line = unit;
@@ -227,7 +246,8 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
     for (auto& row : numbers.zero) row[c] = zero_point;
     for (auto& row : numbers.minimum) row[c] = 0;
   }
-  const size_t bytes = shape.block * kBits / 8;
+  const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
+  const Format scale_format = layout.scale, offset_format = layout.offset;
   const float block = static_cast<float>(shape.block);
   FloatLanes sums[kColumns / kLanes] = {};
   for (size_t b = 0; b < g.blocks; ++b) {
@@ -243,28 +263,21 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
     }
     Dwords<kColumns> totals = {};
     const ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader);
-    for (size_t at = 0; at < bytes;) {
-      Dwords<kColumns> x[4];
-      const size_t count = bytes - at < 16 ? (bytes - at) / 4 : 4;
-      const ptrdiff_t from = begin + static_cast<ptrdiff_t>(at);
-      LoadDwords<kColumns>(rows, from, count, x);  // less than four for blocks of 16, or of few bits
-      if constexpr (S::kFours) {
-        S::template Lines<kColumns>(x);
-      } else {
-        for (size_t i = 0; i < count; ++i) {
-          for (Lanes& lanes : x[i].of) lanes = S::Line(lanes);
-        }
+    // As many streams as columns are more than hardware follows.
+    if (begin % 64 < s.block_stride) {
+      for (const uint8_t* row : rows) __builtin_prefetch(row + begin + kAhead);
+    }
+    ptrdiff_t from = begin;
+    for (; from + 16 <= begin + bytes; from += 16) {
+      line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
+    }
+    if constexpr (!S::kFours) {  // blocks of 16, or of few bits
+      for (; from + 8 <= begin + bytes; from += 8) {
+        line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
       }
-      AddFields<S::kElement, kColumns>(x, count, totals);
-      for (size_t i = 0; i < count; i += kGroup / 4) {
-        if constexpr (kGroup == 8) {
-          StoreEights<S::kElement, kColumns>(writer, x[i], x[i + 1], line);
-          line += 2 * sizeof(x[i]);
-        } else {
-          for (size_t v = 0; v < x[i].kVectors; ++v, line += sizeof(Lanes)) writer.Put(line, x[i].of[v]);
-        }
+      if constexpr (kGroup == 4) {
+        if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
       }
-      at += 4 * count;
     }
     for (size_t v = 0; v < totals.kVectors; ++v) {
       FloatLanes scale, zero, minimum;
@@ -272,18 +285,18 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
       __builtin_memcpy(&zero, numbers.zero[row] + v * kLanes, sizeof(zero));
       __builtin_memcpy(&minimum, numbers.minimum[row] + v * kLanes, sizeof(minimum));
       const size_t at = b * kColumns + v * kLanes;
-      char* scales = unit + g.scales_offset + at * FormatBytes(layout.scale);
-      if (layout.scale == Format::kF32) {
+      char* scales = unit + g.scales_offset + at * FormatBytes(scale_format);
+      if (scale_format == Format::kF32) {
         writer.Put(scales, scale);
       } else {
-        for (size_t c = 0; c < kLanes; ++c) StoreFloat(layout.scale, scales + 2 * c, scale[c]);
+        for (size_t c = 0; c < kLanes; ++c) StoreFloat(scale_format, scales + 2 * c, scale[c]);
       }
-      if (layout.offset == Format::kU8) {
+      if (offset_format == Format::kU8) {
         for (size_t c = 0; c < kLanes; ++c) {
           unit[g.offsets_offset + at + c] = static_cast<char>(static_cast<int>(zero[c]));
         }
       }
-      if (layout.offset == Format::kF32)
+      if (offset_format == Format::kF32)
         writer.Put(unit + g.offsets_offset + at * sizeof(float), minimum - scale * zero);
       IntLanes total = (IntLanes)totals.of[v];
       if (S::kElement == Format::kI8) total -= 128 * static_cast<int32_t>(shape.block);

@@ -152,6 +152,8 @@ void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbe
     rows[c] = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n + c) * s.scale_n_stride +
               static_cast<ptrdiff_t>(b) * s.scale_block_stride;
   }
+  for (const uint8_t* row : rows)
+    __builtin_prefetch(row + 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride);
   size_t i = 0;
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
     for (; i + 4 <= count; i += 4) {

@@ -92,6 +92,17 @@ inline FloatLanes LoadF16(const uint8_t* const* from, ptrdiff_t at) {
 #endif
 }
 
+// To f16 or bf16.
+inline void StoreHalves(Format format, FloatLanes x, char* to) {
+#if defined(__AVX2__)
+  if (format == Format::kF16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
+    return;
+  }
+#endif
+  for (size_t i = 0; i < kLanes; ++i) StoreFloat(format, to + 2 * i, x[i]);
+}
+
 // Bytes 1 and 2 of each dword change places.
 inline Lanes SwapMiddleBytes(Lanes x) {
 #if defined(__AVX2__)

@@ -120,11 +120,12 @@ inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<k
     writer.Put(line + sizeof(Lanes), __builtin_shufflevector(first, second, 2, 6, 3, 7));
   }
 }
-// Scales, zero points and minima of consecutive blocks of a unit.
+// Scales, zero points, minima and sums of the elements of consecutive blocks of a unit.
 template <size_t kColumns>
 struct BlockNumbers {
   static constexpr size_t kBlocks = 16;
-  float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
+  alignas(32) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
+  Dwords<kColumns> total[kBlocks];
 };
 
 // Of blocks [b, b + count) of GGUF; `rows` are at block 0 of each column.
@@ -230,6 +231,41 @@ inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], p
   return line + kCount * sizeof(x[0]);
 }
 
+// What a unit holds of the numbers of blocks [b, b + count), and their part of its sums.
+template <class S, size_t kColumns, class Writer>
+void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g,
+                  const BlockNumbers<kColumns>& x, size_t b, size_t count, char* unit,
+                  FloatLanes (&sums)[kColumns / kLanes]) {
+  const size_t numbers = count * kColumns, at = b * kColumns;
+  const float *scale = x.scale[0], *zero = x.zero[0], *minimum = x.minimum[0];
+  char* scales = unit + g.scales_offset + at * FormatBytes(layout.scale);
+  if (layout.scale == Format::kF32) {
+    for (size_t i = 0; i < numbers; i += kLanes) writer.Put(scales + i * sizeof(float), LoadAs<FloatLanes>(scale + i));
+  } else {
+    for (size_t i = 0; i < numbers; i += kLanes)
+      StoreHalves(layout.scale, LoadAs<FloatLanes>(scale + i), scales + 2 * i);
+  }
+  char* offsets = unit + g.offsets_offset + at * FormatBytes(layout.offset);
+  if (layout.offset == Format::kU8) {
+    for (size_t i = 0; i < numbers; ++i) offsets[i] = static_cast<char>(static_cast<int>(zero[i]));
+  }
+  if (layout.offset == Format::kF32) {
+    for (size_t i = 0; i < numbers; i += kLanes) {
+      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i); };
+      writer.Put(offsets + i * sizeof(float), load(minimum) - load(scale) * load(zero));
+    }
+  }
+  const float block = static_cast<float>(shape.block);
+  const int32_t turned = S::kElement == Format::kI8 ? 128 * static_cast<int32_t>(shape.block) : 0;
+  for (size_t v = 0; v < kColumns / kLanes; ++v) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i * kColumns + v * kLanes); };
+      const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
+      sums[v] += load(scale) * (total - load(zero) * block) + load(minimum) * block;
+    }
+  }
+}
+
 template <class S, size_t kColumns, size_t kGroup, bool kPast>
 void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
                       size_t u, char* base) {
@@ -244,66 +280,45 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
   }
   BlockNumbers<kColumns> numbers;
   const float zero_point = IsGguf(S::kSource) ? S::kSource == Format::kQ4_0 ? 8 : 0 : 1u << (kBits - 1);
-  for (size_t c = 0; c < kColumns; ++c) {
-    for (auto& row : numbers.zero) row[c] = zero_point;
-    for (auto& row : numbers.minimum) row[c] = 0;
+  for (size_t i = 0; i < numbers.kBlocks; ++i) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      numbers.zero[i][c] = zero_point;
+      numbers.minimum[i][c] = 0;
+    }
   }
   const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
-  const Format scale_format = layout.scale, offset_format = layout.offset;
-  const float block = static_cast<float>(shape.block);
   FloatLanes sums[kColumns / kLanes] = {};
-  for (size_t b = 0; b < g.blocks; ++b) {
-    const size_t row = b % numbers.kBlocks;
-    if (row == 0) {
-      const size_t count = g.blocks - b < numbers.kBlocks ? g.blocks - b : numbers.kBlocks;
-      if constexpr (IsGguf(S::kSource)) {
-        LoadGgufNumbers<S, kColumns>(rows, s.block_stride, b, count, numbers);
-      } else {
-        LoadScales<S, kColumns>(s, u * kColumns, b, count, numbers);
-        if (s.zero_points) LoadZeroPoints<S, kColumns>(s, u * kColumns, b, count, numbers);
-      }
+  for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
+    const size_t count = g.blocks - b < numbers.kBlocks ? g.blocks - b : numbers.kBlocks;
+    if constexpr (IsGguf(S::kSource)) {
+      LoadGgufNumbers<S>(rows, s.block_stride, b, count, numbers);
+    } else {
+      LoadScales<S>(s, u * kColumns, b, count, numbers);
+      if (s.zero_points) LoadZeroPoints<S>(s, u * kColumns, b, count, numbers);
     }
-    Dwords<kColumns> totals = {};
-    const ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader);
-    // As many streams as columns are more than hardware follows.
-    if (begin % 64 < s.block_stride) {
-      for (const uint8_t* row : rows) __builtin_prefetch(row + begin + kAhead);
-    }
-    ptrdiff_t from = begin;
-    for (; from + 16 <= begin + bytes; from += 16) {
-      line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
-    }
-    if constexpr (!S::kFours) {  // blocks of 16, or of few bits
-      for (; from + 8 <= begin + bytes; from += 8) {
-        line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
+    ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
+    for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
+      // As many streams as columns are more than hardware follows.
+      if (begin >= fetched) {
+        fetched += 64;
+        for (const uint8_t* row : rows) __builtin_prefetch(row + begin + kAhead);
       }
-      if constexpr (kGroup == 4) {
-        if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
+      Dwords<kColumns> totals = {};
+      ptrdiff_t from = begin;
+      for (; from + 16 <= begin + bytes; from += 16) {
+        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
       }
-    }
-    for (size_t v = 0; v < totals.kVectors; ++v) {
-      FloatLanes scale, zero, minimum;
-      __builtin_memcpy(&scale, numbers.scale[row] + v * kLanes, sizeof(scale));
-      __builtin_memcpy(&zero, numbers.zero[row] + v * kLanes, sizeof(zero));
-      __builtin_memcpy(&minimum, numbers.minimum[row] + v * kLanes, sizeof(minimum));
-      const size_t at = b * kColumns + v * kLanes;
-      char* scales = unit + g.scales_offset + at * FormatBytes(scale_format);
-      if (scale_format == Format::kF32) {
-        writer.Put(scales, scale);
-      } else {
-        for (size_t c = 0; c < kLanes; ++c) StoreFloat(scale_format, scales + 2 * c, scale[c]);
-      }
-      if (offset_format == Format::kU8) {
-        for (size_t c = 0; c < kLanes; ++c) {
-          unit[g.offsets_offset + at + c] = static_cast<char>(static_cast<int>(zero[c]));
+      if constexpr (!S::kFours) {  // blocks of 16, or of few bits
+        for (; from + 8 <= begin + bytes; from += 8) {
+          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
+        }
+        if constexpr (kGroup == 4) {
+          if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
         }
       }
-      if (offset_format == Format::kF32)
-        writer.Put(unit + g.offsets_offset + at * sizeof(float), minimum - scale * zero);
-      IntLanes total = (IntLanes)totals.of[v];
-      if (S::kElement == Format::kI8) total -= 128 * static_cast<int32_t>(shape.block);
-      sums[v] += scale * (__builtin_convertvector(total, FloatLanes) - zero * block) + minimum * block;
+      numbers.total[i] = totals;
     }
+    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, unit, sums);
   }
   const auto clear = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) unit[i] = 0;

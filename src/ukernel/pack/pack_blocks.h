@@ -104,7 +104,7 @@ inline void AddFields(const Dwords<kColumns> (&lines)[kCount], Dwords<kColumns>&
 template <Format kElement, size_t kColumns, class Writer>
 inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<kColumns>& b, char* line) {
   constexpr unsigned kBits = FormatBits(kElement);
-  static_assert(kLanes == 4);
+  static_assert(Dwords<kColumns>::kVectors == kColumns / 4, "as wide as NEON");
   for (size_t v = 0; v < a.kVectors; ++v, line += 2 * sizeof(Lanes)) {
     Lanes first = a.of[v], second = b.of[v];
     if (kBits == 4) {

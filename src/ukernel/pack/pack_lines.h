@@ -34,10 +34,11 @@ void PackLinesOf(const RhsGeometry& g, const RhsShape& shape, const RhsSource& s
         const char* in = from + static_cast<ptrdiff_t>(k) * s.k_stride + u0 * kUnitRow;
         char* line = base + g.UnitOffset(u0) + (segment * g.segment_k + k) / kGroup * kLine;
         for (size_t u = u0; u < u1; ++u, in += kUnitRow, line += g.unit_stride) {
-          if ((u - u0) * kUnitRow % 64 == 0) {
-            for (size_t r = 0; r < kGroup; ++r) {
-              __builtin_prefetch(in + static_cast<ptrdiff_t>(ahead + r) * s.k_stride);
-            }
+          const bool line_begins = (u - u0) * kUnitRow % 64 == 0, ends = u + 1 == u1;
+          for (size_t r = 0; r < kGroup; ++r) {
+            const char* row = in + static_cast<ptrdiff_t>(ahead + r) * s.k_stride;
+            if (line_begins) __builtin_prefetch(row);
+            if (ends) __builtin_prefetch(row + kUnitRow - 1);
           }
           make(writer, u, in, RealColumns<kUnit>(shape, u), count, line);
         }

@@ -20,6 +20,12 @@ namespace {
 // Whether a packed matrix of so many bytes does: it is more than a core's own caches hold.
 inline bool PassesCaches(size_t bytes) { return kCanPassCaches && bytes >= size_t{4} << 20; }
 
+// Asks for the lines at `at` of rows `stride` apart, which are more than hardware follows at once.
+inline void PrefetchRows(const char* at, ptrdiff_t stride, size_t rows) {
+  for (size_t i = 0; i < rows; ++i, at += stride) __builtin_prefetch(at);
+}
+[[maybe_unused]] constexpr size_t kAheadBytes = 512;  // of what is read of a row
+
 // How vectors are written: all of a line by one piece of code, so that it leaves the core whole.
 template <bool kPast>
 struct LineWriter {

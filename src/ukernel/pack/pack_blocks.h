@@ -153,8 +153,8 @@ void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbe
     rows[c] = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n + c) * s.scale_n_stride +
               static_cast<ptrdiff_t>(b) * s.scale_block_stride;
   }
-  for (const uint8_t* row : rows)
-    __builtin_prefetch(row + 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride);
+  const ptrdiff_t ahead = 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
+  PrefetchRows(reinterpret_cast<const char*>(rows[0]) + ahead, s.scale_n_stride, kColumns);
   size_t i = 0;
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
     for (; i + 4 <= count; i += 4) {
@@ -270,7 +270,6 @@ template <class S, size_t kColumns, size_t kGroup, bool kPast>
 void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
                       size_t u, char* base) {
   constexpr size_t kBits = FormatBits(S::kElement);
-  constexpr ptrdiff_t kAhead = 512;
   const LineWriter<kPast> writer;
   char* unit = base + g.UnitOffset(u);
   char* line = unit;
@@ -298,10 +297,9 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
     }
     ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
-      // As many streams as columns are more than hardware follows.
       if (begin >= fetched) {
         fetched += 64;
-        for (const uint8_t* row : rows) __builtin_prefetch(row + begin + kAhead);
+        PrefetchRows(reinterpret_cast<const char*>(rows[0]) + begin + kAheadBytes, s.n_stride, kColumns);
       }
       Dwords<kColumns> totals = {};
       ptrdiff_t from = begin;

@@ -52,9 +52,11 @@ uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const Rh
       for (size_t k = 0; k < whole; k += T::kSide) {
         char* to = out + k * kUnit * sizeof(float);
         char* lines = stream.Lines(to, stage);
+        const char* in = from + k * sizeof(float);
+        if (k * sizeof(float) % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
-          T::Run(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), s.n_stride,
-                 lines + c * sizeof(float), kUnit * sizeof(float));
+          T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * sizeof(float),
+                 kUnit * sizeof(float));
         }
         stream.Write(to, lines, sizeof(stage));
       }

@@ -73,8 +73,10 @@ struct PackHalf {
         for (size_t k = 0; k < whole; k += kSpan) {
           char* square = out + k / 2 * kPairBytes;
           char* lines = stream.Lines(square, stage);
+          const char* in = from + k * kElement;
+          if (k * kElement % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
           for (size_t c = 0; c < kUnit; c += kSide) {
-            C::Square(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement, s.n_stride, lines + 4 * c);
+            C::Square(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + 4 * c);
           }
           stream.Write(square, lines, sizeof(stage));
         }

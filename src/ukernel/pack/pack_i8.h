@@ -125,52 +125,55 @@ uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const Rhs
 }
 
 // Source with contiguous K (N x K): groups of 4 k are transposed in squares.
+template <class L, bool kTurn, bool kPast>
+void PackI8Unit(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s, size_t u, char* base) {
+  using T = typename L::Transpose;
+  const LineWriter<kPast> writer;
+  const size_t columns = RealColumns(shape, u);
+  LineVectors<L> sums = {};
+  const auto finish = [&](const char* from, char* line) {
+    LineVectors<L> x;
+    x.Load(from);
+    x.template Finish<kTurn>(sums);
+    for (size_t i = 0; i < x.kCount; ++i) writer.Put(line + i * sizeof(x.of[0]), x.of[i]);
+  };
+  for (size_t segment = 0; segment < shape.segments; ++segment) {
+    const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
+                       static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
+    char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
+    // A line of a row at once: rows a multiple of a page apart push each other out of L1.
+    constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 256;
+    alignas(64) char stage[kRunK * kLineColumns];
+    size_t k = 0;
+    for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
+      for (size_t c = 0; c < kLineColumns; c += T::kSide) {
+        const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
+        PrefetchRows(in + kAhead, s.n_stride, T::kSide);
+        for (size_t i = 0; i < kRunK; i += kSquareK) {
+          T::Run(in + i, s.n_stride, stage + i / kLineK * kLine + c * kLineK, kLine);
+        }
+      }
+      for (size_t i = 0; i < sizeof(stage); i += kLine, line += kLine) finish(stage + i, line);
+    }
+    for (; k < shape.k; k += kLineK, line += kLine) {
+      EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, stage);
+      finish(stage, line);
+    }
+  }
+  sums.Store(base + g.sums_offset + u * kLineColumns * sizeof(int32_t));
+}
+
 template <class L, bool kTurn>
 uint32_t PackI8FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                       size_t unit_end, void* packed) {
-  using T = typename L::Transpose;
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  const LineStream stream(g.total_bytes);
+  const bool past = PassesCaches(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     FinishUnit(layout, shape, g, s, u, base);
-    const size_t columns = RealColumns(shape, u);
-    LineVectors<L> sums = {};
-    const auto finish = [&](char* line) {
-      LineVectors<L> x;
-      x.Load(line);
-      x.template Finish<kTurn>(sums);
-      if (kTurn) x.Store(line);
-    };
-    for (size_t segment = 0; segment < shape.segments; ++segment) {
-      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
-                         static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
-      char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
-      // A line of a row at once: rows a multiple of a page apart push each other out of L1.
-      constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 512;
-      alignas(64) char stage[kRunK * kLineColumns];
-      size_t k = 0;
-      for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK, line += sizeof(stage)) {
-        char* lines = stream.Lines(line, stage);
-        for (size_t c = 0; c < kLineColumns; c += T::kSide) {
-          const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
-          for (size_t i = 0; i < T::kSide; ++i) {
-            __builtin_prefetch(in + static_cast<ptrdiff_t>(i) * s.n_stride + kAhead);
-          }
-          for (size_t i = 0; i < kRunK; i += kSquareK) {
-            T::Run(in + i, s.n_stride, lines + i / kLineK * kLine + c * kLineK, kLine);
-          }
-        }
-        for (size_t i = 0; i < sizeof(stage); i += kLine) finish(lines + i);
-        stream.Write(line, lines, sizeof(stage));
-      }
-      for (; k < shape.k; k += kLineK, line += kLine) {
-        EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, line);
-        finish(line);
-      }
-    }
-    sums.Store(base + g.sums_offset + u * kLineColumns * sizeof(int32_t));
+    (past ? PackI8Unit<L, kTurn, kCanPassCaches> : PackI8Unit<L, kTurn, false>)(shape, g, s, u, base);
   }
+  if (past) LineWriter<kCanPassCaches>::Fence();
   return kPackFine;
 }
 

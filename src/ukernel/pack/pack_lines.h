@@ -21,12 +21,12 @@ template <bool kPast, size_t kGroup, size_t kElement, size_t kUnit, size_t kLine
 void PackLinesOf(const RhsGeometry& g, const RhsShape& shape, const RhsSource& s, size_t unit_begin, size_t unit_end,
                  char* base, Make make) {
   // Few enough for the second level of the TLB, as each is written elsewhere.
-  constexpr size_t kUnits = 256, kUnitRow = kUnit * kElement, kAheadBytes = 8192;
+  constexpr size_t kUnits = 256, kUnitRow = kUnit * kElement, kAheadOfRows = 8192;
   const LineWriter<kPast> writer;
   for (size_t u0 = unit_begin; u0 < unit_end; u0 += kUnits) {
     const size_t u1 = u0 + kUnits < unit_end ? u0 + kUnits : unit_end;
     // Short runs of rows far apart: hardware does not know which come next.
-    const size_t ahead = RoundUp(CeilDiv(kAheadBytes, (u1 - u0) * kUnitRow), kGroup);
+    const size_t ahead = RoundUp(CeilDiv(kAheadOfRows, (u1 - u0) * kUnitRow), kGroup);
     for (size_t segment = 0; segment < shape.segments; ++segment) {
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride;
       for (size_t k = 0; k < shape.k; k += kGroup) {

@@ -120,6 +120,7 @@ inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<k
     writer.Put(line + sizeof(Lanes), __builtin_shufflevector(first, second, 2, 6, 3, 7));
   }
 }
+
 // Scales, zero points, minima and sums of the elements of consecutive blocks of a unit.
 template <size_t kColumns>
 struct BlockNumbers {

@@ -13,6 +13,9 @@ namespace {
 
 // Units packed by one task at least: small matrices are not worth a hand-over.
 constexpr size_t kTaskBytes = 64 << 10;
+// Units of a row-major source (K x N) that a task takes if all threads have as many: a few at a time are short reads of
+// every row, at half the bandwidth.
+constexpr int64_t kRowUnits = 16;
 // What is smaller is packed in less time than a file is opened in.
 constexpr size_t kLeastStoredBytes = 64 << 10;
 
@@ -89,7 +92,9 @@ Status PackedRhs::PackUnits(int64_t from, int64_t until, std::byte* to, const uk
                             const CancelToken* cancel, int max_slots) const {
   const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
   const int64_t units = static_cast<int64_t>(geometry_.units);
-  const int64_t grain = static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1);
+  const int64_t share = (until - from) / executor.SlotCount(max_slots);
+  const int64_t least = fast && fast->contiguous_n ? std::min(kRowUnits, share) : 1;
+  const int64_t grain = std::max(least, static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1));
   auto pack = [&](int, int64_t begin, int64_t end) {
     begin += from;
     end += from;

@@ -15,7 +15,8 @@ inline __m512i NearestBf16(__m512 x) {
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
   const __m512i near = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd), 16);
   const __m512i quiet = _mm512_or_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(0x40));
-  return _mm512_mask_mov_epi32(near, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), quiet);
+  // Of NaN, by class: compilers would compare the float16 that x were made from, one by one.
+  return _mm512_mask_mov_epi32(near, _mm512_fpclass_ps_mask(x, 0x81), quiet);
 }
 
 template <size_t kTerms>

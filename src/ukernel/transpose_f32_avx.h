@@ -13,13 +13,29 @@ struct Transpose8 {
 
   static void Run(const char* in, ptrdiff_t in_stride, char* out, size_t out_stride) {
     // Halves of rows i and i + 4 share a register, so that two rounds of in-lane shuffles finish the transpose.
-    __m256 r[8], t[8];
+    __m256 r[8];
     for (int i = 0; i < 4; ++i) {
       const float* low = reinterpret_cast<const float*>(in + i * in_stride);
       const float* high = reinterpret_cast<const float*>(in + (i + 4) * in_stride);
       r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
       r[i + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low + 4)), _mm_loadu_ps(high + 4), 1);
     }
+    Finish(r, out, out_stride);
+  }
+
+  // Rows in registers.
+  static void Run(const __m256 (&rows)[8], char* out, size_t out_stride) {
+    __m256 r[8];
+    for (int i = 0; i < 4; ++i) {
+      r[i] = _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x20);
+      r[i + 4] = _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x31);
+    }
+    Finish(r, out, out_stride);
+  }
+
+ private:
+  static void Finish(__m256 (&r)[8], char* out, size_t out_stride) {
+    __m256 t[8];
     for (int h = 0; h < 8; h += 4) {
       t[h] = _mm256_unpacklo_ps(r[h], r[h + 1]);
       t[h + 1] = _mm256_unpackhi_ps(r[h], r[h + 1]);

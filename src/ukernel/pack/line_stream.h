@@ -11,16 +11,67 @@
 namespace quern::ukernel {
 namespace {
 
+#if defined(__AVX__)
+[[maybe_unused]] constexpr bool kCanPassCaches = true;
+#else
+[[maybe_unused]] constexpr bool kCanPassCaches = false;
+#endif
+
+// Whether a packed matrix of so many bytes does: it is more than a core's own caches hold.
+inline bool PassesCaches(size_t bytes) { return kCanPassCaches && bytes >= size_t{4} << 20; }
+
+// Asks for the lines at `at` of rows `stride` apart, which are more than hardware follows at once.
+inline void PrefetchRows(const char* at, ptrdiff_t stride, size_t rows) {
+  for (size_t i = 0; i < rows; ++i, at += stride) __builtin_prefetch(at);
+}
+[[maybe_unused]] constexpr size_t kAheadBytes = 512;  // of what is read of a row
+
+// How vectors are written: all of a line by one piece of code, so that it leaves the core whole.
+template <bool kPast>
+struct LineWriter {
+  // V: a vector of 16, 32 or 64 bytes; `to` is a multiple of as many.
+  template <class V>
+  static void Put(char* to, V x) {
+#if defined(__AVX__)
+    if constexpr (kPast) {
+      if constexpr (sizeof(V) == 16) _mm_stream_si128(reinterpret_cast<__m128i*>(to), (__m128i)x);
+      if constexpr (sizeof(V) == 32) _mm256_stream_si256(reinterpret_cast<__m256i*>(to), (__m256i)x);
+#if defined(__AVX512F__)
+      if constexpr (sizeof(V) == 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)x);
+#endif
+      return;
+    }
+#endif
+    __builtin_memcpy(to, &x, sizeof(V));
+  }
+
+  // `bytes`, a multiple of 32 as `to` is, from anywhere.
+  static void Copy(char* to, const char* lines, size_t bytes) {
+    typedef char V __attribute__((vector_size(kCanPassCaches ? 32 : 16)));
+    for (size_t i = 0; i < bytes; i += sizeof(V)) {
+      V x;
+      __builtin_memcpy(&x, lines + i, sizeof(V));
+      Put(to + i, x);
+    }
+  }
+
+  // Other threads see all that was written after this.
+  static void Fence() {
+#if defined(__AVX__)
+    if constexpr (kPast) _mm_sfence();
+#endif
+  }
+};
+
+// Lines that are put together in L1 first.
 class LineStream {
  public:
   // bytes: of the packed matrix.
-  explicit LineStream(size_t bytes) : past_caches_(kCan && bytes >= kLarge) {}
+  explicit LineStream(size_t bytes) : past_caches_(PassesCaches(bytes)) {}
   LineStream(const LineStream&) = delete;
   LineStream& operator=(const LineStream&) = delete;
   ~LineStream() {
-#if defined(__AVX__)
-    if (past_caches_) _mm_sfence();  // other threads see all of it after this
-#endif
+    if (past_caches_) LineWriter<kCanPassCaches>::Fence();
   }
 
   // Where `bytes` for `to` are to be put together before Write: `stage`, or `to` itself.
@@ -28,22 +79,14 @@ class LineStream {
 
   // Lines, from where they were put together; `to` is a multiple of 64, as are the bytes.
   void Write(char* to, const char* lines, size_t bytes) const {
-#if defined(__AVX__)
-    for (size_t i = 0; past_caches_ && i < bytes; i += 32) {
-      _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
-                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lines + i)));
+    if (past_caches_) {
+      LineWriter<kCanPassCaches>::Copy(to, lines, bytes);
+    } else if (to != lines) {
+      __builtin_memcpy(to, lines, bytes);
     }
-#endif
-    if (!past_caches_ && to != lines) __builtin_memcpy(to, lines, bytes);
   }
 
  private:
-#if defined(__AVX__)
-  static constexpr bool kCan = true;
-#else
-  static constexpr bool kCan = false;
-#endif
-  static constexpr size_t kLarge = size_t{4} << 20;  // more than a core's own caches hold
   bool past_caches_;
 };
 

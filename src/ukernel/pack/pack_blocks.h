@@ -4,25 +4,25 @@
 
 #include "ukernel/convert.h"
 #include "ukernel/pack.h"
+#include "ukernel/pack/dword_lanes.h"
+#include "ukernel/pack/line_stream.h"
 
 namespace quern::ukernel {
 namespace {
 
 template <size_t kColumns>
-using Dwords = uint32_t[kColumns];  // one per column
+struct Dwords {  // one per column
+  static constexpr size_t kVectors = kColumns / kLanes;
+  Lanes of[kVectors];
+};
 
-// The four dwords at from[c] + at of each column.
-template <size_t kColumns>
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], size_t at, Dwords<kColumns> (&x)[4]) {
-  typedef uint32_t Four __attribute__((vector_size(16)));
-  for (size_t c = 0; c < kColumns; c += 4) {
-    Four r[4];
-    for (size_t i = 0; i < 4; ++i) __builtin_memcpy(&r[i], from[c + i] + at, sizeof(Four));
-    const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-    const Four d = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), e = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-    const Four columns[4] = {__builtin_shufflevector(a, d, 0, 1, 4, 5), __builtin_shufflevector(a, d, 2, 3, 6, 7),
-                             __builtin_shufflevector(b, e, 0, 1, 4, 5), __builtin_shufflevector(b, e, 2, 3, 6, 7)};
-    for (size_t i = 0; i < 4; ++i) __builtin_memcpy(&x[i][c], &columns[i], sizeof(Four));
+// The dwords at from[c] + at of each column.
+template <size_t kColumns, size_t kCount>
+inline void LoadDwords(const uint8_t* const (&from)[kColumns], ptrdiff_t at, Dwords<kColumns> (&x)[kCount]) {
+  for (size_t v = 0; v < kColumns / kLanes; ++v) {
+    Lanes lanes[kCount];
+    LoadLanes(from + v * kLanes, at, lanes);
+    for (size_t i = 0; i < kCount; ++i) x[i].of[v] = lanes[i];
   }
 }
 
@@ -33,12 +33,11 @@ struct Nibbles {  // MatMulNBits
   static constexpr size_t kHeader = 0;
   static constexpr bool kFours = false;
 
-  // The four nibbles in the low half, one per byte.
-  static uint32_t Spread(uint32_t x) {
-    x = (x | x << 8) & 0x00ff00ffu;
-    return (x | x << 4) & 0x0f0f0f0fu;
+  static Lanes Line(Lanes x) {  // the low and the high half interleaved
+    x = SwapMiddleBytes(x);
+    const Lanes swap = (x ^ x >> 4) & 0x00f000f0u;
+    return x ^ swap ^ swap << 4;
   }
-  static uint32_t Line(uint32_t x) { return Spread(x & 0xffffu) | Spread(x >> 16) << 4; }
 };
 
 struct Pairs {  // of bits; MatMulNBits
@@ -46,8 +45,8 @@ struct Pairs {  // of bits; MatMulNBits
   static constexpr size_t kHeader = 0;
   static constexpr bool kFours = false;
 
-  static uint32_t Line(uint32_t x) {  // the transpose of 4 x 4 fields
-    uint32_t swap = (x ^ x >> 6) & 0x00cc00ccu;
+  static Lanes Line(Lanes x) {  // the transpose of 4 x 4 fields
+    Lanes swap = (x ^ x >> 6) & 0x00cc00ccu;
     x ^= swap ^ swap << 6;
     swap = (x ^ x >> 12) & 0x0000f0f0u;
     return x ^ swap ^ swap << 12;
@@ -60,7 +59,7 @@ struct Bytes {
   static constexpr size_t kHeader = header;
   static constexpr bool kFours = false;
 
-  static uint32_t Line(uint32_t x) { return x; }
+  static Lanes Line(Lanes x) { return x; }
 };
 
 // Bytes with k in the low and k + 16 in the high bits.
@@ -72,153 +71,282 @@ struct Halves {
 
   template <size_t kColumns>
   static void Lines(Dwords<kColumns> (&x)[4]) {
-    for (size_t c = 0; c < kColumns; ++c) {
-      const uint32_t a = x[0][c], b = x[1][c], d = x[2][c], e = x[3][c];
-      x[0][c] = (a & 0x0f0f0f0fu) | (b & 0x0f0f0f0fu) << 4;
-      x[1][c] = (d & 0x0f0f0f0fu) | (e & 0x0f0f0f0fu) << 4;
-      x[2][c] = (a >> 4 & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
-      x[3][c] = (d >> 4 & 0x0f0f0f0fu) | (e & 0xf0f0f0f0u);
+    for (size_t v = 0; v < x[0].kVectors; ++v) {
+      const Lanes a = x[0].of[v], b = x[1].of[v], d = x[2].of[v], e = x[3].of[v];
+      x[0].of[v] = (a & 0x0f0f0f0fu) | (b & 0x0f0f0f0fu) << 4;
+      x[1].of[v] = (d & 0x0f0f0f0fu) | (e & 0x0f0f0f0fu) << 4;
+      x[2].of[v] = (a >> 4 & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
+      x[3].of[v] = (d >> 4 & 0x0f0f0f0fu) | (e & 0xf0f0f0f0u);
     }
   }
 };
 
-// Sums of the fields of a line, into two halves of 16 bits each.
-template <Format kElement, size_t kColumns>
-inline void AddFields(const Dwords<kColumns>& line, Dwords<kColumns>& low, Dwords<kColumns>& high) {
+// Sums of the fields of up to four lines, the top bit of int8 turned over.
+template <Format kElement, size_t kColumns, size_t kCount>
+inline void AddFields(const Dwords<kColumns> (&lines)[kCount], Dwords<kColumns>& sums) {
   constexpr unsigned kBits = FormatBits(kElement);
-  for (size_t c = 0; c < kColumns; ++c) {
-    uint32_t x = line[c];
-    if (kElement == Format::kI8) x ^= 0x80808080u;
-    if (kBits == 4) x = (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
-    if (kBits == 2) {
-      x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
-      x = (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
+  for (size_t v = 0; v < sums.kVectors; ++v) {
+    Lanes bytes = {};  // four times 30 at most
+    for (size_t i = 0; i < kCount; ++i) {
+      const Lanes x = lines[i].of[v];
+      if constexpr (kBits == 8) sums.of[v] += SumBytes(kElement == Format::kI8 ? x ^ 0x80808080u : x);
+      if constexpr (kBits == 4) bytes += (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
+      if constexpr (kBits == 2) {
+        const Lanes fours = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+        bytes += (fours & 0x0f0f0f0fu) + (fours >> 4 & 0x0f0f0f0fu);
+      }
     }
-    low[c] += x & 0x00ff00ffu;
-    high[c] += x >> 8 & 0x00ff00ffu;
+    if constexpr (kBits < 8) sums.of[v] += SumBytes(bytes);
   }
 }
 
 // A line of groups of 8 k from two of groups of 4.
-template <Format kElement, size_t kColumns>
-inline void StoreEights(const Dwords<kColumns>& a, const Dwords<kColumns>& b, char* line) {
+template <Format kElement, size_t kColumns, class Writer>
+inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<kColumns>& b, char* line) {
   constexpr unsigned kBits = FormatBits(kElement);
-  uint32_t out[2 * kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    uint32_t first = a[c], second = b[c];
+  static_assert(Dwords<kColumns>::kVectors == kColumns / 4, "as wide as NEON");
+  for (size_t v = 0; v < a.kVectors; ++v, line += 2 * sizeof(Lanes)) {
+    Lanes first = a.of[v], second = b.of[v];
     if (kBits == 4) {
-      first = (a[c] & 0x0f0f0f0fu) | (b[c] & 0x0f0f0f0fu) << 4;
-      second = (a[c] >> 4 & 0x0f0f0f0fu) | (b[c] & 0xf0f0f0f0u);
+      first = (a.of[v] & 0x0f0f0f0fu) | (b.of[v] & 0x0f0f0f0fu) << 4;
+      second = (a.of[v] >> 4 & 0x0f0f0f0fu) | (b.of[v] & 0xf0f0f0f0u);
     }
     if (kBits == 2) {  // fields 0 and 2 of each, then 1 and 3
-      const auto even = [](uint32_t x) { return (x & 0x03030303u) | (x >> 2 & 0x0c0c0c0cu); };
-      first = even(a[c]) | even(b[c]) << 4;
-      second = even(a[c] >> 2) | even(b[c] >> 2) << 4;
+      const auto even = [](Lanes x) { return (x & 0x03030303u) | (x >> 2 & 0x0c0c0c0cu); };
+      first = even(a.of[v]) | even(b.of[v]) << 4;
+      second = even(a.of[v] >> 2) | even(b.of[v] >> 2) << 4;
     }
-    out[2 * c] = first;
-    out[2 * c + 1] = second;
+    writer.Put(line, __builtin_shufflevector(first, second, 0, 4, 1, 5));
+    writer.Put(line + sizeof(Lanes), __builtin_shufflevector(first, second, 2, 6, 3, 7));
   }
-  __builtin_memcpy(line, out, sizeof(out));
 }
 
+// Scales, zero points, minima and sums of the elements of consecutive blocks of a unit.
+template <size_t kColumns>
 struct BlockNumbers {
-  float scale = 1, zero = 0, minimum = 0;
+  static constexpr size_t kBlocks = 16;
+  alignas(32) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
+  Dwords<kColumns> total[kBlocks];
 };
 
-template <class S>
-BlockNumbers NumbersOf(const RhsSource& s, const uint8_t* block, size_t n, size_t b) {
-  BlockNumbers x;
-  if constexpr (IsGguf(S::kSource)) {
-    x.scale = F16BitsToF32(LoadAs<uint16_t>(block));
-    if (S::kSource == Format::kQ4_0) x.zero = 8;
-    if (S::kSource == Format::kQ4_1) x.minimum = F16BitsToF32(LoadAs<uint16_t>(block + 2));
-    return x;
-  }
-  constexpr size_t kBits = FormatBits(S::kSource);
-  x.scale =
-      LoadFloat(s.scale_format, static_cast<const char*>(s.scales) + static_cast<ptrdiff_t>(n) * s.scale_n_stride +
-                                    static_cast<ptrdiff_t>(b) * s.scale_block_stride);
-  x.zero = static_cast<float>(1u << (kBits - 1));
-  if (s.zero_points) {
-    const auto* z = static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n) * s.zero_point_n_stride;
-    if (IsFloatFormat(s.zero_point_format)) {
-      x.zero = LoadFloat(s.zero_point_format, z + b * FormatBytes(s.zero_point_format));
-    } else {
-      x.zero = static_cast<float>(z[b * kBits / 8] >> (b * kBits % 8) & ((1u << kBits) - 1));
+// Of blocks [b, b + count) of GGUF; `rows` are at block 0 of each column.
+template <class S, size_t kColumns>
+void LoadGgufNumbers(const uint8_t* const (&rows)[kColumns], ptrdiff_t block_stride, size_t b, size_t count,
+                     BlockNumbers<kColumns>& x) {
+  for (size_t i = 0; i < count; ++i) {
+    const ptrdiff_t at = static_cast<ptrdiff_t>(b + i) * block_stride;
+    for (size_t c = 0; c < kColumns; c += kLanes) {
+      const FloatLanes scale = LoadF16(rows + c, at);
+      __builtin_memcpy(x.scale[i] + c, &scale, sizeof(scale));
+      if (S::kSource == Format::kQ4_1) {
+        const FloatLanes minimum = LoadF16(rows + c, at + 2);
+        __builtin_memcpy(x.minimum[i] + c, &minimum, sizeof(minimum));
+      }
     }
   }
-  return x;
+}
+
+// Of blocks [b, b + count) of MatMulNBits, columns from `n` on, with scales beside them.
+template <class S, size_t kColumns>
+void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
+  const uint8_t* rows[kColumns];
+  for (size_t c = 0; c < kColumns; ++c) {
+    rows[c] = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n + c) * s.scale_n_stride +
+              static_cast<ptrdiff_t>(b) * s.scale_block_stride;
+  }
+  const ptrdiff_t ahead = 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
+  PrefetchRows(reinterpret_cast<const char*>(rows[0]) + ahead, s.scale_n_stride, kColumns);
+  size_t i = 0;
+  if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
+    for (; i + 4 <= count; i += 4) {
+      Dwords<kColumns> four[4];
+      LoadDwords<kColumns>(rows, static_cast<ptrdiff_t>(i * sizeof(float)), four);
+      for (size_t j = 0; j < 4; ++j) __builtin_memcpy(x.scale[i + j], &four[j], sizeof(four[j]));
+    }
+  }
+  for (; i < count; ++i) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      x.scale[i][c] = LoadFloat(s.scale_format, rows[c] + static_cast<ptrdiff_t>(i) * s.scale_block_stride);
+    }
+  }
+}
+
+template <class S, size_t kColumns>
+void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
+  constexpr size_t kBits = FormatBits(S::kSource), kPerDword = 32 / kBits;
+  constexpr unsigned kMask = (1u << kBits) - 1;
+  const uint8_t* rows[kColumns];
+  for (size_t c = 0; c < kColumns; ++c) {
+    rows[c] = static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n + c) * s.zero_point_n_stride;
+  }
+  size_t i = 0;
+  if (IsFloatFormat(s.zero_point_format)) {
+    for (; i < count; ++i) {
+      for (size_t c = 0; c < kColumns; ++c) {
+        x.zero[i][c] = LoadFloat(s.zero_point_format, rows[c] + (b + i) * FormatBytes(s.zero_point_format));
+      }
+    }
+    return;
+  }
+  for (; i + kPerDword <= count; i += kPerDword) {
+    for (size_t c = 0; c < kColumns; c += kLanes) {
+      Lanes packed[1];
+      LoadLanes(rows + c, static_cast<ptrdiff_t>((b + i) * kBits / 8), packed);
+      for (size_t j = 0; j < kPerDword; ++j, packed[0] >>= kBits) {
+        const FloatLanes zero = __builtin_convertvector((IntLanes)(packed[0] & kMask), FloatLanes);
+        __builtin_memcpy(x.zero[i + j] + c, &zero, sizeof(zero));
+      }
+    }
+  }
+  for (; i < count; ++i) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      const size_t bit = (b + i) * kBits;
+      x.zero[i][c] = static_cast<float>(rows[c][bit / 8] >> (bit % 8) & kMask);
+    }
+  }
+}
+
+// Lines of kCount dwords of each column.
+template <class S, size_t kColumns, size_t kGroup, size_t kCount, class Writer>
+inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], ptrdiff_t from, char* line,
+                        Dwords<kColumns>& totals) {
+  Dwords<kColumns> x[kCount];
+  LoadDwords(rows, from, x);
+  if constexpr (S::kFours) {
+    S::Lines(x);
+  } else {
+    for (size_t i = 0; i < kCount; ++i) {
+      for (Lanes& lanes : x[i].of) lanes = S::Line(lanes);
+    }
+  }
+  AddFields<S::kElement>(x, totals);
+  for (size_t i = 0; i < kCount; i += kGroup / 4) {
+    if constexpr (kGroup == 8) {
+      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * sizeof(x[i]));
+    } else {
+      for (size_t v = 0; v < kColumns / kLanes; ++v) {
+        writer.Put(line + i * sizeof(x[i]) + v * sizeof(Lanes), x[i].of[v]);
+      }
+    }
+  }
+  return line + kCount * sizeof(x[0]);
+}
+
+// What a unit holds of the numbers of blocks [b, b + count), and their part of its sums.
+template <class S, size_t kColumns, class Writer>
+void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g,
+                  const BlockNumbers<kColumns>& x, size_t b, size_t count, char* unit,
+                  FloatLanes (&sums)[kColumns / kLanes]) {
+  const size_t numbers = count * kColumns, at = b * kColumns;
+  const float *scale = x.scale[0], *zero = x.zero[0], *minimum = x.minimum[0];
+  char* scales = unit + g.scales_offset + at * FormatBytes(layout.scale);
+  if (layout.scale == Format::kF32) {
+    for (size_t i = 0; i < numbers; i += kLanes) writer.Put(scales + i * sizeof(float), LoadAs<FloatLanes>(scale + i));
+  } else {
+    for (size_t i = 0; i < numbers; i += kLanes)
+      StoreHalves(layout.scale, LoadAs<FloatLanes>(scale + i), scales + 2 * i);
+  }
+  char* offsets = unit + g.offsets_offset + at * FormatBytes(layout.offset);
+  if (layout.offset == Format::kU8) {
+    for (size_t i = 0; i < numbers; ++i) offsets[i] = static_cast<char>(static_cast<int>(zero[i]));
+  }
+  if (layout.offset == Format::kF32) {
+    for (size_t i = 0; i < numbers; i += kLanes) {
+      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i); };
+      writer.Put(offsets + i * sizeof(float), load(minimum) - load(scale) * load(zero));
+    }
+  }
+  const float block = static_cast<float>(shape.block);
+  const int32_t turned = S::kElement == Format::kI8 ? 128 * static_cast<int32_t>(shape.block) : 0;
+  for (size_t v = 0; v < kColumns / kLanes; ++v) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i * kColumns + v * kLanes); };
+      const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
+      sums[v] += load(scale) * (total - load(zero) * block) + load(minimum) * block;
+    }
+  }
+}
+
+template <class S, size_t kColumns, size_t kGroup, bool kPast>
+void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
+                      size_t u, char* base) {
+  constexpr size_t kBits = FormatBits(S::kElement);
+  const LineWriter<kPast> writer;
+  char* unit = base + g.UnitOffset(u);
+  char* line = unit;
+  const uint8_t* rows[kColumns];
+  for (size_t c = 0; c < kColumns; ++c) {
+    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(u * kColumns + c) * s.n_stride;
+  }
+  BlockNumbers<kColumns> numbers;
+  const float zero_point = IsGguf(S::kSource) ? S::kSource == Format::kQ4_0 ? 8 : 0 : 1u << (kBits - 1);
+  for (size_t i = 0; i < numbers.kBlocks; ++i) {
+    for (size_t c = 0; c < kColumns; ++c) {
+      numbers.zero[i][c] = zero_point;
+      numbers.minimum[i][c] = 0;
+    }
+  }
+  const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
+  FloatLanes sums[kColumns / kLanes] = {};
+  for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
+    const size_t count = g.blocks - b < numbers.kBlocks ? g.blocks - b : numbers.kBlocks;
+    if constexpr (IsGguf(S::kSource)) {
+      LoadGgufNumbers<S>(rows, s.block_stride, b, count, numbers);
+    } else {
+      LoadScales<S>(s, u * kColumns, b, count, numbers);
+      if (s.zero_points) LoadZeroPoints<S>(s, u * kColumns, b, count, numbers);
+    }
+    ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
+    for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
+      if (begin >= fetched) {
+        fetched += 64;
+        PrefetchRows(reinterpret_cast<const char*>(rows[0]) + begin + kAheadBytes, s.n_stride, kColumns);
+      }
+      Dwords<kColumns> totals = {};
+      ptrdiff_t from = begin;
+      for (; from + 16 <= begin + bytes; from += 16) {
+        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
+      }
+      if constexpr (!S::kFours) {  // blocks of 16, or of few bits
+        for (; from + 8 <= begin + bytes; from += 8) {
+          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
+        }
+        if constexpr (kGroup == 4) {
+          if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
+        }
+      }
+      numbers.total[i] = totals;
+    }
+    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, unit, sums);
+  }
+  const auto clear = [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) unit[i] = 0;
+  };
+  const size_t numbers_end = g.blocks * kColumns;
+  clear(static_cast<size_t>(line - unit), g.scales_offset);
+  clear(g.scales_offset + numbers_end * FormatBytes(layout.scale), g.offsets_offset);
+  clear(g.offsets_offset + numbers_end * FormatBytes(layout.offset), g.unit_stride);
+  if (layout.sums == Format::kF32) __builtin_memcpy(base + g.sums_offset + u * sizeof(sums), sums, sizeof(sums));
 }
 
 template <class S, size_t kColumns, size_t kGroup>
 uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                     size_t unit_end, void* packed) {
-  constexpr size_t kBits = FormatBits(S::kElement);
-  constexpr size_t kPieceK = 32 / kBits * (S::kFours ? 4 : kGroup / 4);
+  constexpr size_t kPieceK = 32 / FormatBits(S::kElement) * (S::kFours ? 4 : kGroup / 4);
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
+  const bool past = PassesCaches(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     // Few columns, the end of K, and blocks that are no whole lines go the slow way.
-    if ((u + 1) * kColumns > shape.n || shape.k % shape.block || shape.block % kPieceK || shape.block > 512) {
+    if ((u + 1) * kColumns > shape.n || shape.k % shape.block || shape.block % kPieceK) {
       PackRhs(layout, shape, s, u, u + 1, packed);
-      continue;
+    } else if (past) {
+      PackBlocksOfUnit<S, kColumns, kGroup, kCanPassCaches>(layout, shape, g, s, u, base);
+    } else {
+      PackBlocksOfUnit<S, kColumns, kGroup, false>(layout, shape, g, s, u, base);
     }
-    char* unit = base + g.UnitOffset(u);
-    char* line = unit;
-    float sums[kColumns] = {};
-    for (size_t b = 0; b < g.blocks; ++b) {
-      const uint8_t *blocks[kColumns], *from[kColumns];
-      for (size_t c = 0; c < kColumns; ++c) {
-        blocks[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(u * kColumns + c) * s.n_stride +
-                    static_cast<ptrdiff_t>(b) * s.block_stride;
-        from[c] = blocks[c] + S::kHeader;
-      }
-      Dwords<kColumns> low = {}, high = {};
-      const size_t bytes = shape.block * kBits / 8;
-      for (size_t at = 0; at < bytes;) {
-        Dwords<kColumns> x[4];
-        const size_t count = bytes - at < 16 ? (bytes - at) / 4 : 4;
-        if (count == 4) {
-          LoadDwords<kColumns>(from, at, x);
-        } else {  // blocks of 16, or of few bits
-          for (size_t i = 0; i < count; ++i) {
-            for (size_t c = 0; c < kColumns; ++c) __builtin_memcpy(&x[i][c], from[c] + at + 4 * i, 4);
-          }
-        }
-        if constexpr (S::kFours) S::template Lines<kColumns>(x);
-        for (size_t i = 0; i < count; ++i, line += sizeof(x[0]), at += 4) {
-          if constexpr (!S::kFours) {
-            for (size_t c = 0; c < kColumns; ++c) x[i][c] = S::Line(x[i][c]);
-          }
-          AddFields<S::kElement, kColumns>(x[i], low, high);
-          if (kGroup == 4) __builtin_memcpy(line, x[i], sizeof(x[0]));
-          if (kGroup == 8 && i % 2) StoreEights<S::kElement, kColumns>(x[i - 1], x[i], line - sizeof(x[0]));
-        }
-      }
-      for (size_t c = 0; c < kColumns; ++c) {
-        const BlockNumbers x = NumbersOf<S>(s, blocks[c], u * kColumns + c, b);
-        const size_t at = b * kColumns + c;
-        StoreFloat(layout.scale, unit + g.scales_offset + at * FormatBytes(layout.scale), x.scale);
-        if (layout.offset == Format::kU8) unit[g.offsets_offset + at] = static_cast<char>(static_cast<int>(x.zero));
-        if (layout.offset == Format::kF32) {
-          StoreAs(unit + g.offsets_offset + at * sizeof(float), x.minimum - x.scale * x.zero);
-        }
-        const uint32_t fields = (low[c] & 0xffffu) + (low[c] >> 16) + (high[c] & 0xffffu) + (high[c] >> 16);
-        const int total =
-            static_cast<int>(fields) - (S::kElement == Format::kI8 ? 128 * static_cast<int>(shape.block) : 0);
-        const float count = static_cast<float>(shape.block);
-        sums[c] += x.scale * (static_cast<float>(total) - x.zero * count) + x.minimum * count;
-      }
-    }
-    const auto clear = [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) unit[i] = 0;
-    };
-    const size_t blocks = g.blocks * kColumns;
-    clear(static_cast<size_t>(line - unit), g.scales_offset);
-    clear(g.scales_offset + blocks * FormatBytes(layout.scale), g.offsets_offset);
-    clear(g.offsets_offset + blocks * FormatBytes(layout.offset), g.unit_stride);
-    if (layout.sums == Format::kF32) __builtin_memcpy(base + g.sums_offset + u * sizeof(sums), sums, sizeof(sums));
   }
+  if (past) LineWriter<kCanPassCaches>::Fence();
   return kPackFine;
 }
 

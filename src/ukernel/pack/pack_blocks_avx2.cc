@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr BlockPackers kRows = MakeBlockPackers(0.5f);
+static constexpr BlockPackers kRows = MakeBlockPackers(0.2f);
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr BlockPackers kRows = MakeBlockPackers(0.8f);
+static constexpr BlockPackers kRows = MakeBlockPackers(0.4f);
 
 }  // namespace
 

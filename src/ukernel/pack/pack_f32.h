@@ -19,16 +19,14 @@ uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const Rh
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   constexpr size_t kLine = kUnit * sizeof(float);
-  const auto make = [](const char* in, size_t columns, size_t, char* line) {
-    if (columns == kUnit) {
-      __builtin_memcpy(line, in, kLine);
-    } else {
-      __builtin_memset(line, 0, kLine);
-      for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(line + i, in + i, 4);
-    }
+  const auto make = [](auto writer, size_t, const char* in, size_t columns, size_t, char* line) {
+    if (columns == kUnit) return writer.Copy(line, in, kLine);
+    char part[kLine];
+    __builtin_memset(part, 0, kLine);
+    for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(part + i, in + i, 4);
+    writer.Copy(line, part, kLine);
   };
-  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make,
-                                            [](size_t, char*, size_t) {});
+  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     ClearRest(base + g.UnitOffset(u), g.padded_k * kLine, g.unit_stride);
   }
@@ -54,9 +52,11 @@ uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const Rh
       for (size_t k = 0; k < whole; k += T::kSide) {
         char* to = out + k * kUnit * sizeof(float);
         char* lines = stream.Lines(to, stage);
+        const char* in = from + k * sizeof(float);
+        if (k * sizeof(float) % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
-          T::Run(from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), s.n_stride,
-                 lines + c * sizeof(float), kUnit * sizeof(float));
+          T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * sizeof(float),
+                 kUnit * sizeof(float));
         }
         stream.Write(to, lines, sizeof(stage));
       }

@@ -10,9 +10,9 @@ namespace {
 
 // What is written of the elements that are read:
 //   kSource, kDest             formats
-//   kLanes, Pairs(a, b, to)    that many columns of two k, `b` null for zeros, to [kLanes][2]
-//   Line(from, to)             16 consecutive elements to 32 bytes
-//   Square(in, stride, to)     a transpose of 8 lines of 32 bytes in elements of 4, to lines of 64 bytes
+//   kLanes, Pairs(writer, a, b, to)
+//                              that many columns of two k, `b` null for zeros, to [kLanes][2]
+//   Square(in, stride, to)     8 rows of 16 elements transposed in pairs, to lines of 64 bytes
 template <class C>
 struct PackHalf {
   static constexpr size_t kUnit = 16, kPairBytes = 64, kElement = FormatBytes(C::kSource);
@@ -37,15 +37,18 @@ struct PackHalf {
                          size_t unit_end, void* packed) {
     const RhsGeometry g = DescribeRhs(layout, shape);
     char* base = static_cast<char*>(packed);
-    const auto make = [&](const char* a, size_t columns, size_t count, char* line) {
+    const auto make = [&](auto writer, size_t, const char* a, size_t columns, size_t count, char* line) {
       const char* b = count == 2 ? a + s.k_stride : nullptr;
-      if (columns < kUnit) return PartPair(a, b, kElement, columns, line);
+      if (columns < kUnit) {
+        char part[kPairBytes];
+        PartPair(a, b, kElement, columns, part);
+        return writer.Copy(line, part, kPairBytes);
+      }
       for (size_t c = 0; c < kUnit; c += C::kLanes) {
-        C::Pairs(a + c * kElement, b ? b + c * kElement : nullptr, line + 4 * c);
+        C::Pairs(writer, a + c * kElement, b ? b + c * kElement : nullptr, line + 4 * c);
       }
     };
-    PackLines<2, kElement, kUnit, kPairBytes>(g, shape, s, unit_begin, unit_end, base, make,
-                                              [](size_t, char*, size_t) {});
+    PackLines<2, kElement, kUnit, kPairBytes>(g, shape, s, unit_begin, unit_end, base, make);
     const size_t used = (shape.segments * g.segment_k + 1) / 2 * kPairBytes;
     for (size_t u = unit_begin; u < unit_end; ++u) ClearRest(base + g.UnitOffset(u), used, g.unit_stride);
     return kPackFine;
@@ -70,16 +73,10 @@ struct PackHalf {
         for (size_t k = 0; k < whole; k += kSpan) {
           char* square = out + k / 2 * kPairBytes;
           char* lines = stream.Lines(square, stage);
+          const char* in = from + k * kElement;
+          if (k * kElement % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
           for (size_t c = 0; c < kUnit; c += kSide) {
-            const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement;
-            char* to = lines + 4 * c;
-            if constexpr (C::kSource == C::kDest) {
-              C::Square(in, s.n_stride, to);
-            } else {
-              alignas(32) char rows[kSide][32];
-              for (size_t i = 0; i < kSide; ++i) C::Line(in + static_cast<ptrdiff_t>(i) * s.n_stride, rows[i]);
-              C::Square(rows[0], 32, to);
-            }
+            C::Square(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + 4 * c);
           }
           stream.Write(square, lines, sizeof(stage));
         }

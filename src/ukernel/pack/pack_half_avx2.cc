@@ -10,12 +10,14 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-inline __m256i NearestBf16(__m256 x) {  // in the low 16 bits of each lane, ties to even, NaN quiet
+// In the high 16 bits of each lane, ties to even, NaN quiet.
+inline __m256i NearestBf16(__m256 x) {
   const __m256i u = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-  const __m256i near = _mm256_srli_epi32(_mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd), 16);
-  const __m256i quiet = _mm256_or_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(0x40));
-  return _mm256_blendv_epi8(near, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+  asm("" : "+x"(x));  // compilers would compare the float16 that these were made from, one by one
+  const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  const __m256i up = _mm256_andnot_si256(is_nan, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  return _mm256_or_si256(_mm256_add_epi32(u, up), _mm256_and_si256(is_nan, _mm256_set1_epi32(0x400000)));
 }
 
 template <Format kFrom, Format kTo>
@@ -23,32 +25,47 @@ struct Convert {
   static constexpr Format kSource = kFrom, kDest = kTo;
   static constexpr size_t kLanes = 8;
 
+  static __m128i LoadHalves(const char* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
+  static __m256 LoadWide(const char* p) {
+    if constexpr (kFrom == Format::kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(p));
+    if constexpr (kFrom == Format::kF16) return _mm256_cvtph_ps(LoadHalves(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(LoadHalves(p)), 16));
+  }
   static __m128i Load(const char* p) {
-    const auto half = [p] { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); };
-    if constexpr (kFrom == kTo) {
-      return half();
+    if constexpr (kFrom == kTo) return LoadHalves(p);
+    if constexpr (kTo == Format::kF16)
+      return _mm256_cvtps_ph(LoadWide(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i low = _mm256_srli_epi32(NearestBf16(LoadWide(p)), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  }
+  static __m256i LoadRow(const char* p) {  // of 16
+    const char* rest = p + 8 * FormatBytes(kFrom);
+    if constexpr (kFrom == kTo || kTo == Format::kF16) return _mm256_setr_m128i(Load(p), Load(rest));
+    const __m256i low = _mm256_srli_epi32(NearestBf16(LoadWide(p)), 16);
+    const __m256i high = _mm256_srli_epi32(NearestBf16(LoadWide(rest)), 16);
+    return _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
+  }
+  template <class Writer>
+  static void Pairs(Writer writer, const char* a, const char* b, char* to) {
+    if constexpr (kFrom != kTo && kTo == Format::kBf16) {
+      const __m256i even = _mm256_srli_epi32(NearestBf16(LoadWide(a)), 16);
+      const __m256i odd = b ? NearestBf16(LoadWide(b)) : _mm256_setzero_si256();
+      writer.Put(to, _mm256_blend_epi16(even, odd, 0xaa));
     } else {
-      __m256 x;
-      if constexpr (kFrom == Format::kF32) x = _mm256_loadu_ps(reinterpret_cast<const float*>(p));
-      if constexpr (kFrom == Format::kF16) x = _mm256_cvtph_ps(half());
-      if constexpr (kFrom == Format::kBf16) {
-        x = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half()), 16));
-      }
-      if constexpr (kTo == Format::kF16) return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-      const __m256i low = NearestBf16(x);
-      return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+      const __m128i even = Load(a), odd = b ? Load(b) : _mm_setzero_si128();
+      writer.Put(to, _mm_unpacklo_epi16(even, odd));
+      writer.Put(to + 16, _mm_unpackhi_epi16(even, odd));
     }
   }
-  static void Pairs(const char* a, const char* b, char* to) {
-    const __m128i even = Load(a), odd = b ? Load(b) : _mm_setzero_si128();
-    _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi16(even, odd));
-    _mm_store_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi16(even, odd));
+  static void Square(const char* in, ptrdiff_t stride, char* to) {
+    if constexpr (kFrom == kTo) {
+      Transpose8::Run(in, stride, to, 64);
+    } else {
+      __m256 rows[8];
+      for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(LoadRow(in + i * stride));
+      Transpose8::Run(rows, to, 64);
+    }
   }
-  static void Line(const char* from, char* to) {
-    _mm_store_si128(reinterpret_cast<__m128i*>(to), Load(from));
-    _mm_store_si128(reinterpret_cast<__m128i*>(to + 16), Load(from + 8 * FormatBytes(kFrom)));
-  }
-  static void Square(const char* in, ptrdiff_t stride, char* to) { Transpose8::Run(in, stride, to, 64); }
 };
 
 template <Format kFrom, Format kTo>

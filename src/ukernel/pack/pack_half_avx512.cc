@@ -30,13 +30,21 @@ struct Convert {
       if constexpr (kTo == Format::kBf16) return _mm512_cvtepi32_epi16(NearestBf16(x));
     }
   }
-  static void Pairs(const char* a, const char* b, char* to) {
+  template <class Writer>
+  static void Pairs(Writer writer, const char* a, const char* b, char* to) {
     __m512i pairs = _mm512_cvtepu16_epi32(Load(a));
     if (b) pairs = _mm512_or_si512(pairs, _mm512_slli_epi32(_mm512_cvtepu16_epi32(Load(b)), 16));
-    _mm512_store_si512(to, pairs);
+    writer.Put(to, pairs);
   }
-  static void Line(const char* from, char* to) { _mm256_store_si256(reinterpret_cast<__m256i*>(to), Load(from)); }
-  static void Square(const char* in, ptrdiff_t stride, char* to) { Transpose8::Run(in, stride, to, 64); }
+  static void Square(const char* in, ptrdiff_t stride, char* to) {
+    if constexpr (kFrom == kTo) {
+      Transpose8::Run(in, stride, to, 64);
+    } else {
+      __m256 rows[8];
+      for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(Load(in + i * stride));
+      Transpose8::Run(rows, to, 64);
+    }
+  }
 };
 
 template <Format kFrom, Format kTo>

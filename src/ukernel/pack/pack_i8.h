@@ -9,10 +9,9 @@ namespace quern::ukernel {
 namespace {
 
 // A group of 4 k of a unit is a line of 64 bytes. L describes what an ISA does with one:
-//   Transpose                      squares of 4-byte elements, as in pack_f32.h
-//   Sums                           of 16 columns, starts at zero
-//   Finish<kTurn>(line, sums)      turns over the top bits (unsigned less 128), adds the elements to the sums
-//   Store(sums, int32_t out[16])   adds them to `out`
+//   Transpose        squares of 4-byte elements, as in pack_f32.h
+//   V                vectors of int32
+//   GroupSums(V x)   the sum of the four int8 in each element
 constexpr size_t kLine = kLineBytes, kLineColumns = kUnitColumns, kLineK = 4;
 
 typedef uint8_t Bytes16 __attribute__((vector_size(16)));
@@ -23,8 +22,9 @@ inline Bytes16 LoadBytes16(const char* p) {
   return x;
 }
 
-// Four rows of 16 columns, `stride` apart, to a line.
-inline void InterleaveLine(const char* from, ptrdiff_t stride, char* line) {
+// Four rows of 16 columns, `stride` apart, to the vectors of a line.
+template <class V>
+inline void InterleaveLine(const char* from, ptrdiff_t stride, V* line) {
   const Bytes16 a = LoadBytes16(from), b = LoadBytes16(from + stride);
   const Bytes16 c = LoadBytes16(from + 2 * stride), d = LoadBytes16(from + 3 * stride);
   typedef uint16_t Pairs8 __attribute__((vector_size(16)));
@@ -38,10 +38,32 @@ inline void InterleaveLine(const char* from, ptrdiff_t stride, char* line) {
   for (int i = 0; i < 2; ++i) {
     const Pairs8 first = __builtin_shufflevector(ab[i], cd[i], 0, 8, 1, 9, 2, 10, 3, 11);
     const Pairs8 second = __builtin_shufflevector(ab[i], cd[i], 4, 12, 5, 13, 6, 14, 7, 15);
-    __builtin_memcpy(line + 32 * i, &first, 16);
-    __builtin_memcpy(line + 32 * i + 16, &second, 16);
+    if constexpr (sizeof(V) == 32) {
+      line[i] = (V)__builtin_shufflevector(first, second, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    } else {
+      line[2 * i] = (V)first;
+      line[2 * i + 1] = (V)second;
+    }
   }
 }
+
+template <class L>
+struct LineVectors {
+  static constexpr size_t kCount = kLine / sizeof(typename L::V);
+  typename L::V of[kCount];
+
+  void Load(const char* p) { __builtin_memcpy(of, p, kLine); }
+  void Store(char* p) const { __builtin_memcpy(p, of, kLine); }
+
+  // Turns over the top bits (unsigned less 128), and adds the elements to the sums of 16 columns.
+  template <bool kTurn>
+  void Finish(LineVectors& sums) {
+    for (size_t i = 0; i < kCount; ++i) {
+      if (kTurn) of[i] ^= typename L::V{} + static_cast<int32_t>(0x80808080u);
+      sums.of[i] += L::GroupSums(of[i]);
+    }
+  }
+};
 
 // A line at an edge: `columns` by `count` elements, zeros (as stored) for the rest.
 template <bool kTurn>
@@ -83,63 +105,75 @@ uint32_t PackI8FromKN(const PackLayout& layout, const RhsShape& shape, const Rhs
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   for (size_t u = unit_begin; u < unit_end; ++u) FinishUnit(layout, shape, g, s, u, base);
-  const auto make = [&](const char* in, size_t columns, size_t count, char* line) {
+  const auto make = [&](auto writer, size_t u, const char* in, size_t columns, size_t count, char* line) {
+    LineVectors<L> x, sums;
     if (columns == kLineColumns && count == kLineK) {
-      InterleaveLine(in, s.k_stride, line);
+      InterleaveLine(in, s.k_stride, x.of);
     } else {
-      EdgeLine<kTurn>(in, s.k_stride, 1, columns, count, line);
+      char part[kLine];
+      EdgeLine<kTurn>(in, s.k_stride, 1, columns, count, part);
+      x.Load(part);
     }
+    char* unit_sums = base + g.sums_offset + u * kLineColumns * sizeof(int32_t);
+    sums.Load(unit_sums);
+    x.template Finish<kTurn>(sums);
+    sums.Store(unit_sums);
+    for (size_t i = 0; i < x.kCount; ++i) writer.Put(line + i * sizeof(x.of[0]), x.of[i]);
   };
-  const auto finish = [&](size_t u, char* lines, size_t bytes) {
-    typename L::Sums sums = {};
-    for (size_t i = 0; i < bytes; i += kLine) L::template Finish<kTurn>(lines + i, sums);
-    L::Store(sums, reinterpret_cast<int32_t*>(base + g.sums_offset) + u * kLineColumns);
-  };
-  PackLines<kLineK, 1, kLineColumns, kLine>(g, shape, s, unit_begin, unit_end, base, make, finish);
+  PackLines<kLineK, 1, kLineColumns, kLine>(g, shape, s, unit_begin, unit_end, base, make);
   return kPackFine;
 }
 
 // Source with contiguous K (N x K): groups of 4 k are transposed in squares.
+template <class L, bool kTurn, bool kPast>
+void PackI8Unit(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s, size_t u, char* base) {
+  using T = typename L::Transpose;
+  const LineWriter<kPast> writer;
+  const size_t columns = RealColumns(shape, u);
+  LineVectors<L> sums = {};
+  const auto finish = [&](const char* from, char* line) {
+    LineVectors<L> x;
+    x.Load(from);
+    x.template Finish<kTurn>(sums);
+    for (size_t i = 0; i < x.kCount; ++i) writer.Put(line + i * sizeof(x.of[0]), x.of[i]);
+  };
+  for (size_t segment = 0; segment < shape.segments; ++segment) {
+    const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
+                       static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
+    char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
+    // A line of a row at once: rows a multiple of a page apart push each other out of L1.
+    constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 256;
+    alignas(64) char stage[kRunK * kLineColumns];
+    size_t k = 0;
+    for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
+      for (size_t c = 0; c < kLineColumns; c += T::kSide) {
+        const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
+        PrefetchRows(in + kAhead, s.n_stride, T::kSide);
+        for (size_t i = 0; i < kRunK; i += kSquareK) {
+          T::Run(in + i, s.n_stride, stage + i / kLineK * kLine + c * kLineK, kLine);
+        }
+      }
+      for (size_t i = 0; i < sizeof(stage); i += kLine, line += kLine) finish(stage + i, line);
+    }
+    for (; k < shape.k; k += kLineK, line += kLine) {
+      EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, stage);
+      finish(stage, line);
+    }
+  }
+  sums.Store(base + g.sums_offset + u * kLineColumns * sizeof(int32_t));
+}
+
 template <class L, bool kTurn>
 uint32_t PackI8FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                       size_t unit_end, void* packed) {
-  using T = typename L::Transpose;
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  const LineStream stream(g.total_bytes);
+  const bool past = PassesCaches(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     FinishUnit(layout, shape, g, s, u, base);
-    const size_t columns = RealColumns(shape, u);
-    typename L::Sums sums = {};
-    for (size_t segment = 0; segment < shape.segments; ++segment) {
-      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
-                         static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
-      char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
-      // A line of a row at once: rows a multiple of a page apart push each other out of L1.
-      constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 512;
-      alignas(64) char stage[kRunK * kLineColumns];
-      size_t k = 0;
-      for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK, line += sizeof(stage)) {
-        char* lines = stream.Lines(line, stage);
-        for (size_t c = 0; c < kLineColumns; c += T::kSide) {
-          const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
-          for (size_t i = 0; i < T::kSide; ++i) {
-            __builtin_prefetch(in + static_cast<ptrdiff_t>(i) * s.n_stride + kAhead);
-          }
-          for (size_t i = 0; i < kRunK; i += kSquareK) {
-            T::Run(in + i, s.n_stride, lines + i / kLineK * kLine + c * kLineK, kLine);
-          }
-        }
-        for (size_t i = 0; i < sizeof(stage); i += kLine) L::template Finish<kTurn>(lines + i, sums);
-        stream.Write(line, lines, sizeof(stage));
-      }
-      for (; k < shape.k; k += kLineK, line += kLine) {
-        EdgeLine<kTurn>(from + k, 1, s.n_stride, columns, shape.k - k, line);
-        L::template Finish<kTurn>(line, sums);
-      }
-    }
-    L::Store(sums, reinterpret_cast<int32_t*>(base + g.sums_offset) + u * kLineColumns);
+    (past ? PackI8Unit<L, kTurn, kCanPassCaches> : PackI8Unit<L, kTurn, false>)(shape, g, s, u, base);
   }
+  if (past) LineWriter<kCanPassCaches>::Fence();
   return kPackFine;
 }
 

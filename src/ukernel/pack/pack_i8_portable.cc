@@ -7,26 +7,9 @@ namespace {
 
 struct Lines {
   using Transpose = Transpose4;
-  typedef int32_t Int4 __attribute__((vector_size(16)));
-  struct Sums {
-    Int4 of[4];
-  };
+  typedef int32_t V __attribute__((vector_size(16)));
 
-  template <bool kTurn>
-  static void Finish(char* line, Sums& sums) {
-    for (int i = 0; i < 4; ++i) {
-      Int4 x;
-      __builtin_memcpy(&x, line + 16 * i, 16);
-      if (kTurn) {
-        x ^= Int4{} + static_cast<int32_t>(0x80808080u);
-        __builtin_memcpy(line + 16 * i, &x, 16);
-      }
-      sums.of[i] += (x << 24 >> 24) + (x << 16 >> 24) + (x << 8 >> 24) + (x >> 24);
-    }
-  }
-  static void Store(const Sums& sums, int32_t* out) {
-    for (int i = 0; i < 16; ++i) out[i] += sums.of[i / 4][i % 4];
-  }
+  static V GroupSums(V x) { return (x << 24 >> 24) + (x << 16 >> 24) + (x << 8 >> 24) + (x >> 24); }
 };
 
 static constexpr PackI8Rows kRows = MakePackI8Rows<Lines>(0.4f, 0.4f);

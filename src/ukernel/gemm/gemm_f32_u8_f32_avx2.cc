@@ -10,15 +10,15 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun3x64 = RunF32BlocksFew<Numbers, Format::kU8, 3, 64>;
+static constexpr GemmRun kRun2x64 = RunF32BlocksFew<Numbers, Format::kU8, 2, 64>;
 static constexpr GemmRun kRun6x16 = DispatchTileF32<IntVector, 6, 1>;
 #else
-static constexpr GemmRun kRun3x64 = nullptr, kRun6x16 = nullptr;
+static constexpr GemmRun kRun2x64 = nullptr, kRun6x16 = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
-    F32BlocksFewRow<3, 64>(
-        Format::kU8, {.engine = Engine::kVector, .step_row = 26, .step_min = 41, .row = 20, .tile = 100}, kRun3x64),
+    F32BlocksFewRow<2, 64>(
+        Format::kU8, {.engine = Engine::kVector, .step_row = 26, .step_min = 41, .row = 20, .tile = 100}, kRun2x64),
     F32BlocksRow(Format::kU8, 6, 16, true,
                  {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),

@@ -15,10 +15,10 @@ struct Numbers {
   using V = IntVector;
   static constexpr Format kElement = kF;
   static constexpr BlockZero kZeros = kZ;
-  static constexpr int kSums = kF == Format::kU8 || kF == Format::kI8 ? 16 : 12;
   static constexpr bool kInOrder = false;
   static constexpr int kBits = static_cast<int>(FormatBits(kF)), kPerByte = 8 / kBits;
-  static constexpr int kPositions = kBits == 8 ? 2 : kBits == 4 ? 3 : 4;
+  static constexpr int kPositions = kBits == 4 ? 3 : 2;
+  static constexpr int kSums = kBits < 8 ? 8 : kZ == BlockZero::kInteger ? 12 : 16;
 
   // A float32 whose bit `position * kBits` counts one: 2^23, 2^22...
   static constexpr int Exponent(int position) { return (127 + 23 - position * kBits) << 23; }

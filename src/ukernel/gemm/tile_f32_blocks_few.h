@@ -34,6 +34,7 @@ struct FewScratch {
 //   V                            float32 and int32 lanes
 //   kElement, kZeros
 //   kSums                        vectors of sums that there are registers for
+//   kInOrder                     registers are few: nothing is begun before it is needed, results wait in L1
 //   W(int32 lanes of the block's zero points), W() where they are constant or minima
 //   Get<i>(line)                 the weights of its i-th k
 template <class W, int NR, int R>
@@ -93,11 +94,13 @@ struct F32BlocksFew {
         QUERN_UNROLL for (int s = kSets / 2; s > 0; s /= 2) {
           QUERN_UNROLL for (int t = 0; t < s; ++t) sum[p][t][r] = V::Add(sum[p][t][r], sum[p][t + s][r]);
         }
+        if constexpr (W::kInOrder) acc[r] = V::Load(c.floats + r * NR);
         acc[r] = V::Fma(sum[p][0][r], scale, acc[r]);
         if constexpr (kZeros == BlockZero::kMinimum) {
           const Reg minimum = V::Load(reinterpret_cast<const float*>(c.offsets + p * apart * kOffset));
           acc[r] = V::Fma(V::Broadcast(c.row_sums + r * (kStage / 16) + p), minimum, acc[r]);
         }
+        if constexpr (W::kInOrder) V::Store(c.floats + r * NR, acc[r]);
       }
     }
   }
@@ -156,6 +159,7 @@ struct F32BlocksFew {
       Pieces<1, kPiece>(c, 0, acc);
       Advance<1, kPiece>(c, 0);
     }
+    if constexpr (W::kInOrder) return;
     QUERN_UNROLL for (int r = 0; r < R; ++r) V::Store(c.floats + r * NR, acc[r]);
   }
 

@@ -4,13 +4,14 @@
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/numbers_avx512.h"
+#include "ukernel/gemm/tile_f32_pairs.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun4x64 = RunF32BlocksFew<Numbers, Format::kU2, 4, 64>;
+static constexpr GemmRun kRun4x64 = RunF32Pairs<Numbers, 4, 64>;
 static constexpr GemmRun kRun8x48 = DispatchTileF32<IntVector, 8, 3>;
 #else
 static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
@@ -18,7 +19,7 @@ static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     F32BlocksFewRow<4, 64>(
-        Format::kU2, {.engine = Engine::kVector512, .step_row = 39, .step_min = 49, .row = 20, .tile = 100}, kRun4x64),
+        Format::kU2, {.engine = Engine::kVector512, .step_row = 38, .step_min = 35, .row = 20, .tile = 100}, kRun4x64),
     F32BlocksRow(
         Format::kU2, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},

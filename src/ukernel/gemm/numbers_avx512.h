@@ -55,15 +55,25 @@ struct TableNumbers {
   static constexpr int kSums = 16;
   static constexpr bool kInOrder = false;
 
+  // For kBits of the index from kFrom on.
+  template <int kFrom>
+  static __m512 Table() {
+    const __m512i index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i number = _mm512_and_si512(_mm512_srli_epi32(index, kFrom), _mm512_set1_epi32((1 << kBits) - 1));
+    const __m512i zero = _mm512_set1_epi32(kZ == BlockZero::kConstant ? 1 << (kBits - 1) : 0);
+    return V::ToFloat(_mm512_sub_epi32(number, zero));
+  }
+
+  // The 4 bits of a line from 4 * kFour on, found in a table.
+  template <int kFour>
+  static __m512 Pair(__m512i line, __m512 table) {
+    return _mm512_permutexvar_ps(kFour ? _mm512_srli_epi32(line, 4 * kFour) : line, table);
+  }
+
   template <int I>
   __m512 Get(__m512i line) const {
-    constexpr int kAt = (I % 4 * 8 / kBits + I / 4) * kBits, kShift = kAt / 4 * 4;
-    const __m512i index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i number =
-        _mm512_and_si512(_mm512_srli_epi32(index, kAt - kShift), _mm512_set1_epi32((1 << kBits) - 1));
-    const __m512i zero = _mm512_set1_epi32(kZ == BlockZero::kConstant ? 1 << (kBits - 1) : 0);
-    const __m512 table = V::ToFloat(_mm512_sub_epi32(number, zero));
-    return _mm512_permutexvar_ps(kShift ? _mm512_srli_epi32(line, kShift) : line, table);
+    constexpr int kAt = (I % 4 * 8 / kBits + I / 4) * kBits;
+    return Pair<kAt / 4>(line, Table<kAt % 4>());
   }
 };
 

@@ -27,6 +27,18 @@ struct FewScratch {
   float rows[kCopies ? R * kFewPitch : 1];
 };
 
+// The sum of kPiece elements.
+template <size_t kPiece>
+float SumOf(const float* x) {
+  typedef float Four __attribute__((vector_size(16)));
+  Four part[kPiece / 4];
+  __builtin_memcpy(part, x, sizeof(part));
+  QUERN_UNROLL for (size_t n = kPiece / 8; n > 0; n /= 2) {
+    QUERN_UNROLL for (size_t i = 0; i < n; ++i) part[i] += part[i + n];
+  }
+  return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
+}
+
 // acc = acc + scale * (sum of x * (q - zero)) for each piece of 32 k (16 where blocks are no multiple of 32), then
 // + minimum * (sum of x) where the weights have float offsets; sums by FMA in several parts.
 //
@@ -220,18 +232,6 @@ struct F32BlocksFew {
       c.in_block = k % a.block / kPiece;
       Work<kPiece>(c);
     }
-  }
-
-  // Of kPiece elements.
-  template <size_t kPiece>
-  static float SumOf(const float* x) {
-    typedef float Four __attribute__((vector_size(16)));
-    Four part[kPiece / 4];
-    __builtin_memcpy(part, x, sizeof(part));
-    QUERN_UNROLL for (size_t n = kPiece / 8; n > 0; n /= 2) {
-      QUERN_UNROLL for (size_t i = 0; i < n; ++i) part[i] += part[i + n];
-    }
-    return (part[0][0] + part[0][2]) + (part[0][1] + part[0][3]);
   }
 
   template <size_t kPiece>

@@ -80,6 +80,7 @@ struct F32BlocksFew {
     float* floats;          // NR apart
     size_t pieces;
     size_t in_block, block;  // pieces of which all have the same scale
+    size_t scale_bytes;      // of a block's scales as they are stored
   };
 
   // P pieces, of which `apart` says how many blocks are from one to the next.
@@ -100,7 +101,7 @@ struct F32BlocksFew {
       Steps<0, P, kPiece>(sum, weights, line, c.lhs, l * kPerLine);
     }
     QUERN_UNROLL for (int p = 0; p < P; ++p) {
-      __builtin_prefetch(c.scales_ahead + p * apart * kUnit * sizeof(float));
+      __builtin_prefetch(c.scales_ahead + p * apart * c.scale_bytes);
       const Reg scale = V::Load(reinterpret_cast<const float*>(c.scales) + p * apart * kUnit);
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
         QUERN_UNROLL for (int s = kSets / 2; s > 0; s /= 2) {
@@ -150,7 +151,7 @@ struct F32BlocksFew {
       const size_t blocks = apart ? P : 1;
       c.in_block = 0;
       c.scales += blocks * kUnit * sizeof(float);
-      c.scales_ahead += blocks * kUnit * sizeof(float);
+      c.scales_ahead += blocks * c.scale_bytes;
       c.offsets += blocks * kOffset;
     }
   }
@@ -228,6 +229,7 @@ struct F32BlocksFew {
       c.row_sums = s.row_sums + (k - stage.k0) / kPiece;
       c.floats = floats + n + v;
       c.pieces = pieces;
+      c.scale_bytes = scale_bytes;
       c.block = a.block / kPiece;
       c.in_block = k % a.block / kPiece;
       Work<kPiece>(c);

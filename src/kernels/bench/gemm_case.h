@@ -20,7 +20,7 @@ struct GemmTypes {
   Precision precision = Precision::kFp32;  // of floats
 };
 
-// Weights below 8 bits come in blocks of so many with a float32 scale each.
+// Weights below 8 bits, and bytes that float32 rows meet, come in blocks of so many with a float32 scale each.
 constexpr size_t kBlock = 32;
 
 class GemmCase {
@@ -37,7 +37,7 @@ class GemmCase {
     c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
     c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
     c.problem_.precision = types.precision;
-    const bool blocks = FormatBits(types.rhs) < 8;
+    const bool blocks = FormatBits(types.rhs) < (types.lhs == Format::kF32 ? 16 : 8);
     if (blocks) {
       c.problem_.block = kBlock;
       c.problem_.scale = Format::kF32;

@@ -1,24 +1,25 @@
 // float32 rows by int8 blocks, on AVX-512: weights become float32 in registers for few rows, by a block transform for
 // many.
-#include "ukernel/gemm/tile_f32_blocks.h"
+#include "ukernel/gemm/tile_f32_blocks_few.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/gemm/vector_i32_avx512.h"
+#include "ukernel/gemm/numbers_avx512.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun4x32 = DispatchTileF32Blocks<IntVector, Format::kI8, 4, 2>;
+static constexpr GemmRun kRun4x64 = RunF32BlocksFew<Numbers, Format::kI8, 4, 64>;
 static constexpr GemmRun kRun8x48 = DispatchTileF32<IntVector, 8, 3>;
 #else
-static constexpr GemmRun kRun4x32 = nullptr, kRun8x48 = nullptr;
+static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
-    F32BlocksRow(Format::kI8, 4, 32, false,
-                 {.engine = Engine::kVector512, .step_row = 5.8f, .step_min = 11, .row = 12, .tile = 40}, kRun4x32),
+    F32BlocksFewRow<4, 64>(Format::kI8,
+                           {.engine = Engine::kVector512, .step_row = 10, .step_min = 17.2f, .row = 20, .tile = 100},
+                           kRun4x64),
     F32BlocksRow(
         Format::kI8, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},

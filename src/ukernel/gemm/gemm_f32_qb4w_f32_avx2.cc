@@ -1,24 +1,24 @@
 // float32 rows by 4-bit blocks, on AVX2: weights become float32 in registers for few rows, by a block transform for
 // many.
-#include "ukernel/gemm/tile_f32_blocks.h"
+#include "ukernel/gemm/tile_f32_blocks_few.h"
 
 #if QUERN_ISA_HERE
-#include "ukernel/gemm/vector_i32_avx2.h"
+#include "ukernel/gemm/numbers_avx2.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun2x16 = DispatchTileF32Blocks<IntVector, Format::kU4, 2, 1>;
+static constexpr GemmRun kRun2x64 = RunF32BlocksFew<Numbers, Format::kU4, 2, 64>;
 static constexpr GemmRun kRun6x16 = DispatchTileF32<IntVector, 6, 1>;
 #else
-static constexpr GemmRun kRun2x16 = nullptr, kRun6x16 = nullptr;
+static constexpr GemmRun kRun2x64 = nullptr, kRun6x16 = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
-    F32BlocksRow(Format::kU4, 2, 16, false,
-                 {.engine = Engine::kVector, .step_row = 11.6f, .step_min = 25.6f, .row = 12, .tile = 40}, kRun2x16),
+    F32BlocksFewRow<2, 64>(
+        Format::kU4, {.engine = Engine::kVector, .step_row = 60, .step_min = 85, .row = 20, .tile = 100}, kRun2x64),
     F32BlocksRow(Format::kU4, 6, 16, true,
                  {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),

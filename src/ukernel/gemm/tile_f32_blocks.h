@@ -1,5 +1,5 @@
-// The tile of float32 rows by block-quantized weights: weights become float32 in registers, for few rows. For kernel
-// files only: everything has internal linkage and is compiled with their flags.
+// The tile of float32 rows by block-quantized weights: weights become float32 in registers, for few rows (on x86 that
+// of tile_f32_blocks_few.h). For kernel files only: everything has internal linkage and is compiled with their flags.
 #pragma once
 
 #include "ukernel/gemm/tile_f32.h"
@@ -25,7 +25,7 @@ struct TileF32Blocks : TileEpilogue<V, MR, NU> {
   static constexpr size_t kLine = V::kUnit * 4;   // bytes
   static constexpr int kLhsBlock = V::kLhsBlock;  // k values of a row that are loaded at once, if more than one
   // Few sums wait for each other's latency, more do not fit beside the weights where registers are 16.
-  static constexpr bool kManyRegisters = kPerUnit == 1 || kLhsBlock > 1;  // AVX-512, NEON
+  static constexpr bool kManyRegisters = kLhsBlock > 1;  // NEON
   static constexpr int kMostSums = kManyRegisters ? 8 : kBits > 2 ? 4 : 1;
   static constexpr int kSets = 4 * MR * kVectors <= kMostSums ? 4 : 2 * MR * kVectors <= kMostSums ? 2 : 1;
   // As stored; int8 has its top bit turned over, which makes it unsigned.

@@ -72,7 +72,7 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   // A pair of k; at(r) is where row r has its elements.
   template <class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
-    constexpr int kAhead = MR <= 4 ? V::kFewPrefetch : V::kPrefetch;
+    constexpr int kAhead = MR <= V::kFewRows ? V::kFewPrefetch : V::kPrefetch;
     if constexpr (kAhead != 0) {
       QUERN_UNROLL for (int u = 0; u < NU; ++u) {
         __builtin_prefetch(rhs + static_cast<size_t>(u) * unit_stride + kAhead);

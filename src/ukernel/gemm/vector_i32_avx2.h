@@ -22,11 +22,6 @@ struct IntVector : Vector {
   static Reg Round(Reg x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Int TurnTopBits(Int x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }  // of bytes
   static Int SubBytes(Int a, Int b) { return _mm256_sub_epi8(a, b); }
-  // The kBits bits of each lane from kShift on, as a float.
-  template <int kShift, int kBits>
-  static Reg Number(Int x) {
-    return ToFloat(_mm256_and_si256(kShift ? _mm256_srli_epi32(x, kShift) : x, Set1Int((1 << kBits) - 1)));
-  }
   // Lanes of float32, float16 or bf16, and of uint8.
   static Reg LoadScale(const char* p, Format format) {
     if (format == Format::kF32) return _mm256_loadu_ps(reinterpret_cast<const float*>(p));

@@ -295,7 +295,7 @@ Status InferResize(InferContext& c) {
     sizes = c.input_data(at.sizes);
   } else if (IsGiven(c, at.scales)) {
     scales = FloatsOf(c.input_constant(at.scales));
-  } else {
+  } else if (rank > 0) {
     return c.Error("scales or sizes are needed");
   }
   std::optional<std::vector<float>> roi;

@@ -232,6 +232,8 @@ TEST_F(CpuOps, Resize) {
     }
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }
+  Case scalar{.op = "Resize", .opset = 19};
+  ASSERT_NO_FATAL_FAILURE(Check(scalar.In(Tensor::Scalar(1.5f)).Omit().Omit().In(Ints({}), true)));
 }
 
 TEST_F(CpuOps, Upsample) {

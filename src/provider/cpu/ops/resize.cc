@@ -237,7 +237,7 @@ class ResizeKernel final : public CpuKernel {
     } else if (const Tensor* t = operand(at.scales)) {
       QUERN_ASSIGN_OR_RETURN(const Tensor dense, t->Contiguous());
       scales.assign(dense.values<float>().begin(), dense.values<float>().end());
-    } else {
+    } else if (context.inputs[0].shape.rank() > 0) {  // a scalar needs none
       return Unsupported("neither scales nor sizes are known while planning");
     }
     return MakeResizeAxes(node_, context.inputs[0].shape, &scales, nullptr, {});

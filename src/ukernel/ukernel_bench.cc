@@ -198,12 +198,13 @@ void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
   constexpr size_t kPixels = 56, kChannels = 64, kTaps = 9, kWidth = kPixels + 2;
   const size_t units = CeilDiv(kChannels, size_t{row.lanes});
   const std::vector<float> x = RandomFloats(3 * kWidth * kChannels);
-  GuardedBuffer weights(units * kTaps * row.lanes * 4), dst(kPixels * kChannels * 4);
-  std::memcpy(weights.data(), x.data(), std::min(weights.bytes(), x.size() * 4));
+  GuardedBuffer src(x.size() * 4), weights(units * kTaps * row.lanes * 4), dst(kPixels * kChannels * 4);  // whole lines
+  std::memcpy(src.data(), x.data(), src.bytes());
+  std::memcpy(weights.data(), x.data(), std::min(weights.bytes(), src.bytes()));
   DwConvArgs a;
   a.pixels = kPixels;
   a.channels = kChannels;
-  a.src = x.data();
+  a.src = src.data();
   a.src_pixel_stride = static_cast<ptrdiff_t>(kChannels * FormatBytes(row.src));
   a.dst_pixel_stride = kChannels * 4;
   a.src_row_stride = kWidth * a.src_pixel_stride;

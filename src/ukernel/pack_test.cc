@@ -402,6 +402,22 @@ TEST(PackLhs, PanelsAndTerms) {
   }
 }
 
+void ExpectGenericBytes(const LhsPackKernel& row, const char* stem, const LhsShape& shape, const LhsSource& s) {
+  SCOPED_TRACE(std::string(stem) + " m=" + std::to_string(shape.m) + " k=" + std::to_string(shape.k) +
+               " taps=" + std::to_string(shape.segments));
+  const LhsGeometry g = DescribeLhs(row.layout, shape);
+  GuardedBuffer want(g.total_bytes), got(g.total_bytes);
+  std::memset(got.data(), 0x44, got.bytes());
+  const uint32_t flags = PackLhs(row.layout, shape, s, 0, g.panels, want.data());
+  EXPECT_EQ(row.run(row.layout, shape, s, 0, g.panels, got.data()), flags);
+  ASSERT_EQ(std::memcmp(want.data(), got.data(), g.panels * g.panel_stride), 0);
+  for (const size_t v : {g.scales_offset, g.zero_points_offset, g.negated_zero_points_offset}) {
+    if (row.layout.row_params) {
+      ASSERT_EQ(std::memcmp(want.data() + v, got.data() + v, shape.m * 4), 0);
+    }
+  }
+}
+
 TEST(PackLhs, FastPackersGiveTheGenericBytes) {
   size_t checked = 0;
   for (const auto* list : AllLhsPackKernels()) {
@@ -431,23 +447,35 @@ TEST(PackLhs, FastPackersGiveTheGenericBytes) {
                         .taps = list_of_taps};
             const size_t align = row.layout.k_interleave == 8 ? 8 : 4;
             const LhsShape shape{.m = m, .k = k, .segments = taps, .segment_align = align, .vector_bytes = 16};
-            const LhsGeometry g = DescribeLhs(row.layout, shape);
-            GuardedBuffer want(g.total_bytes), got(g.total_bytes);
-            std::memset(got.data(), 0x44, got.bytes());
-            const uint32_t flags = PackLhs(row.layout, shape, s, 0, g.panels, want.data());
-            EXPECT_EQ(row.run(row.layout, shape, s, 0, g.panels, got.data()), flags);
-            ASSERT_EQ(std::memcmp(want.data(), got.data(), g.panels * g.panel_stride), 0)
-                << list->stem << " m=" << m << " k=" << k << " taps=" << taps;
-            const size_t vectors[] = {g.scales_offset, g.zero_points_offset, g.negated_zero_points_offset};
-            for (size_t v : vectors) {
-              if (row.layout.row_params) {
-                ASSERT_EQ(std::memcmp(want.data() + v, got.data() + v, m * 4), 0) << list->stem;
-              }
-            }
+            ASSERT_NO_FATAL_FAILURE(ExpectGenericBytes(row, list->stem, shape, s));
             ++checked;
           }
         }
       }
+    }
+  }
+  EXPECT_GT(checked, 0u);
+}
+
+// Exact halves at a scale of 1, what is next to them, numbers that are none, and what does not fit.
+TEST(PackLhs, FastPackersRoundAndBoundAlike) {
+  const float rows[][16] = {
+      {-100, 155, 0.5f, -0.5f, 1.5f, -1.5f, 2.5f, 0.49999997f, -0.49999997f, 1e-42f, -0.0f, NAN, 126.5f, -99.5f, 99, 7},
+      {-INFINITY, 1, 2, 3, NAN, -1, 0.5f, 2.5f, 4, 5, 6, 7, 8, 9, 10, 11},
+      {3.4e38f, -3.4e38f, 1, 0, NAN, -NAN, 1e38f, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+      {}};
+  constexpr size_t kRows = std::size(rows), kK = 83;
+  std::vector<float> x(kRows * kK);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = rows[i / kK][i % kK % 16];
+  const LhsSource s{.format = Format::kF32, .data = x.data(), .row_stride = kK * 4};
+  size_t checked = 0;
+  for (const auto* list : AllLhsPackKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const LhsPackKernel& row = list->rows[i];
+      if (!row.run || !IsaRunsOn(row.isa, Host()) || row.layout.element != Format::kI8d) continue;
+      const LhsShape shape{.m = kRows, .k = kK, .segment_align = 8, .vector_bytes = 16};
+      ASSERT_NO_FATAL_FAILURE(ExpectGenericBytes(row, list->stem, shape, s));
+      ++checked;
     }
   }
   EXPECT_GT(checked, 0u);

@@ -45,8 +45,8 @@ struct Numbers {
   __m512 zero[kPositions];
 };
 
-// A permutation looks at 4 bits of each lane, which is an index of a table of numbers less their zero: those of the
-// lower kBits or, `upper`, of those beyond.
+// A permutation looks at 4 bits of each lane, which is an index of a table of numbers less their zero. Of 2 bits these
+// are two numbers, and there is a table for each.
 template <int kBits, BlockZero kZ>
 struct TableNumbers {
   using V = IntVector;

@@ -35,7 +35,7 @@ constexpr size_t kAlign = ukernel::kPackAlignment;
 void Split(GemmPlan& p, const GemmProblem& problem, int concurrency, bool split_m, bool split_n) {
   const size_t m_tiles = ukernel::CeilDiv(std::min(p.m, p.lhs_block), p.main.tile_m);
   const size_t n_tiles = ukernel::CeilDiv(std::min(p.n, p.n_group), p.main.tile_n);
-  const double tile = GemmTileCycles(*p.main.row, p.cpu, std::min(p.main.tile_m, p.m), p.k * p.segments);
+  const double tile = GemmTileCycles(*p.main.row, p.cpu, std::min(p.main.tile_m, p.m), p.main.tile_n, p.k * p.segments);
   p.m_parts = p.n_parts = 1;
   p.slots = 1;
   if (concurrency <= 1 || tile * static_cast<double>(m_tiles * n_tiles) < kParallelCycles) return;

@@ -150,9 +150,13 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
   const size_t k = p.k * p.segments;
   const double n_tiles = static_cast<double>(CeilDiv(p.n, tile_n));
   const size_t whole = m / tile_m, rest = m % tile_m;
-  double compute = static_cast<double>(whole) * GemmTileCycles(row, cpu, tile_m, k);
-  if (rest) compute += GemmTileCycles(row, cpu, rest, k);
-  compute *= n_tiles;
+  const auto column = [&](size_t n) {
+    double cycles = static_cast<double>(whole) * GemmTileCycles(row, cpu, tile_m, n, k);
+    if (rest) cycles += GemmTileCycles(row, cpu, rest, n, k);
+    return cycles;
+  };
+  double compute = static_cast<double>(p.n / tile_n) * column(tile_n);
+  if (p.n % tile_n) compute += column(p.n % tile_n);
   if (row.whole_panel) {  // one call loops over all tiles: entering it is paid once
     compute -= row.cost.call * (n_tiles * static_cast<double>(whole + (rest ? 1 : 0)) - 1.0);
   }

@@ -113,9 +113,10 @@ enum class Engine : uint8_t {
 };
 
 // Cycles of one call, for full-speed caches:
-//   call + m*row + tile + steps * max(step_min, m * (step_row + step_load))
-// where a step is kr elements of K and m is counted in whole units of m_grain; for a tile nr wide whatever n is. With a
-// scaled mr, a vector of rows counts as one in the steps and the grain; with a scaled nr alone, the steps are per lane.
+//   call + share*m*row + tile + steps * max(share*step_min, m * (share*step_row + step_load))
+// where a step is kr elements of K, m is counted in whole units of m_grain, and the share is of nr, what the whole
+// units of n columns have. With a scaled mr, a vector of rows counts as one in the steps and the grain; with a scaled
+// nr alone, the steps are per lane.
 struct GemmCost {
   Engine engine = Engine::kVector;
   float step_row = 0;    // per row of the tile and K step: the engine's, longer where a CPU has less of it
@@ -200,16 +201,19 @@ static constexpr float EngineScale(Engine e, const CpuFacts& c) {
   return 1.0f;
 }
 
-// Cycles of one call on an m x (up to nr) tile over `k` elements, operands in cache.
-static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, size_t m, size_t k) {
+// Cycles of one call on an m x n tile over `k` elements, operands in cache. Tiles compute whole units of their columns.
+static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, size_t m, size_t n, size_t k) {
   const GemmCost& t = r.cost;
+  const size_t unit = r.consumed.n_unit * ScaleLanes(r.consumed.n_scale, RowVectorBytes(r, c));
+  const float share = static_cast<float>(RoundUp(n, unit)) / static_cast<float>(TileN(r, c));
   const size_t m_lanes = TileM(r, c) / r.mr;
   const float width = r.mr_scale == VectorScale::kFixed ? static_cast<float>(TileN(r, c) / r.nr) : 1.0f;
   const float rows = static_cast<float>(RoundUp(m, t.m_grain * (m_lanes ? m_lanes : 1)));
   const float vectors = m_lanes > 1 ? rows / static_cast<float>(m_lanes) : rows;
   const float steps = static_cast<float>(CeilDiv(k, r.kr)) * width;
-  const float by_row = vectors * (t.step_row * EngineScale(t.engine, c) + t.step_load);
-  return t.call + t.tile + rows * t.row + steps * (by_row > t.step_min ? by_row : t.step_min);
+  const float by_row = vectors * (share * t.step_row * EngineScale(t.engine, c) + t.step_load);
+  const float least = share * t.step_min;
+  return t.call + t.tile + rows * share * t.row + steps * (by_row > least ? by_row : least);
 }
 
 // A name, in place: no allocation.

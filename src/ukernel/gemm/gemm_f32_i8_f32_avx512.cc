@@ -22,7 +22,7 @@ static constexpr GemmKernel kRows[] = {
                            kRun4x64),
     F32BlocksRow(
         Format::kI8, 8, 48, true,
-        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},
+        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.05f, .step_min = 4.5f, .row = 8, .tile = 30},
         kRun8x48),
 };
 

@@ -21,7 +21,7 @@ static constexpr GemmKernel kRows[] = {
         Format::kU4, {.engine = Engine::kVector512, .step_row = 19, .step_min = 28, .row = 20, .tile = 100}, kRun4x64),
     F32BlocksRow(
         Format::kU4, 8, 48, true,
-        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30},
+        {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.05f, .step_min = 4.5f, .row = 8, .tile = 30},
         kRun8x48),
 };
 

@@ -20,7 +20,7 @@ static constexpr GemmKernel kRows[] = {
     F32BlocksFewRow<2, 64>(
         Format::kU8, {.engine = Engine::kVector, .step_row = 26, .step_min = 41, .row = 20, .tile = 100}, kRun2x64),
     F32BlocksRow(Format::kU8, 6, 16, true,
-                 {.engine = Engine::kVector, .step_row = 1, .step_load = 0.1f, .step_min = 2, .row = 6, .tile = 30},
+                 {.engine = Engine::kVector, .step_row = 1, .step_load = 0.05f, .step_min = 2, .row = 6, .tile = 30},
                  kRun6x16),
 };
 

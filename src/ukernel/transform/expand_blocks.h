@@ -1,74 +1,102 @@
-// Packed integers of few bits to what products consume, in C++ that compilers vectorize. For kernel files only:
-// internal linkage, their flags.
+// Packed integers of few bits to what products consume, in vectors as wide as a file's ISA has them. For kernel files
+// only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/convert.h"
 #include "ukernel/gemm/epilogue_f32.h"
 #include "ukernel/layouts_arm.h"
 #include "ukernel/transform.h"
+#include "ukernel/widen_portable.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace quern::ukernel {
 namespace {
 
-// A field of each 32-bit lane of a line, which is one k of kColumns columns, as float32.
-template <Format kElement, size_t kColumns>
-inline void ExpandField(const uint32_t* line, unsigned shift, const float* scale, const float* zero,
-                        const float* minimum, float* to) {
-  constexpr uint32_t kMask = (1u << FormatBits(kElement)) - 1;
-  for (size_t c = 0; c < kColumns; ++c) {
-    const auto q = static_cast<int32_t>((line[c] >> shift) & kMask);
-    to[c] = (static_cast<float>(q) - zero[c]) * scale[c] + minimum[c];
-  }
+#if defined(__AVX512F__)
+constexpr size_t kLanes = 16;
+#elif defined(__AVX2__)
+constexpr size_t kLanes = 8;
+#else
+constexpr size_t kLanes = 4;
+#endif
+typedef uint32_t Dwords __attribute__((vector_size(4 * kLanes)));
+typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
+typedef float Floats __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
+typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
+
+template <class V>
+inline V Load(const char* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
 }
 
-// Columns that are worked on together: a unit, or a part of those that grow with the vector's length.
-constexpr size_t kUnit = 16, kPartOfUnit = 8;
+// Scales as float32.
+inline Floats LoadScales(Format format, const char* p) {
+  if (format == Format::kF32) return Load<Floats>(p);
+  const Halves half = Load<Halves>(p);
+  if (format == Format::kBf16) return (Floats)(__builtin_convertvector(half, Dwords) << 16);
+#if defined(__AVX512F__)
+  return (Floats)_mm512_cvtph_ps((__m256i)half);
+#elif defined(__AVX2__)
+  return (Floats)_mm256_cvtph_ps((__m128i)half);
+#else
+  return WidenHalf<Format::kF16>(__builtin_convertvector(half, Dwords));
+#endif
+}
 
-// Blocks to float32: scale * (q - zero), or scale * q + minimum.
-template <Format kElement, size_t kColumns>
+// Blocks to float32: scale * (q - zero), or scale * q + minimum. A line has dwords of a few k of each column; the
+// file's vectors are parts of lines.
+template <Format kElement>
 uint32_t ExpandBlocks(const TransformArgs& a) {
   constexpr unsigned kBits = FormatBits(kElement);
+  constexpr uint32_t kMask = (1u << kBits) - 1;
   constexpr size_t kPerLine = 32 / kBits;
-  const size_t unit = kColumns == kUnit ? kUnit : a.n_unit;
-  const size_t line_bytes = unit * 4;  // groups of 4 k of a unit, 8 / bits of them
-  const size_t scale_bytes = FormatBytes(a.src_scale);
-  for (size_t part = 0; part < a.units * (unit / kColumns); ++part) {
-    const size_t u = part / (unit / kColumns), column = part % (unit / kColumns) * kColumns;
-    const char* from = static_cast<const char*>(a.src) + u * a.src_unit_stride + column * 4;
-    const char* scales = static_cast<const char*>(a.src_scales) + u * a.src_unit_stride;
-    const char* offsets = static_cast<const char*>(a.src_offsets) + u * a.src_unit_stride;
-    auto* to = reinterpret_cast<float*>(static_cast<char*>(a.dst) + u * a.dst_unit_stride) + column;
-    for (size_t k = 0, b = 0; k < a.k; k += a.block, ++b) {
-      float scale[kColumns], zero[kColumns], minimum[kColumns];
-      for (size_t c = 0; c < kColumns; ++c) {
-        const size_t at = b * unit + column + c;
-        scale[c] = LoadFloat(a.src_scale, scales + at * scale_bytes);
-        zero[c] = a.src_offset == Format::kU8    ? static_cast<float>(static_cast<uint8_t>(offsets[at]))
-                  : a.src_offset == Format::kF32 ? 0.0f
-                                                 : static_cast<float>(1u << (kBits - 1));
-        minimum[c] = a.src_offset == Format::kF32 ? LoadAs<float>(offsets + at * sizeof(float)) : 0.0f;
-      }
-      const size_t end = a.k - k < a.block ? a.k : k + a.block;
-      for (size_t i = k; i < end; i += kPerLine, from += line_bytes) {
-        uint32_t line[kColumns];
-        __builtin_memcpy(line, from, sizeof(line));
-        if (kElement == Format::kI8) {
-          for (size_t c = 0; c < kColumns; ++c) line[c] ^= 0x80808080u;
+  const size_t unit = a.n_unit, line_bytes = unit * 4;
+  const size_t scale_bytes = FormatBytes(a.src_scale), offset_bytes = FormatBytes(a.src_offset);
+  for (size_t u = 0; u < a.units; ++u) {
+    for (size_t column = 0; column < unit; column += kLanes) {
+      const char* from = static_cast<const char*>(a.src) + u * a.src_unit_stride + column * 4;
+      const char* scales = static_cast<const char*>(a.src_scales) + u * a.src_unit_stride + column * scale_bytes;
+      const char* offsets = static_cast<const char*>(a.src_offsets) + u * a.src_unit_stride + column * offset_bytes;
+      auto* to = reinterpret_cast<float*>(static_cast<char*>(a.dst) + u * a.dst_unit_stride) + column;
+      for (size_t k = 0; k < a.k; k += a.block, scales += unit * scale_bytes, offsets += unit * offset_bytes) {
+        const Floats scale = LoadScales(a.src_scale, scales);
+        Floats zero = Floats{} + static_cast<float>(1u << (kBits - 1)), minimum = {};
+        if (a.src_offset == Format::kU8) {
+          zero = __builtin_convertvector(__builtin_convertvector(Load<Bytes>(offsets), Ints), Floats);
+        } else if (a.src_offset == Format::kF32) {
+          zero = Floats{};
+          minimum = Load<Floats>(offsets);
         }
-        const auto field = [&](size_t f) {
-          const auto shift = static_cast<unsigned>(f % 4 * 8 + f / 4 * kBits);
-          ExpandField<kElement, kColumns>(line, shift, scale, zero, minimum, to + (i + f) * unit);
-        };
-        if (end - i >= kPerLine) {
-          QUERN_UNROLL for (size_t f = 0; f < kPerLine; ++f) field(f);
-        } else {
-          for (size_t f = 0; f < end - i; ++f) field(f);
+        const size_t end = a.k - k < a.block ? a.k : k + a.block;
+        for (size_t i = k; i < end; i += kPerLine, from += line_bytes) {
+          auto line = Load<Dwords>(from);
+          if (kElement == Format::kI8) line ^= 0x80808080u;
+          const auto field = [&](size_t f) {
+            const auto shift = static_cast<unsigned>(f % 4 * 8 + f / 4 * kBits);
+            const Floats q = __builtin_convertvector((Ints)(line >> shift & kMask), Floats);
+            const Floats x = (q - zero) * scale + minimum;
+            __builtin_memcpy(to + (i + f) * unit, &x, sizeof(x));
+          };
+          if (end - i >= kPerLine) {
+            QUERN_UNROLL for (size_t f = 0; f < kPerLine; ++f) field(f);
+          } else {
+            for (size_t f = 0; f < end - i; ++f) field(f);
+          }
         }
       }
     }
   }
   return kPackFine;
 }
+
+// Columns of a unit; those of units that grow with the vector's length come in parts of so many.
+constexpr size_t kUnit = 16, kPartOfUnit = 8;
 
 // 4-bit numbers stored plus 8, without blocks, to int8.
 template <size_t kColumns>
@@ -92,9 +120,9 @@ struct ExpandRows {
 template <size_t kColumns>
 constexpr ExpandRows MakeExpandRows(float cycles_float, float cycles_int8) {
 #if QUERN_ISA_HERE
-  constexpr decltype(TransformKernel::run) kRuns[] = {
-      ExpandFours<kColumns>, ExpandBlocks<Format::kU4, kColumns>, ExpandBlocks<Format::kU2, kColumns>,
-      ExpandBlocks<Format::kU8, kColumns>, ExpandBlocks<Format::kI8, kColumns>};
+  constexpr decltype(TransformKernel::run) kRuns[] = {ExpandFours<kColumns>, ExpandBlocks<Format::kU4>,
+                                                      ExpandBlocks<Format::kU2>, ExpandBlocks<Format::kU8>,
+                                                      ExpandBlocks<Format::kI8>};
 #else
   constexpr decltype(TransformKernel::run) kRuns[5] = {};
 #endif

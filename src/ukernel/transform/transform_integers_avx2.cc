@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr ExpandRows kRows = MakeExpandRows<kUnit>(0.31f, 0.05f);
+static constexpr ExpandRows kRows = MakeExpandRows<kUnit>(0.29f, 0.05f);
 
 }  // namespace
 

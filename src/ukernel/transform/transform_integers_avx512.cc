@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr ExpandRows kRows = MakeExpandRows<kUnit>(0.24f, 0.035f);
+static constexpr ExpandRows kRows = MakeExpandRows<kUnit>(0.15f, 0.035f);
 
 }  // namespace
 

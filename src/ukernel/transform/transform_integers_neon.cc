@@ -11,7 +11,7 @@ constexpr TransformKernel Expand() {
           .from = ArmBlocks(kElement, 4, Format::kF32),
           .to = kF32x8,
           .cycles_per_element = 0.8f,
-          .run = QUERN_ISA_HERE ? ExpandBlocks<kElement, 8> : nullptr};
+          .run = QUERN_ISA_HERE ? ExpandBlocks<kElement> : nullptr};
 }
 
 // Lines of 8 columns and groups of 8 k are as long as those of 16 columns and half of the k.

@@ -1,4 +1,4 @@
-// Elements of 6, 4 and 2 bits in a row of bits, the first in the lowest bits of the first byte.
+// Elements of 6, 4 and 2 bits in a row of bits, the first in the lowest bits of the first byte. Kernel-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace quern {
 
 // Bits of an element of a type that shares bytes; 0 for the others, block formats among them.
-constexpr int PackedBits(DType t) {
+static constexpr int PackedBits(DType t) {
   const int elements = GetDTypeInfo(t).block_elements;
   return elements > 1 && !IsBlockType(t) ? 8 * GetDTypeInfo(t).block_bytes / elements : 0;
 }
 
-constexpr uint8_t LoadPacked(const uint8_t* bytes, int64_t i, int bits) {
+static constexpr uint8_t LoadPacked(const uint8_t* bytes, int64_t i, int bits) {
   const int64_t first = i * bits;
   const int shift = static_cast<int>(first % 8);
   int value = bytes[first / 8] >> shift;
@@ -22,7 +22,7 @@ constexpr uint8_t LoadPacked(const uint8_t* bytes, int64_t i, int bits) {
 }
 
 // Writes the low bits of `value` after element i - 1; the rest of their last byte becomes 0.
-constexpr void AppendPacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) {
+static constexpr void AppendPacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) {
   const int64_t first = i * bits;
   const int shift = static_cast<int>(first % 8);
   uint8_t& byte = bytes[first / 8];
@@ -33,7 +33,7 @@ constexpr void AppendPacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) 
 }
 
 // Writes the low bits of `value` as element i; its neighbours stay.
-constexpr void StorePacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) {
+static constexpr void StorePacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) {
   const int64_t first = i * bits;
   const int shift = static_cast<int>(first % 8), mask = (1 << bits) - 1, placed = (value & mask) << shift;
   uint8_t* at = bytes + first / 8;
@@ -42,7 +42,7 @@ constexpr void StorePacked(uint8_t* bytes, int64_t i, int bits, uint8_t value) {
 }
 
 // The number that the low bits of `value` are in two's complement.
-constexpr int8_t SignExtend(uint8_t value, int bits) {
+static constexpr int8_t SignExtend(uint8_t value, int bits) {
   const int sign = 1 << (bits - 1), low = value & ((1 << bits) - 1);
   return static_cast<int8_t>((low ^ sign) - sign);
 }

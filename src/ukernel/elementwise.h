@@ -20,7 +20,8 @@ struct RowParameters {
   const void *low = nullptr, *high = nullptr;  // bounds of kClip, of the operand's type
 };
 
-// y[i] = f(x[i]) for i < n; y is not x.
+// y[i] = f(x[i]) for i < n; y is not x. Elements of 6 and 4 bits lie in a row of bits, the first in the lowest ones of
+// the first byte; what is left of y's last byte becomes 0.
 using UnaryRow = void (*)(int64_t n, const void* x, void* y, const RowParameters& parameters);
 // y[i] = f(a[i], b[i]); y is no operand. False for a fault: the whole row is computed all the same.
 using BinaryRow = bool (*)(int64_t n, const void* a, const void* b, void* y);

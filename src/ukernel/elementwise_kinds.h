@@ -60,7 +60,8 @@ enum class UnaryKind : uint8_t {
   kIsInf,     // of +infinity where a is not 0, of -infinity where b is not 0
   kNot,       // of a bool
   kBitNot,    // of an integer
-  kConvert,   // the rules of Cast: see conversions.h; to floats of 8 bits `a` is the Overflow, `b` the E8M0Rounding
+  kConvert,   // the rules of Cast: see conversions.h; to floats of 8 bits and fewer `a` is the
+              // Overflow, `b` the E8M0Rounding
   kRoundOdd,  // to float32, so that a rounding to 16 bits that follows gives what one rounding would
   kExponent,  // uint64 to an int64 of the same parity; what does not fit becomes one of the two largest
   kCount,

@@ -377,7 +377,7 @@ TEST_F(CpuOps, ElementwiseRejectsTypesThatHaveNoLoop) {
         {.op_type = "Cast", .inputs = {choice}, .outputs = {"cast" + std::to_string(to)}, .attributes = {{"to", to}}});
     return FindCpuOp("", "Cast")->reject(*cast, Config(false));
   };
-  EXPECT_EQ(reason(static_cast<int64_t>(DType::kF4E2M1)), "to type f4e2m1");
+  EXPECT_EQ(reason(static_cast<int64_t>(DType::kU4)), "to type u4");
   EXPECT_EQ(reason(static_cast<int64_t>(DType::kI4)), "to type i4");
 }
 

@@ -1,10 +1,12 @@
-// Floats of 8 bits on the CPU provider: casts from and to every plain type, quantization.
+// Floats of 8 bits and fewer on the CPU provider: casts from and to every plain type; quantization to those of 8 bits.
 #include "provider/cpu/random_cases.h"
 
 namespace quern::cpu {
 namespace {
 
 constexpr DType kFloat8[] = {DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ, DType::kF8E8M0};
+constexpr DType kSmall[] = {DType::kF8E4M3FN, DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ,
+                            DType::kF8E8M0,   DType::kF4E2M1,     DType::kF6E2M3, DType::kF6E3M2};
 constexpr DType kPlain[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16, DType::kI8,  DType::kI16, DType::kI32,
                             DType::kI64, DType::kU8,  DType::kU16, DType::kU32,  DType::kU64, DType::kBool};
 
@@ -22,9 +24,12 @@ Case CastTo(DType to, int opset) {
   return c;
 }
 
-TEST_F(CpuOps, CastsOfFloat8) {
-  for (const DType small : kFloat8) {
-    const auto opset = [&] { return small == DType::kF8E8M0 ? int{24} : Pick({19, 23, 24}); };
+TEST_F(CpuOps, CastsOfSmallFloats) {
+  for (const DType small : kSmall) {
+    const auto opset = [&] {
+      if (small == DType::kF6E2M3 || small == DType::kF6E3M2) return 28;
+      return small == DType::kF8E8M0 || small == DType::kF4E2M1 ? 24 : Pick({19, 23, 24});
+    };
     for (const DType plain : kPlain) {
       for (int i = 0; i < kRounds; ++i) {
         Case from = CastTo(plain, opset());
@@ -37,8 +42,8 @@ TEST_F(CpuOps, CastsOfFloat8) {
         ASSERT_NO_FATAL_FAILURE(Check(to.In(DrawTensor(plain, DrawShapeOrLarge(0, 4), 300, true))));
       }
     }
-    for (const DType other : kFloat8) {
-      Case c = CastTo(other, 24);
+    for (const DType other : kSmall) {
+      Case c = CastTo(other, 28);
       ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawBytes(small, DrawShape(0, 4)))));
     }
   }

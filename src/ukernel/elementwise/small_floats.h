@@ -1,6 +1,8 @@
-// Conversions between float32 and the floats of 8 bits without branches, in forms that vectorize on every ISA; the
-// results are those of base/float8.h. Kernel-safe.
+// Conversions between float32 and the floats of 8, 6 and 4 bits without branches, in forms that vectorize on every ISA;
+// the results are those of base/float8.h. Kernel-safe.
 #pragma once
+
+#include <bit>
 
 #include "base/float8.h"
 #include "ukernel/elementwise.h"
@@ -11,20 +13,23 @@ namespace {
 
 constexpr uint32_t kInfinityBits = 0x7f800000u, kNanBits = 0x7fc00000u;
 
-// What float32 makes of a number of this kind, whose bits are a byte's.
+// How far the sign of such a number is below that of float32.
+template <SmallFloat kF>
+constexpr int kSignShift = 32 - std::bit_width(unsigned{kF.sign});
+
+// What float32 makes of a number of this kind, whose bits are the low ones of a byte, the others 0.
 template <SmallFloat kF>
 struct FromSmallFloat {
   float operator()(uint8_t byte) const {
-    static_assert(kF.sign == 0x80);
     constexpr uint32_t kRebias = static_cast<uint32_t>(127 - kF.bias) << 23, kOne = 1u << 23;
-    const uint32_t magnitude = byte & 0x7fu, moved = magnitude << (23 - kF.mantissa_bits);
+    const uint32_t magnitude = byte & (kF.sign - 1u), moved = magnitude << (23 - kF.mantissa_bits);
     // A subnormal as the fraction of the smallest normal number, which is taken away again.
     const uint32_t tiny = BitsOf(FloatOf(moved + kRebias + kOne) - FloatOf(kRebias + kOne));
     const uint32_t finite = magnitude >> kF.mantissa_bits == 0 ? tiny : moved + kRebias;
     const uint32_t special = kF.infinity != 0 && magnitude == kF.infinity ? kInfinityBits : kNanBits;
     const uint32_t bits = magnitude > kF.max ? special : finite;
-    const uint32_t result = bits | (byte & 0x80u) << 24;
-    return FloatOf(!kF.negative_zero && byte == 0x80 ? kNanBits : result);
+    const uint32_t result = bits | (uint32_t{byte} & kF.sign) << kSignShift<kF>;
+    return FloatOf(!kF.negative_zero && byte == kF.sign ? kNanBits : result);
   }
 };
 
@@ -42,7 +47,7 @@ QUERN_MATH uint8_t ToSmallFloatBits(float x, Overflow overflow) {
   const uint32_t infinite =
       overflow == Overflow::kSaturate || (overflow == Overflow::kSaturateFinite && kF.negative_zero) ? kF.max
                                                                                                      : kSpecial;
-  const uint32_t u = BitsOf(x), a = u & 0x7fffffffu, sign = (u >> 24) & 0x80u;
+  const uint32_t u = BitsOf(x), a = u & 0x7fffffffu, sign = (u >> kSignShift<kF>)&kF.sign;
   const uint32_t tiny = BitsOf(FloatOf(a) + FloatOf(kUnits)) - kUnits;
   const uint32_t normal = (a - kRebias + ((1u << (kShift - 1)) - 1) + ((a >> kShift) & 1u)) >> kShift;
   const uint32_t rounded = a < kRebias + kOne ? tiny : normal;
@@ -91,6 +96,20 @@ constexpr auto ByFloat8(DType dtype, F f) -> decltype(f.template operator()<kFlo
       return f.template operator()<kFloat8E5M2FNUZ>();
     default:
       return decltype(f.template operator()<kFloat8E4M3FN>())();
+  }
+}
+// Likewise for those of 6 and 4 bits, which share bytes.
+template <class F>
+constexpr auto ByPackedFloat(DType dtype, F f) -> decltype(f.template operator()<kFloat4E2M1>()) {
+  switch (dtype) {
+    case DType::kF6E2M3:
+      return f.template operator()<kFloat6E2M3>();
+    case DType::kF6E3M2:
+      return f.template operator()<kFloat6E3M2>();
+    case DType::kF4E2M1:
+      return f.template operator()<kFloat4E2M1>();
+    default:
+      return decltype(f.template operator()<kFloat4E2M1>())();
   }
 }
 

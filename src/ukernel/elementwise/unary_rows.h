@@ -4,6 +4,7 @@
 
 #include "ukernel/elementwise/conversions.h"
 #include "ukernel/elementwise/half_rows.h"
+#include "ukernel/elementwise/packed_floats.h"
 #include "ukernel/elementwise/row_loops.h"
 #include "ukernel/elementwise/small_floats.h"
 #include "ukernel/elementwise/trigonometry_f64.h"
@@ -254,22 +255,26 @@ UnaryRow ConvertInteger(DType from, DType to) {
   }
 }
 
-// Between float32 and the floats of 8 bits.
-UnaryRow ConvertFromFloat8(DType from) {
+// Between float32 and the floats of 8 bits and fewer.
+UnaryRow ConvertFromSmallFloat(DType from) {
   if (from == DType::kF8E8M0) return UnaryLoop<uint8_t, float, FromE8M0{}>;
+  const UnaryRow packed = ByPackedFloat(from, []<SmallFloat kF>() -> UnaryRow { return FromPackedFloats<kF>; });
+  if (packed) return packed;
   return ByFloat8(from, []<SmallFloat kF>() -> UnaryRow { return UnaryLoop<uint8_t, float, FromSmallFloat<kF>{}>; });
 }
-UnaryRow ConvertToFloat8(DType to) {
+UnaryRow ConvertToSmallFloat(DType to) {
   if (to == DType::kF8E8M0) return UnaryLoop<float, uint8_t, ToE8M0{}>;
+  const UnaryRow packed = ByPackedFloat(to, []<SmallFloat kF>() -> UnaryRow { return ToPackedFloats<kF>; });
+  if (packed) return packed;
   return ByFloat8(to, []<SmallFloat kF>() -> UnaryRow { return UnaryLoop<float, uint8_t, ToSmallFloat<kF>{}>; });
 }
 
 UnaryRow FindConversion(DType from, DType to) {
   if (from == DType::kF32) {
-    if (const UnaryRow row = ConvertToFloat8(to)) return row;
+    if (const UnaryRow row = ConvertToSmallFloat(to)) return row;
   }
   if (to == DType::kF32) {
-    if (const UnaryRow row = ConvertFromFloat8(from)) return row;
+    if (const UnaryRow row = ConvertFromSmallFloat(from)) return row;
   }
   if (from == DType::kF16) return to == DType::kF32 ? UnaryRow{FromHalves} : nullptr;
   if (from == DType::kBF16) return to == DType::kF32 ? UnaryLoop<BFloat16, float, Converted<float>{}> : nullptr;

@@ -16,6 +16,12 @@ void CopyLoop(int64_t n, const void* x, void* y, const RowParameters&) {
   std::memcpy(y, x, static_cast<size_t>(n) * kBytes);
 }
 
+// Of plain and of packed types.
+size_t ElementBits(DType dtype) {
+  const DTypeInfo info = GetDTypeInfo(dtype);
+  return size_t{8} * info.block_bytes / info.block_elements;
+}
+
 std::string TypedName(const std::string& name, DType dtype) { return name + " (" + DTypeName(dtype) + ")"; }
 
 class PlainUnaryKernel final : public CpuKernel {
@@ -23,17 +29,23 @@ class PlainUnaryKernel final : public CpuKernel {
   explicit PlainUnaryKernel(PlainUnary what) : what_(std::move(what)) {}
   Placement Place(const BindContext& context) const override {
     Placement p;
-    if (DTypeBytes(what_.from) == DTypeBytes(context.outputs[0].dtype)) p.in_place_inputs = {0};
+    const size_t bytes = DTypeBytes(what_.from);
+    if (bytes > 0 && bytes == DTypeBytes(context.outputs[0].dtype)) p.in_place_inputs = {0};
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const int64_t n = context.outputs[0].shape.num_elements();
-    const size_t x_bytes = DTypeBytes(what_.from), y_bytes = DTypeBytes(context.outputs[0].dtype);
-    return MakeStep([this, n, x_bytes, y_bytes](const StepContext& c) {
-      return ForRange(c, n, what_.costly ? kCostlyGrain : kCheapGrain, [&](int64_t begin, int64_t end) {
+    const DType to = context.outputs[0].dtype;
+    const size_t x_bits = ElementBits(what_.from), y_bits = ElementBits(to);
+    // Elements that share bytes stay together.
+    const int64_t group = std::max(GetDTypeInfo(what_.from).block_elements, GetDTypeInfo(to).block_elements);
+    return MakeStep([this, n, x_bits, y_bits, group](const StepContext& c) {
+      const int64_t groups = (n + group - 1) / group, grain = (what_.costly ? kCostlyGrain : kCheapGrain) / group;
+      return ForRange(c, groups, grain, [&](int64_t first, int64_t last) {
+        const int64_t begin = first * group, end = std::min(n, last * group);
         ApplyRows(what_.rows, what_.parameters, end - begin,
-                  static_cast<const char*>(c.inputs[0]) + static_cast<size_t>(begin) * x_bytes,
-                  static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * y_bytes, x_bytes, y_bytes);
+                  static_cast<const char*>(c.inputs[0]) + static_cast<size_t>(begin) * x_bits / 8,
+                  static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * y_bits / 8, x_bits, y_bits);
       });
     });
   }
@@ -84,7 +96,7 @@ class PlainBinaryKernel final : public CpuKernel {
         const RowParameters count{.a = static_cast<double>(operands.size())};
         QUERN_RETURN_IF_ERROR(ForRange(c, n, grain, [&](int64_t begin, int64_t end) {
           char* y = static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * y_bytes;
-          ApplyRows({&what_.last, 1}, count, end - begin, y, y, y_bytes, y_bytes);
+          ApplyRows({&what_.last, 1}, count, end - begin, y, y, 8 * y_bytes, 8 * y_bytes);
         }));
       }
       return failed ? InvalidArgument(what_.fault) : OkStatus();
@@ -170,20 +182,20 @@ const void* OperandReader::Gather(int64_t begin, int64_t n) {
 }
 
 void ApplyRows(std::span<const UnaryRow> rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
-               size_t x_bytes, size_t y_bytes) {
+               size_t x_bits, size_t y_bits) {
   if (rows.size() == 1 && x != y) return rows[0](n, x, y, parameters);
   alignas(64) char between[2][kRowChunkBytes];
   for (int64_t i = 0; i < n; i += kRowChunk) {
     const int64_t count = std::min(kRowChunk, n - i);
-    const void* from = static_cast<const char*>(x) + static_cast<size_t>(i) * x_bytes;
-    char* to = static_cast<char*>(y) + static_cast<size_t>(i) * y_bytes;
+    const void* from = static_cast<const char*>(x) + static_cast<size_t>(i) * x_bits / 8;
+    char* to = static_cast<char*>(y) + static_cast<size_t>(i) * y_bits / 8;
     for (size_t r = 0; r < rows.size(); ++r) {
       const bool last = r + 1 == rows.size() && from != to;
       void* result = last ? to : between[r % 2];
       rows[r](count, from, result, parameters);
       from = result;
     }
-    if (from != to) std::memcpy(to, from, static_cast<size_t>(count) * y_bytes);
+    if (from != to) std::memcpy(to, from, static_cast<size_t>(count) * y_bits / 8);
   }
 }
 

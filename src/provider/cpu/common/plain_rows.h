@@ -74,9 +74,10 @@ struct PlainUnary {
 };
 std::unique_ptr<CpuKernel> MakePlainUnary(PlainUnary what);
 
-// n elements of x, of x_bytes bytes each, through the rows of PlainUnary; y may be x where the widths are the same.
+// n elements of x, of x_bits bits each, through the rows of PlainUnary; y may be x where both have the same whole
+// bytes.
 void ApplyRows(std::span<const UnaryRow> rows, const RowParameters& parameters, int64_t n, const void* x, void* y,
-               size_t x_bytes, size_t y_bytes);
+               size_t x_bits, size_t y_bits);
 
 // Two operands that broadcast, or more, each of which meets the result so far.
 struct PlainBinary {

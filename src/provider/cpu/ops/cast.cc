@@ -1,4 +1,4 @@
-// Cast and CastLike between plain number types and floats of 8 bits, by the rules of
+// Cast and CastLike between plain number types and floats of 8 bits and fewer, by the rules of
 // ukernel/elementwise/conversions.h and small_floats.h. BitCast.
 #include "ops/common/any_types.h"
 #include "ops/common/small_types.h"
@@ -8,26 +8,25 @@
 namespace quern::cpu {
 namespace {
 
-constexpr TypeSet kCastTypes = kNumericTypes | TypeSet{DType::kBool} | kFloat8Types | TypeSet{DType::kF8E8M0};
+constexpr TypeSet kCastTypes =
+    kNumericTypes | kFloat8Types | kFloat6Types | TypeSet{DType::kBool, DType::kF8E8M0, DType::kF4E2M1};
 
-bool IsFloat8(DType t) { return t == DType::kF8E8M0 || kFloat8Types.Has(t); }
-
-// The bits stay: those of integers of one width, and of a bool as an integer.
+// The bits stay: those of integers of one width, and of a bool as an integer. Not of elements that share bytes.
 bool IsCopy(DType from, DType to) {
   const bool whole = !IsFloatType(from) && !IsFloatType(to) && to != DType::kBool;
-  return from == to || (whole && DTypeBytes(from) == DTypeBytes(to));
+  return (from == to && DTypeBytes(to) > 0) || (whole && DTypeBytes(from) == DTypeBytes(to));
 }
 
-// Floats of 16 and 8 bits through float32.
+// Floats of 16 bits and fewer through float32.
 std::vector<UnaryRow> FindRows(const ukernel::ElementwiseKernel& kernel, DType from, DType to) {
   if (IsCopy(from, to)) return {CopyRow(DTypeBytes(to))};
   std::vector<UnaryRow> rows;
   DType at = from;
-  if (IsHalf(from) || IsFloat8(from)) {
+  if (IsHalf(from) || IsSmallFloat(from)) {
     rows.push_back(kernel.unary(UnaryKind::kConvert, from, DType::kF32));
     at = DType::kF32;
   }
-  if ((IsHalf(to) || IsFloat8(to)) && at != DType::kF32) {
+  if ((IsHalf(to) || IsSmallFloat(to)) && at != DType::kF32) {
     const UnaryRow odd = kernel.unary(UnaryKind::kRoundOdd, at, DType::kF32);  // of what float32 does not hold exactly
     rows.push_back(odd ? odd : kernel.unary(UnaryKind::kConvert, at, DType::kF32));
     at = DType::kF32;

@@ -58,7 +58,7 @@ class ClipKernel final : public CpuKernel {
       return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
         const char* x = static_cast<const char*>(c.inputs[0]) + static_cast<size_t>(begin) * bytes;
         char* y = static_cast<char*>(c.outputs[0]) + static_cast<size_t>(begin) * bytes;
-        if (dtype_ != DType::kF32) return ApplyRows(rows_, bounds, end - begin, x, y, bytes, bytes);
+        if (dtype_ != DType::kF32) return ApplyRows(rows_, bounds, end - begin, x, y, 8 * bytes, 8 * bytes);
         row_->unary({.kind = UnaryKind::kClip,
                      .n = static_cast<size_t>(end - begin),
                      .x = reinterpret_cast<const float*>(x),

@@ -1,6 +1,7 @@
-// The contract of affine micro-kernels: rows of integers that stand for (stored - zero point) * scale, made of float32
-// and read as such, and arithmetic on bytes of that kind. Every row gives the same bits. Kernel-safe. Any alignment;
-// counts may be 0 unless said otherwise.
+// The contract of affine micro-kernels: rows of integers that stand for (stored - zero point) * scale, made of floats
+// or of int32 sums and read as floats, and arithmetic on bytes of that kind. Every row gives the same bits.
+// Kernel-safe. Any alignment; counts may be 0 unless said otherwise. Of a matrix, a scale per tensor or row has step 0,
+// one per column step 1; blocks along a row are calls of their own.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,10 @@ namespace quern::ukernel {
 // quotient is rounded to float32. Steps are 0 or 1, and zero_step is 0 where scale_step is. Floats of 8 bits have no
 // zero: the quotient is rounded to them.
 struct QuantizeRowArgs {
-  DType type = DType::kI8;  // of y and zero: i8, u8, i16, u16; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
+  DType type = DType::kI8;     // of y and zero: i8, u8, i16, u16; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
+  DType source = DType::kF32;  // of x: f32; f16 and bf16, which are widened
   size_t n = 0;
-  const float* x = nullptr;
+  const void* x = nullptr;
   void* y = nullptr;  // no operand
   const float* scale = nullptr;
   const void* zero = nullptr;
@@ -29,12 +31,25 @@ struct QuantizeRowArgs {
 };
 
 // y[i] = (x[i] - zero[i * zero_step]) * scale[i * scale_step], an exact difference rounded to float32, then the
-// product. Steps as above; floats of 8 bits have no zero.
+// product, which is rounded once more where y is f16 or bf16. Steps as above; floats of 8 bits have no zero.
 struct DequantizeRowArgs {
-  DType type = DType::kI8;  // of x and zero: i8, u8, i16, u16, i32; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
+  DType type = DType::kI8;     // of x and zero: i8, u8, i16, u16, i32; f8e4m3fn, f8e4m3fnuz, f8e5m2, f8e5m2fnuz
+  DType target = DType::kF32;  // of y: f32, f16, bf16
   size_t n = 0;
   const void* x = nullptr;
-  float* y = nullptr;  // no operand
+  void* y = nullptr;  // no operand
+  const float* scale = nullptr;
+  const void* zero = nullptr;
+  size_t scale_step = 0, zero_step = 0;
+};
+
+// y[i] = round half to even (x[i] * scale[i * scale_step]) + zero[i * zero_step], saturated; NaN gives the lowest. x is
+// converted to float32, then the product is rounded to it: what the epilogue's kRequantize does. Steps as above.
+struct RequantizeRowArgs {
+  DType type = DType::kI8;  // of y and zero: i8, u8
+  size_t n = 0;
+  const int32_t* x = nullptr;
+  void* y = nullptr;  // no operand
   const float* scale = nullptr;
   const void* zero = nullptr;
   size_t scale_step = 0, zero_step = 0;
@@ -77,6 +92,7 @@ struct AffineKernel {
   uint16_t vector_bytes = 16;  // of the rows that a CPU runs, the one with the widest vectors is taken
   void (*quantize)(const QuantizeRowArgs&) = nullptr;
   void (*dequantize)(const DequantizeRowArgs&) = nullptr;
+  void (*requantize)(const RequantizeRowArgs&) = nullptr;
   void (*combine)(const CombineBytesArgs&) = nullptr;
   void (*average)(const AverageBytesArgs&) = nullptr;
 };

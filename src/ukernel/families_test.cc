@@ -40,10 +40,11 @@ TEST(Families, EveryRowHasEveryFunction) {
                                          r.transpose && r.overlaps && r.gather_blend && r.rotate && r.epilogue)
                                  << Name(r).text;
                            }));
-  ExpectSets("affine",
-             IsasOf(
-                 AllAffineKernels(), [](const AffineKernel& r) { return r.quantize != nullptr; },
-                 [](const AffineKernel& r) { EXPECT_TRUE(r.dequantize && r.combine && r.average) << Name(r).text; }));
+  ExpectSets("affine", IsasOf(
+                           AllAffineKernels(), [](const AffineKernel& r) { return r.quantize != nullptr; },
+                           [](const AffineKernel& r) {
+                             EXPECT_TRUE(r.dequantize && r.requantize && r.combine && r.average) << Name(r).text;
+                           }));
   // Pools: the greatest of floats and bytes with and without its place, sums of floats.
   ExpectSets("fold", IsasOf(
                          AllFoldKernels(), [](const FoldKernel& r) { return r.f64.fold != nullptr; },
@@ -59,15 +60,20 @@ TEST(Families, EveryRowHasEveryFunction) {
 }
 
 TEST(Families, ConversionsBetweenAllFloats) {
-  constexpr DType kNarrow[] = {DType::kF64,        DType::kF16,    DType::kBF16,       DType::kF8E4M3FN,
-                               DType::kF8E4M3FNUZ, DType::kF8E5M2, DType::kF8E5M2FNUZ, DType::kF8E8M0};
+  // Every float type that there is.
+  std::set<DType> narrow;
+  for (int number = 0; number < 256; ++number) {
+    if (IsFloatType(static_cast<DType>(number))) narrow.insert(static_cast<DType>(number));
+  }
+  narrow.erase(DType::kF32);
+  EXPECT_EQ(narrow.size(), 11u);
   ExpectSets("elementwise", IsasOf(
                                 AllElementwiseKernels(), [](const ElementwiseKernel& r) { return r.unary != nullptr; },
                                 [&](const ElementwiseKernel& r) {
                                   EXPECT_TRUE(r.binary && r.choose && r.softmax) << Name(r).text;
                                   // Two of them through float32: exact, or one rounding by way of an odd one.
                                   EXPECT_TRUE(r.unary(UnaryKind::kRoundOdd, DType::kF64, DType::kF32));
-                                  for (const DType t : kNarrow) {
+                                  for (const DType t : narrow) {
                                     EXPECT_TRUE(r.unary(UnaryKind::kConvert, t, DType::kF32)) << DTypeName(t);
                                     EXPECT_TRUE(r.unary(UnaryKind::kConvert, DType::kF32, t)) << DTypeName(t);
                                   }

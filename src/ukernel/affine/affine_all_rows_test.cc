@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/float16.h"
 #include "ukernel/affine.h"
+#include "ukernel/epilogue.h"
 #include "ukernel/guarded_buffer.h"
 
 namespace quern::ukernel {
@@ -63,16 +65,42 @@ T QuantizedByRule(float x, float scale, T zero) {
   return static_cast<T>(q > low ? std::min(q, high) : low);
 }
 
-template <typename T>
+// Any bits, and numbers near those that bytes stand for.
+template <typename X>
+X Draw() {
+  if constexpr (sizeof(X) == 2) {
+    if (Random()() % 4 == 0) return X::FromBits(static_cast<uint16_t>(Random()()));
+    return X(DrawFloat());
+  } else {
+    return DrawFloat();
+  }
+}
+template <typename X>
+constexpr DType kFloatType = DType::kF32;
+template <>
+constexpr DType kFloatType<Float16> = DType::kF16;
+template <>
+constexpr DType kFloatType<BFloat16> = DType::kBF16;
+
+// The same bits, or both NaN.
+template <typename X>
+bool IsSame(X a, X b) {
+  const float u = static_cast<float>(a), v = static_cast<float>(b);
+  return (std::isnan(u) && std::isnan(v)) || std::memcmp(&a, &b, sizeof(X)) == 0;
+}
+
+template <typename T, typename X>
 void CheckQuantize(const AffineKernel& row, DType type) {
   for (const size_t n : kCounts) {
     for (int form = 0; form < 4; ++form) {  // one scale, a scale for each, a zero point for each, no zero points
-      Guarded<float> x(n), scale(form == 0 ? 1 : n);
+      Guarded<X> x(n);
+      Guarded<float> scale(form == 0 ? 1 : n);
       Guarded<T> zero(form == 2 ? n : 1), y(n);
-      for (float& v : x) v = DrawFloat();
+      for (X& v : x) v = Draw<X>();
       for (float& v : scale) v = DrawScale();
       for (T& v : zero) v = static_cast<T>(Random()());
       row.quantize({.type = type,
+                    .source = kFloatType<X>,
                     .n = n,
                     .x = x.data(),
                     .y = y.data(),
@@ -83,22 +111,25 @@ void CheckQuantize(const AffineKernel& row, DType type) {
       for (size_t i = 0; i < n; ++i) {
         const T z = form == 3 ? T{0} : zero[form == 2 ? i : 0];
         const float s = scale[form == 0 ? 0 : i];
-        ASSERT_EQ(y[i], QuantizedByRule<T>(x[i], s, z)) << Name(row).text << " " << x[i] << " / " << s;
+        const float number = static_cast<float>(x[i]);
+        ASSERT_EQ(y[i], QuantizedByRule<T>(number, s, z)) << Name(row).text << " " << number << " / " << s;
       }
     }
   }
 }
 
-template <typename T>
+template <typename T, typename X>
 void CheckDequantize(const AffineKernel& row, DType type) {
   for (const size_t n : kCounts) {
     for (int form = 0; form < 4; ++form) {
-      Guarded<float> y(n), scale(form == 0 ? 1 : n);
+      Guarded<X> y(n);
+      Guarded<float> scale(form == 0 ? 1 : n);
       Guarded<T> zero(form == 2 ? n : 1), x(n);
       for (T& v : x) v = static_cast<T>(Random()());
       for (float& v : scale) v = DrawScale();
       for (T& v : zero) v = static_cast<T>(Random()());
       row.dequantize({.type = type,
+                      .target = kFloatType<X>,
                       .n = n,
                       .x = x.data(),
                       .y = y.data(),
@@ -109,23 +140,98 @@ void CheckDequantize(const AffineKernel& row, DType type) {
       for (size_t i = 0; i < n; ++i) {
         const int64_t z = form == 3 ? 0 : zero[form == 2 ? i : 0];
         const float expected = static_cast<float>(static_cast<int64_t>(x[i]) - z) * scale[form == 0 ? 0 : i];
-        ASSERT_EQ(y[i], expected) << Name(row).text << " " << static_cast<int64_t>(x[i]) << " - " << z;
+        ASSERT_TRUE(IsSame(y[i], X(expected))) << Name(row).text << " " << static_cast<int64_t>(x[i]) << " - " << z;
       }
     }
   }
 }
 
+template <typename X>
+void CheckFloats(const AffineKernel& row) {
+  ASSERT_NO_FATAL_FAILURE((CheckQuantize<int8_t, X>(row, DType::kI8)));
+  ASSERT_NO_FATAL_FAILURE((CheckQuantize<uint8_t, X>(row, DType::kU8)));
+  ASSERT_NO_FATAL_FAILURE((CheckQuantize<int16_t, X>(row, DType::kI16)));
+  ASSERT_NO_FATAL_FAILURE((CheckQuantize<uint16_t, X>(row, DType::kU16)));
+  ASSERT_NO_FATAL_FAILURE((CheckDequantize<int8_t, X>(row, DType::kI8)));
+  ASSERT_NO_FATAL_FAILURE((CheckDequantize<uint8_t, X>(row, DType::kU8)));
+  ASSERT_NO_FATAL_FAILURE((CheckDequantize<int16_t, X>(row, DType::kI16)));
+  ASSERT_NO_FATAL_FAILURE((CheckDequantize<uint16_t, X>(row, DType::kU16)));
+  ASSERT_NO_FATAL_FAILURE((CheckDequantize<int32_t, X>(row, DType::kI32)));
+}
+
 TEST(AffineRows, QuantizeAndDequantize) {
   for (const AffineKernel* row : Rows()) {
-    ASSERT_NO_FATAL_FAILURE(CheckQuantize<int8_t>(*row, DType::kI8));
-    ASSERT_NO_FATAL_FAILURE(CheckQuantize<uint8_t>(*row, DType::kU8));
-    ASSERT_NO_FATAL_FAILURE(CheckQuantize<int16_t>(*row, DType::kI16));
-    ASSERT_NO_FATAL_FAILURE(CheckQuantize<uint16_t>(*row, DType::kU16));
-    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int8_t>(*row, DType::kI8));
-    ASSERT_NO_FATAL_FAILURE(CheckDequantize<uint8_t>(*row, DType::kU8));
-    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int16_t>(*row, DType::kI16));
-    ASSERT_NO_FATAL_FAILURE(CheckDequantize<uint16_t>(*row, DType::kU16));
-    ASSERT_NO_FATAL_FAILURE(CheckDequantize<int32_t>(*row, DType::kI32));
+    ASSERT_NO_FATAL_FAILURE(CheckFloats<float>(*row));
+    ASSERT_NO_FATAL_FAILURE(CheckFloats<Float16>(*row));
+    ASSERT_NO_FATAL_FAILURE(CheckFloats<BFloat16>(*row));
+  }
+}
+
+int32_t DrawSum() {
+  const int32_t any = static_cast<int32_t>(Random()());
+  return Random()() % 8 == 0 ? any : any % (Random()() % 2 ? 600 : 60000);
+}
+
+// A matrix of sums with scales per tensor, row or column, and zero points per column or one: against the rule in
+// float64, and against the operation of an epilogue where that has the form.
+template <typename T>
+void CheckRequantize(const AffineKernel& row, DType type) {
+  enum { kTensor, kRow, kColumn, kColumnZeros, kForms };
+  constexpr size_t kLines = 3;
+  for (const size_t n : kCounts) {
+    for (int form = 0; form < kForms; ++form) {
+      const bool columns = form >= kColumn;
+      Guarded<int32_t> x(kLines * n);
+      Guarded<float> scale(form == kTensor ? 1 : form == kRow ? kLines : n);
+      Guarded<T> zero(form == kColumnZeros ? n : 1), y(kLines * n);
+      for (int32_t& v : x) v = DrawSum();
+      const float special[] = {NAN, INFINITY, 0.0f, 3e38f, -0.5f};
+      for (float& v : scale) v = Random()() % 16 ? DrawScale() : special[Random()() % 5];
+      for (T& v : zero) v = static_cast<T>(Random()());
+      const bool none = form == kTensor && n % 2 == 0;
+      for (size_t m = 0; m < kLines; ++m) {
+        row.requantize({.type = type,
+                        .n = n,
+                        .x = x.data() + m * n,
+                        .y = y.data() + m * n,
+                        .scale = scale.data() + (form == kRow ? m : 0),
+                        .zero = none ? nullptr : zero.data(),
+                        .scale_step = columns,
+                        .zero_step = form == kColumnZeros});
+        std::vector<T> stored(n);
+        const EpilogueOp op{.kind = EpilogueKind::kRequantize,
+                            .format = type == DType::kI8 ? Format::kI8 : Format::kU8,
+                            .data = columns ? scale.data() : nullptr,
+                            .scale = columns ? 0 : scale[form == kRow ? m : 0],
+                            .integer = none || form == kColumnZeros ? 0 : zero[0]};
+        ApplyEpilogue(&op, 1,
+                      {.m = 1,
+                       .n = n,
+                       .src = x.data() + m * n,
+                       .src_row_stride = 4 * n,
+                       .src_format = Format::kI32,
+                       .dst = stored.data(),
+                       .dst_row_stride = n});
+        for (size_t i = 0; i < n; ++i) {
+          const float s = scale[columns ? i : form == kRow ? m : 0];
+          const T z = none ? T{0} : zero[form == kColumnZeros ? i : 0];
+          const double q = std::nearbyint(static_cast<double>(static_cast<float>(x[m * n + i]) * s)) + z;
+          const double low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+          ASSERT_EQ(y[m * n + i], static_cast<T>(q > low ? std::min(q, high) : low))
+              << Name(row).text << " " << x[m * n + i] << " * " << s << " + " << +z;
+          if (form != kColumnZeros) {
+            ASSERT_EQ(y[m * n + i], stored[i]) << Name(row).text << " and the epilogue";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AffineRows, Requantize) {
+  for (const AffineKernel* row : Rows()) {
+    ASSERT_NO_FATAL_FAILURE(CheckRequantize<int8_t>(*row, DType::kI8));
+    ASSERT_NO_FATAL_FAILURE(CheckRequantize<uint8_t>(*row, DType::kU8));
   }
 }
 

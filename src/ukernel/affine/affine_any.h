@@ -5,20 +5,21 @@
 
 #include "ukernel/affine.h"
 #include "ukernel/affine/bytes.h"
+#include "ukernel/elementwise/conversions.h"
 #include "ukernel/elementwise/small_floats.h"
 #include "ukernel/fold/lanes.h"
 
 namespace quern::ukernel {
 namespace {
 
+// The element next to a number; NaN gives the lowest.
 template <class T>
-QUERN_MATH T Quantized(float x, float scale, float zero) {
+QUERN_MATH T Stored(float number, float zero) {
   constexpr bool kSigned = std::is_signed_v<T>;
   constexpr int kBits = 8 * sizeof(T) - kSigned;
   constexpr float kLow = kSigned ? -static_cast<float>(1 << kBits) : 0.0f, kHigh = static_cast<float>((1 << kBits) - 1);
   constexpr float kFar = 0x1p22f;  // beyond every range, and below it the sum with 1.5 * 2^23 leaves an integer
-  const float quotient = x / scale;
-  const float bounded = quotient < -kFar ? -kFar : quotient > kFar ? kFar : quotient;
+  const float bounded = number < -kFar ? -kFar : number > kFar ? kFar : number;
   const float q = (bounded + kRoundToInt - kRoundToInt) + zero;
   return static_cast<T>(static_cast<int32_t>(q > kLow ? (q < kHigh ? q : kHigh) : kLow));
 }
@@ -53,62 +54,92 @@ void EachScaled(const Args& a, const X* x, Y* y, F f) {
   }
 }
 
-template <class T>
-void QuantizeTo(const QuantizeRowArgs& a) {
-  EachScaled<T>(a, a.x, static_cast<T*>(a.y),
-                [](float x, float scale, T zero) { return Quantized<T>(x, scale, static_cast<float>(zero)); });
-}
-template <class T>
-void DequantizeFrom(const DequantizeRowArgs& a) {
-  EachScaled<T>(a, static_cast<const T*>(a.x), a.y,
-                [](T x, float scale, T zero) { return Dequantized<T>(x, zero, scale); });
-}
-
-// Of floats of 8 bits, whose zeros are not looked at.
-template <SmallFloat kF>
-void QuantizeToFloat8(const QuantizeRowArgs& a) {
-  const Overflow overflow = a.overflow;
-  EachScaled<uint8_t>(a, a.x, static_cast<uint8_t*>(a.y),
-                      [overflow](float x, float scale, uint8_t) { return ToSmallFloatBits<kF>(x / scale, overflow); });
-}
-template <SmallFloat kF>
-void DequantizeFromFloat8(const DequantizeRowArgs& a) {
-  EachScaled<uint8_t>(a, static_cast<const uint8_t*>(a.x), a.y,
-                      [](uint8_t x, float scale, uint8_t) { return FromSmallFloat<kF>{}(x)*scale; });
-}
 using QuantizeRun = void (*)(const QuantizeRowArgs&);
 using DequantizeRun = void (*)(const DequantizeRowArgs&);
 
-void RunQuantize(const QuantizeRowArgs& a) {
-  const QuantizeRun float8 = ByFloat8(a.type, []<SmallFloat kF>() -> QuantizeRun { return QuantizeToFloat8<kF>; });
-  if (float8) return float8(a);
-  switch (a.type) {
+// From and to X: float, Float16 or BFloat16.
+template <class T, class X>
+void QuantizeTo(const QuantizeRowArgs& a) {
+  EachScaled<T>(a, static_cast<const X*>(a.x), static_cast<T*>(a.y), [](X x, float scale, T zero) {
+    return Stored<T>(Converted<float>{}(x) / scale, static_cast<float>(zero));
+  });
+}
+template <class T, class X>
+void DequantizeFrom(const DequantizeRowArgs& a) {
+  EachScaled<T>(a, static_cast<const T*>(a.x), static_cast<X*>(a.y),
+                [](T x, float scale, T zero) { return Converted<X>{}(Dequantized<T>(x, zero, scale)); });
+}
+
+// Of floats of 8 bits, whose zeros are not looked at.
+template <SmallFloat kF, class X>
+void QuantizeToFloat8(const QuantizeRowArgs& a) {
+  const Overflow overflow = a.overflow;
+  EachScaled<uint8_t>(a, static_cast<const X*>(a.x), static_cast<uint8_t*>(a.y), [overflow](X x, float scale, uint8_t) {
+    return ToSmallFloatBits<kF>(Converted<float>{}(x) / scale, overflow);
+  });
+}
+template <SmallFloat kF, class X>
+void DequantizeFromFloat8(const DequantizeRowArgs& a) {
+  EachScaled<uint8_t>(a, static_cast<const uint8_t*>(a.x), static_cast<X*>(a.y),
+                      [](uint8_t x, float scale, uint8_t) { return Converted<X>{}(FromSmallFloat<kF>{}(x)*scale); });
+}
+
+template <class X>
+QuantizeRun FindQuantize(DType stored) {
+  switch (stored) {
     case DType::kI8:
-      return QuantizeTo<int8_t>(a);
+      return QuantizeTo<int8_t, X>;
     case DType::kU8:
-      return QuantizeTo<uint8_t>(a);
+      return QuantizeTo<uint8_t, X>;
     case DType::kI16:
-      return QuantizeTo<int16_t>(a);
+      return QuantizeTo<int16_t, X>;
+    case DType::kU16:
+      return QuantizeTo<uint16_t, X>;
     default:
-      return QuantizeTo<uint16_t>(a);
+      return ByFloat8(stored, []<SmallFloat kF>() -> QuantizeRun { return QuantizeToFloat8<kF, X>; });
   }
 }
-void RunDequantize(const DequantizeRowArgs& a) {
-  const DequantizeRun float8 =
-      ByFloat8(a.type, []<SmallFloat kF>() -> DequantizeRun { return DequantizeFromFloat8<kF>; });
-  if (float8) return float8(a);
-  switch (a.type) {
+template <class X>
+DequantizeRun FindDequantize(DType stored) {
+  switch (stored) {
     case DType::kI8:
-      return DequantizeFrom<int8_t>(a);
+      return DequantizeFrom<int8_t, X>;
     case DType::kU8:
-      return DequantizeFrom<uint8_t>(a);
+      return DequantizeFrom<uint8_t, X>;
     case DType::kI16:
-      return DequantizeFrom<int16_t>(a);
+      return DequantizeFrom<int16_t, X>;
     case DType::kU16:
-      return DequantizeFrom<uint16_t>(a);
+      return DequantizeFrom<uint16_t, X>;
+    case DType::kI32:
+      return DequantizeFrom<int32_t, X>;
     default:
-      return DequantizeFrom<int32_t>(a);
+      return ByFloat8(stored, []<SmallFloat kF>() -> DequantizeRun { return DequantizeFromFloat8<kF, X>; });
   }
+}
+
+// f.operator()<X>() for the C++ type of floats of 32 or 16 bits.
+template <class F>
+auto ByFloat(DType dtype, F f) {
+  return dtype == DType::kF16    ? f.template operator()<Float16>()
+         : dtype == DType::kBF16 ? f.template operator()<BFloat16>()
+                                 : f.template operator()<float>();
+}
+
+void RunQuantize(const QuantizeRowArgs& a) {
+  ByFloat(a.source, [&]<class X>() { return FindQuantize<X>(a.type); })(a);
+}
+void RunDequantize(const DequantizeRowArgs& a) {
+  ByFloat(a.target, [&]<class X>() { return FindDequantize<X>(a.type); })(a);
+}
+
+template <class T>
+void RequantizeTo(const RequantizeRowArgs& a) {
+  EachScaled<T>(a, a.x, static_cast<T*>(a.y), [](int32_t x, float scale, T zero) {
+    return Stored<T>(static_cast<float>(x) * scale, static_cast<float>(zero));
+  });
+}
+void RunRequantize(const RequantizeRowArgs& a) {
+  a.type == DType::kI8 ? RequantizeTo<int8_t>(a) : RequantizeTo<uint8_t>(a);
 }
 
 // What a byte stands for, in float64.
@@ -214,6 +245,7 @@ constexpr AffineKernel AffineRow(const Isa& isa, uint16_t vector_bytes) {
           .vector_bytes = vector_bytes,
           .quantize = RunQuantize,
           .dequantize = RunDequantize,
+          .requantize = RunRequantize,
           .combine = RunCombine,
           .average = RunAverage};
 }

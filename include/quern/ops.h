@@ -28,7 +28,7 @@ typedef struct quern_op quern_op;
 QUERN_API void quern_ops_free(quern_op* op);
 
 typedef struct quern_ops_options {
-  size_t struct_size;
+  size_t struct_size;       /* bytes of this struct, set by its init function; in all structs here */
   const char* cpu;          /* "native", "haswell,-fma"...; NULL: QUERN_CPU or native. It must be able to run here */
   const char* precision;    /* "fp32" (default), "fp32-fast", "fp16", "bf16": what float results may differ by */
   const char* kernel;       /* only the micro-kernel of this name (see `quern kernels`); NULL: the cheapest */
@@ -45,7 +45,7 @@ typedef struct quern_ops_run {
   quern_executor* executor; /* NULL: the calling thread */
   quern_cancel* cancel;     /* may be NULL */
   void* workspace;          /* 64-byte aligned; contents undefined, before and after */
-  size_t workspace_bytes;
+  size_t workspace_bytes;   /* at least what the operator's workspace function said for these sizes */
 } quern_ops_run;
 static inline void quern_ops_run_init(quern_ops_run* run) {
   memset(run, 0, sizeof *run);
@@ -79,7 +79,7 @@ typedef struct quern_ops_epilogue {
   int32_t
       residual; /* not 0: each run adds a float32 tensor of the result's shape. Not for int8, uint8, int32 results */
   int32_t activation; /* quern_activation; for int8 and uint8 results: none or relu */
-  float alpha, beta;
+  float alpha, beta;  /* of the activation's formula */
 } quern_ops_epilogue;
 static inline void quern_ops_epilogue_init(quern_ops_epilogue* epilogue) {
   memset(epilogue, 0, sizeof *epilogue);
@@ -96,19 +96,20 @@ typedef struct quern_matmul_spec {
   /* Not 0: rows of a float32 lhs are quantized to int8 by each run, by their own range (as XNNPACK's qd8); rhs is I8,
    * U4, U2, or a block format. */
   int32_t dynamic_quantization;
-  size_t n, k;
+  size_t n; /* columns of rhs and dst */
+  size_t k; /* columns of lhs, rows of rhs: what is summed */
   /* A constant right side, packed at creation; NULL: each run brings its own. Element (i, j) lies at i*rhs_k_stride +
    * j*rhs_n_stride; both 0: row-major [k][n]. Several (of constant ones) lie rhs_batch_stride apart; 0: n*k.
    * Block formats, U4 and U2: dense rows along k, one for each of the n columns; strides are not used. */
   const void* rhs_data;
-  ptrdiff_t rhs_k_stride, rhs_n_stride, rhs_batch_stride;
-  size_t rhs_batches; /* 0 counts as 1 */
+  ptrdiff_t rhs_k_stride, rhs_n_stride, rhs_batch_stride; /* elements */
+  size_t rhs_batches;                                     /* 0 counts as 1 */
   /* U4, U2 (MatMulNBits): rows [n][ceil(k/block)][block*bits/8], low bits first; scales [n][ceil(k/block)] of
    * scale_type (F32, F16, BF16); zero_points packed along the blocks of a row, NULL: 2^(bits-1). */
-  size_t block;
-  const void* scales;
-  int32_t scale_type;
-  const void* zero_points;
+  size_t block;                /* elements along k that share a scale */
+  const void* scales;          /* weight = scale * (stored - zero point) */
+  int32_t scale_type;          /* quern_dtype of scales */
+  const void* zero_points;     /* of the weights' type */
   const float* channel_scales; /* [n], of int8 weights with dynamic quantization; NULL: ones */
   /* Integers: the result is the sum over k of (a - lhs_zero_point) * (w - rhs_zero_point). */
   int32_t lhs_zero_point, rhs_zero_point;
@@ -124,22 +125,22 @@ static inline void quern_matmul_spec_init(quern_matmul_spec* spec) {
 #define QUERN_OPS_MAX_BATCH_DIMS 6
 typedef struct quern_matmul_args {
   size_t struct_size;
-  size_t m;
-  const void* lhs;
-  ptrdiff_t lhs_row_stride; /* 0: k */
-  const void* rhs;          /* where the spec has no rhs_data; laid out as its strides say */
-  void* dst;
-  ptrdiff_t dst_row_stride; /* 0: n */
-  const float* residual;    /* [m][n], where the epilogue has one */
-  ptrdiff_t residual_row_stride;
+  size_t m;                      /* rows of lhs and dst, of each entry of a batch */
+  const void* lhs;               /* [m][k] of the spec's type */
+  ptrdiff_t lhs_row_stride;      /* elements from row to row; 0: k */
+  const void* rhs;               /* where the spec has no rhs_data; laid out as its strides say */
+  void* dst;                     /* [m][n] of the spec's type */
+  ptrdiff_t dst_row_stride;      /* elements; 0: n */
+  const float* residual;         /* [m][n], where the epilogue has one */
+  ptrdiff_t residual_row_stride; /* elements; 0: n */
   /* A batch: dimensions from the outermost, and how far apart their entries lie; 0 repeats. For a constant right side,
    * rhs strides count its batches. */
-  size_t batch_dims;
-  size_t batch[QUERN_OPS_MAX_BATCH_DIMS];
-  ptrdiff_t lhs_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];
-  ptrdiff_t rhs_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];
-  ptrdiff_t dst_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];
-  ptrdiff_t residual_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];
+  size_t batch_dims;                                          /* 0: one product */
+  size_t batch[QUERN_OPS_MAX_BATCH_DIMS];                     /* entries of each dimension */
+  ptrdiff_t lhs_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];      /* elements */
+  ptrdiff_t rhs_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];      /* elements, or batches of a constant right side */
+  ptrdiff_t dst_batch_strides[QUERN_OPS_MAX_BATCH_DIMS];      /* elements */
+  ptrdiff_t residual_batch_strides[QUERN_OPS_MAX_BATCH_DIMS]; /* elements */
 } quern_matmul_args;
 static inline void quern_matmul_args_init(quern_matmul_args* args) {
   memset(args, 0, sizeof *args);
@@ -162,17 +163,17 @@ typedef enum quern_conv_layout {
 } quern_conv_layout;
 typedef struct quern_conv_spec {
   size_t struct_size;
-  int32_t input, filters, dst; /* F32, F16, BF16, I8, U8 as lhs, rhs, dst of a product */
-  int32_t layout;              /* quern_conv_layout, of input, dst and residual */
-  int32_t spatial;             /* 1, 2 or 3; 0 counts as 2 */
-  size_t in_channels, out_channels;
-  size_t groups; /* 0 counts as 1 */
-  size_t kernel[3];
-  size_t stride[3], dilation[3]; /* 0 counts as 1 */
-  size_t pad_begin[3], pad_end[3];
+  int32_t input, filters, dst;      /* F32, F16, BF16, I8, U8 as lhs, rhs, dst of a product */
+  int32_t layout;                   /* quern_conv_layout, of input, dst and residual */
+  int32_t spatial;                  /* 1, 2 or 3; 0 counts as 2 */
+  size_t in_channels, out_channels; /* of all groups */
+  size_t groups;                    /* divides both; 0 counts as 1 */
+  size_t kernel[3];                 /* taps along each spatial dimension */
+  size_t stride[3], dilation[3];    /* pixels; 0 counts as 1 */
+  size_t pad_begin[3], pad_end[3];  /* pixels of zeros before and behind the input */
   /* Element (out channel, channel within its group, spatial...) by strides; all 0: dense in that order. */
   const void* filter_data;
-  ptrdiff_t filter_strides[5];
+  ptrdiff_t filter_strides[5];                 /* elements; 2 + spatial of them count */
   int32_t input_zero_point, filter_zero_point; /* integers: padding stands for the zero point */
   const int32_t* filter_zero_points;           /* [out_channels] instead; NULL: that */
   const quern_ops_epilogue* epilogue;          /* may be NULL */
@@ -184,12 +185,12 @@ static inline void quern_conv_spec_init(quern_conv_spec* spec) {
 }
 typedef struct quern_conv_args {
   size_t struct_size;
-  size_t images;
-  size_t in[3]; /* spatial extents of the input */
-  const void* input;
-  void* dst;
-  const float* residual;
-  ptrdiff_t in_pixel_stride, dst_pixel_stride; /* NHWC: from a pixel to the next; 0: its channels */
+  size_t images;         /* of the batch */
+  size_t in[3];          /* spatial extents of the input, pixels */
+  const void* input;     /* of the spec's type and layout, with in_channels channels */
+  void* dst;             /* likewise, with out_channels and the extents that quern_ops_conv_output gives */
+  const float* residual; /* of dst's shape, dense, where the epilogue has one; else not read */
+  ptrdiff_t in_pixel_stride, dst_pixel_stride; /* NHWC: elements from a pixel to the next; 0: its channels */
 } quern_conv_args;
 static inline void quern_conv_args_init(quern_conv_args* args) {
   memset(args, 0, sizeof *args);
@@ -208,16 +209,16 @@ QUERN_API quern_status quern_ops_conv_run(const quern_op* op, const quern_conv_a
  * whole. Scores, softmax and sums are float32. The operator is made for one set of sizes. */
 typedef struct quern_attention_spec {
   size_t struct_size;
-  size_t batch, heads;
-  size_t kv_heads; /* divides heads: heads that share keys and values are neighbours; 0: heads */
-  size_t queries, keys;
-  size_t head_size, value_size; /* value_size 0: head_size */
+  size_t batch, heads;          /* samples; heads of queries and results in each */
+  size_t kv_heads;              /* divides heads: heads that share keys and values are neighbours; 0: heads */
+  size_t queries, keys;         /* rows of q and y; rows of k and v */
+  size_t head_size, value_size; /* elements of a row of q and k; of v and y. value_size 0: head_size */
   float scale;                  /* 0: 1 / sqrt(head_size) */
   float softcap;                /* scores become softcap * tanh(score / softcap); 0: no */
   int32_t causal;               /* not 0: query i sees the keys up to keys - queries + i */
   /* From a sample, a head, a row to the next; all 0: dense [batch][heads][rows][size]. Elements of a row are
    * neighbours. [batch][rows][heads][size] has {rows*heads*size, size, heads*size}. */
-  ptrdiff_t q_strides[3], k_strides[3], v_strides[3], y_strides[3];
+  ptrdiff_t q_strides[3], k_strides[3], v_strides[3], y_strides[3]; /* elements */
   int32_t concurrency; /* of the executors that runs will have; 0 counts as 1 */
   /* Of queries; of keys and values; of results: F32, F16, BF16. 0: float32 for queries, the queries' type for others.
    * Keys are of the queries' type, or F16 for F32. Where values are BF16, probabilities are rounded to it. */
@@ -230,11 +231,11 @@ static inline void quern_attention_spec_init(quern_attention_spec* spec) {
 typedef struct quern_attention_args {
   size_t struct_size;
   const void *q, *k, *v; /* of the spec's types */
-  void* y;
+  void* y;               /* [batch][heads][queries][value_size] by its strides */
   /* Added to the scores, -infinity hides a key; NULL: none. Element (sample, head, query, key) by strides, 0 repeats;
    * the keys are neighbours. A query that sees no key gives zeros. */
   const float* mask;
-  ptrdiff_t mask_strides[3];
+  ptrdiff_t mask_strides[3]; /* elements from a sample, a head, a query to the next */
 } quern_attention_args;
 static inline void quern_attention_args_init(quern_attention_args* args) {
   memset(args, 0, sizeof *args);

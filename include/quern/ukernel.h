@@ -50,8 +50,8 @@ typedef enum quern_ukernel_format {
   QUERN_UKERNEL_I8 = 4,
   QUERN_UKERNEL_U8 = 5,
   QUERN_UKERNEL_I32 = 6,
-  QUERN_UKERNEL_U4 = 7, /* unsigned 4 bits, blocks along K with a scale each, zero point 8 unless given */
-  QUERN_UKERNEL_I4 = 8,
+  QUERN_UKERNEL_U4 = 7,    /* unsigned 4 bits, blocks along K with a scale each, zero point 8 unless given */
+  QUERN_UKERNEL_I4 = 8,    /* signed 4 bits, a scale per column */
   QUERN_UKERNEL_U2 = 9,    /* likewise, 2 bits, zero point 2 */
   QUERN_UKERNEL_Q4_0 = 10, /* GGUF's blocks of 32: sources only */
   QUERN_UKERNEL_Q4_1 = 11,
@@ -118,7 +118,7 @@ QUERN_UKERNEL_API const quern_ukernel* quern_ukernel_at(size_t index);
 QUERN_UKERNEL_API const quern_ukernel* quern_ukernel_find(const char* name);
 
 typedef struct quern_ukernel_info {
-  size_t struct_size;
+  size_t struct_size;   /* bytes of this struct; in all structs that begin with it */
   char name[96];        /* gemm_<lhs>_<rhs>_<dst>_<rows>x<columns>x<k>_<isa> */
   const char* isa;      /* "avx512vnni"; of static storage */
   uint64_t needs;       /* features of `arch` */
@@ -161,10 +161,10 @@ QUERN_UKERNEL_API const char* quern_ukernel_missing(const quern_ukernel* kernel,
 /* What is multiplied, [M, K] by [K, N] with K = segments * k; M is given later. */
 typedef struct quern_ukernel_problem {
   size_t struct_size;
-  int32_t lhs; /* F32 F16 BF16 I8 U8; I8D: float32 rows that are quantized at run time */
-  int32_t rhs; /* of the weights as they are given: F32 F16 BF16 I8 U8 U4 U2 Q4_0 Q4_1 Q8_0 */
-  size_t n;
-  size_t k;                /* per segment */
+  int32_t lhs;             /* F32 F16 BF16 I8 U8; I8D: float32 rows that are quantized at run time */
+  int32_t rhs;             /* of the weights as they are given: F32 F16 BF16 I8 U8 U4 U2 Q4_0 Q4_1 Q8_0 */
+  size_t n;                /* columns of the weights and the result; may be 0 */
+  size_t k;                /* elements that are summed, per segment; may be 0 */
   size_t segments;         /* taps of a convolution; 0 is 1 */
   size_t block;            /* block-quantized weights: elements along K per scale (not for GGUF's) */
   int32_t scale;           /* format of their scales */
@@ -227,30 +227,33 @@ QUERN_UKERNEL_API quern_ukernel_status quern_ukernel_select(const quern_ukernel_
  * accumulators always have). */
 typedef struct quern_ukernel_plan {
   size_t struct_size;
-  const quern_ukernel* kernel;
-  quern_ukernel_layout layout;
-  size_t n, k, segments, block;
-  size_t m_step;        /* rows of a tile */
-  size_t n_step;        /* columns of a tile */
-  size_t k_step;        /* blocks of K begin at multiples of this (of whole K when segments > 1) */
-  size_t m_unit;        /* parts of M begin at multiples of this: rows of a packed panel, else 1 */
-  size_t n_unit;        /* parts of N: columns of a unit */
-  size_t vector_bytes;  /* that operands are packed for; 0 for fixed layouts */
-  int32_t whole_panel;  /* a call takes any number of rows and columns */
-  int32_t packs_lhs;    /* the left side goes through quern_ukernel_pack_lhs */
-  int32_t transforms;   /* a block of K of the weights goes through quern_ukernel_transform before it is read */
-  int32_t acc;          /* format of accumulators, 4 bytes each */
-  int32_t lhs_source;   /* format of the rows that are given */
-  int32_t dynamic;      /* rows are quantized at run time: quern_ukernel_dynamic_ops */
-  size_t scratch_bytes; /* of quern_ukernel_args.scratch, per thread */
-  size_t rhs_bytes;     /* of the packed weights */
-  size_t rhs_units;
-  size_t rhs_unit_stride;
+  const quern_ukernel* kernel; /* that the plan is for */
+  quern_ukernel_layout layout; /* of the packed weights */
+  size_t n;                    /* the problem's: columns, */
+  size_t k;                    /* elements of K per segment, */
+  size_t segments;             /* at least 1, */
+  size_t block;        /* elements along K per scale (32 for GGUF's blocks), 0 where weights have no scales per block */
+  size_t m_step;       /* rows of a tile */
+  size_t n_step;       /* columns of a tile */
+  size_t k_step;       /* blocks of K begin at multiples of this (of whole K when segments > 1) */
+  size_t m_unit;       /* parts of M begin at multiples of this: rows of a packed panel, else 1 */
+  size_t n_unit;       /* parts of N: columns of a unit */
+  size_t vector_bytes; /* that operands are packed for; 0 for fixed layouts */
+  int32_t whole_panel; /* a call takes any number of rows and columns */
+  int32_t packs_lhs;   /* the left side goes through quern_ukernel_pack_lhs */
+  int32_t transforms;  /* a block of K of the weights goes through quern_ukernel_transform before it is read */
+  int32_t acc;         /* format of accumulators, 4 bytes each */
+  int32_t lhs_source;  /* format of the rows that are given */
+  int32_t dynamic;     /* rows are quantized at run time: quern_ukernel_dynamic_ops */
+  size_t scratch_bytes;   /* of quern_ukernel_args.scratch, per thread */
+  size_t rhs_bytes;       /* of the packed weights */
+  size_t rhs_units;       /* units of n_unit columns that they consist of, the last one padded */
+  size_t rhs_unit_stride; /* bytes from the start of a unit to that of the next */
   size_t rhs_sums_offset; /* from the start of the packed weights, as the next ones */
   size_t rhs_channel_scales_offset;
   size_t rhs_bias_offset;
   size_t lhs_panel_stride; /* of the packed left side; with m_unit 1, its row stride */
-  uint64_t internal[40];
+  uint64_t internal[40];   /* the library's own, without pointers to the caller's memory; neither read nor written */
 } quern_ukernel_plan;
 static inline void quern_ukernel_plan_init(quern_ukernel_plan* plan) {
   memset(plan, 0, sizeof *plan);
@@ -292,17 +295,17 @@ typedef struct quern_ukernel_rhs_source {
    * the low bits (MatMulNBits). Q4_0 Q4_1 Q8_0: GGUF's blocks at n*n_stride + block*block_stride. */
   int32_t format;
   int32_t scale_format; /* F32 F16 BF16 */
-  const void* data;
-  ptrdiff_t k_stride, n_stride, segment_stride, block_stride;
+  const void* data;     /* the first element or block; the caller's, read by the packing only, as all pointers here */
+  ptrdiff_t k_stride, n_stride, segment_stride, block_stride; /* bytes, as `format` says; others are not read */
   const void* scales; /* at n*scale_n_stride + block*scale_block_stride; w = scale * (q - zero point) */
-  ptrdiff_t scale_n_stride, scale_block_stride;
+  ptrdiff_t scale_n_stride, scale_block_stride; /* bytes */
   /* Per (n, block); NULL: 2^(bits - 1). In the weights' format, packed along blocks in rows at n*zero_point_n_stride;
    * or F32 F16 BF16 elements along blocks. */
   const void* zero_points;
-  ptrdiff_t zero_point_n_stride;
-  int32_t zero_point_format;
-  const float* channel_scales; /* [n]; NULL packs ones */
-  const void* bias;            /* [n] of the layout's bias format; NULL packs zeros */
+  ptrdiff_t zero_point_n_stride; /* bytes */
+  int32_t zero_point_format;     /* of what zero_points points to */
+  const float* channel_scales;   /* [n]; NULL packs ones */
+  const void* bias;              /* [n] of the layout's bias format; NULL packs zeros */
 } quern_ukernel_rhs_source;
 static inline void quern_ukernel_rhs_source_init(quern_ukernel_rhs_source* source) {
   memset(source, 0, sizeof *source);
@@ -323,15 +326,15 @@ typedef struct quern_ukernel_tap {
 /* Rows as they are, addressed in one of the forms but PACKED. */
 typedef struct quern_ukernel_lhs_source {
   size_t struct_size;
-  int32_t format; /* 0: the plan's lhs_source */
-  int32_t form;   /* quern_ukernel_lhs_form; 0: rows */
-  const void* data;
-  ptrdiff_t row_stride;
+  int32_t format;                  /* 0: the plan's lhs_source */
+  int32_t form;                    /* quern_ukernel_lhs_form; 0: rows */
+  const void* data;                /* ROWS: row 0; TAPS: what the taps' offsets count from. Not used by ROW_POINTERS */
+  ptrdiff_t row_stride;            /* bytes from row to row, for ROWS and TAPS; the elements of a row are neighbours */
   const quern_ukernel_tap* taps;   /* one per segment; rhs_offset is not read */
   const void* const* row_pointers; /* row m of segment s: row_pointers[s*row_pointer_pitch + m] */
   size_t row_pointer_pitch;        /* pointers */
-  ptrdiff_t row_pointer_offset;    /* added to each pointer but zero_row */
-  const void* zero_row;            /* the row of padding, never moved */
+  ptrdiff_t row_pointer_offset;    /* bytes, added to each pointer but zero_row */
+  const void* zero_row;            /* the row of padding, never moved: k elements; NULL: there is none */
 } quern_ukernel_lhs_source;
 static inline void quern_ukernel_lhs_source_init(quern_ukernel_lhs_source* source) {
   memset(source, 0, sizeof *source);
@@ -380,16 +383,18 @@ typedef enum quern_ukernel_op_kind {
   QUERN_UKERNEL_OP_ROW_SUM_SQUARES = 27 /* float32 out[m] += x*x */
 } quern_ukernel_op_kind;
 typedef struct quern_ukernel_op {
-  int32_t kind;
-  int32_t format;
-  const void* data;
-  const void* data2;
-  size_t row_stride; /* bytes between rows of a matrix */
-  float a, b;
-  float scale;
-  int32_t integer;
-  void* out; /* of reductions; callers that split N give each part its own */
-  uint64_t reserved[2];
+  int32_t kind;   /* quern_ukernel_op_kind, which says what the other fields mean */
+  int32_t format; /* quern_ukernel_format: of the matrix that is added or multiplied; of what is stored (REQUANTIZE,
+                     CONVERT) */
+  const void*
+      data; /* vector of N or M elements, or matrix [M][N], of the whole output; the caller's, read by each run */
+  const void* data2;    /* [N], for ADD_OUTER and ADD_OUTER_SCALAR */
+  size_t row_stride;    /* bytes between rows of a matrix */
+  float a, b;           /* numbers of the kind's formula */
+  float scale;          /* of REQUANTIZE without data: result units per unit of the accumulator */
+  int32_t integer;      /* ADD_SCALAR and ADD_OUTER_SCALAR on int32; the zero point of REQUANTIZE */
+  void* out;            /* of reductions; callers that split N give each part its own */
+  uint64_t reserved[2]; /* 0 */
 } quern_ukernel_op;
 static inline void quern_ukernel_op_init(quern_ukernel_op* op, int32_t kind) {
   memset(op, 0, sizeof *op);
@@ -427,39 +432,41 @@ QUERN_UKERNEL_API void quern_ukernel_leave(const quern_ukernel* kernel);
  * have the accumulator's format. */
 typedef struct quern_ukernel_args {
   size_t struct_size;
-  size_t m, n;              /* up to the plan's steps; any number with whole_panel */
-  size_t k;                 /* elements per tap */
-  int32_t lhs_form;         /* one of quern_ukernel_lhs_form */
-  int32_t rhs_in_place;     /* 1: rhs is a matrix, element (k, n) at rhs + k*rhs_k_stride + n*element size */
-  const void* lhs;          /* first row or panel, at the block's first k */
-  ptrdiff_t lhs_row_stride; /* PACKED: between panels */
-  const void* lhs_scales;   /* I8B: float32 scales of the first row's blocks from the block's first k on */
-  const quern_ukernel_tap* taps;
+  size_t m, n;                     /* up to the plan's steps; any number with whole_panel */
+  size_t k;                        /* elements per tap */
+  int32_t lhs_form;                /* one of quern_ukernel_lhs_form */
+  int32_t rhs_in_place;            /* 1: rhs is a matrix, element (k, n) at rhs + k*rhs_k_stride + n*element size */
+  const void* lhs;                 /* first row or panel, at the block's first k */
+  ptrdiff_t lhs_row_stride;        /* PACKED: between panels */
+  const void* lhs_scales;          /* I8B: float32 scales of the first row's blocks from the block's first k on */
+  const quern_ukernel_tap* taps;   /* TAPS: tap_count of them, offsets from lhs and rhs */
   size_t tap_count;                /* TAPS and ROW_POINTERS; 1 otherwise */
   const void* const* row_pointers; /* as in quern_ukernel_lhs_source, from the tile's first row on */
-  size_t row_pointer_pitch;
-  ptrdiff_t row_pointer_offset;
-  const void* zero_row;
-  const void* rhs; /* elements of the first unit at the block's first k */
-  size_t rhs_unit_stride;
-  size_t rhs_k_stride;    /* in place */
-  size_t rhs_tap_stride;  /* ROW_POINTERS: within a unit, from tap to tap */
-  const void* rhs_scales; /* of the first unit at the block's first k, [block][n_unit] */
-  const void* rhs_offsets;
-  int32_t rhs_scale_format, rhs_offset_format;
-  size_t block;         /* elements along K per scale */
-  const void* rhs_sums; /* at the tile's first column */
-  int32_t first_k;      /* 1: start from zero; 0: from acc */
-  int32_t last_k;       /* 1: run ops and write dst; 0: write acc */
-  void* acc;            /* of the tile */
-  size_t acc_row_stride;
-  void* dst; /* of the tile */
-  size_t dst_row_stride;
-  const quern_ukernel_op* ops; /* only operations that the kernel fuses */
-  size_t op_count;
-  size_t m0, n0; /* position of the tile in the output, for the ops' operands */
-  size_t vector_bytes;
-  void* scratch; /* the plan's scratch_bytes */
+  size_t row_pointer_pitch;        /* pointers from a tap's first row to the next tap's */
+  ptrdiff_t row_pointer_offset;    /* bytes, added to each pointer but zero_row: moves the call along K */
+  const void* zero_row;            /* the row of padding, k elements */
+  const void* rhs;                 /* elements of the first unit at the block's first k */
+  size_t rhs_unit_stride;          /* bytes from a unit of columns to the next; not in place */
+  size_t rhs_k_stride;             /* bytes from k to the next, in place */
+  size_t rhs_tap_stride;           /* ROW_POINTERS: bytes within a unit, from tap to tap */
+  const void* rhs_scales;          /* of the first unit at the block's first k, [block][n_unit], units as far apart as
+                                      those of rhs */
+  const void* rhs_offsets;         /* zero points or minima, likewise; NULL: none */
+  int32_t rhs_scale_format;        /* quern_ukernel_format of rhs_scales: F32 F16 BF16, or NONE */
+  int32_t rhs_offset_format;       /* of rhs_offsets: U8 zero points, F32 minima, NONE: the zero point 2^(bits-1) */
+  size_t block;                    /* elements along K per scale */
+  const void* rhs_sums;            /* the layout's sums [N], at the tile's first column */
+  int32_t first_k;                 /* 1: start from zero; 0: from acc */
+  int32_t last_k;                  /* 1: run ops and write dst; 0: write acc */
+  void* acc;                       /* accumulators of the tile, [m][n] of 4 bytes; not used with first_k and last_k */
+  size_t acc_row_stride;           /* bytes from row to row */
+  void* dst;                       /* results of the tile, [m][n] of quern_ukernel_result_format */
+  size_t dst_row_stride;           /* bytes from row to row */
+  const quern_ukernel_op* ops;     /* only operations that the kernel fuses */
+  size_t op_count;                 /* of ops */
+  size_t m0, n0;                   /* position of the tile in the output, for the ops' operands */
+  size_t vector_bytes;             /* of SVE or streaming vectors that the operands were packed for: the plan's */
+  void* scratch;                   /* the plan's scratch_bytes, the thread's own */
 } quern_ukernel_args;
 static inline void quern_ukernel_args_init(quern_ukernel_args* args) {
   memset(args, 0, sizeof *args);
@@ -470,31 +477,31 @@ static inline void quern_ukernel_args_init(quern_ukernel_args* args) {
  * operands. */
 typedef struct quern_ukernel_block {
   size_t struct_size;
-  size_t m_begin, m_end;    /* m_begin a multiple of the plan's m_unit */
-  size_t n_begin, n_end;    /* n_begin a multiple of n_unit */
-  size_t k_begin, k_end;    /* multiples of k_step (the last one is K); 0, 0: the whole K, as segments need it */
-  size_t m;                 /* rows of the whole packed left side, for the dynamic operations of run_block */
-  const void* lhs;          /* packed, where the plan packs; else rows (or the image of TAPS) */
-  ptrdiff_t lhs_row_stride; /* where it is not packed */
-  int32_t lhs_form;         /* where it is not packed: ROWS (0), TAPS or ROW_POINTERS, with these */
-  int32_t reserved;
-  const quern_ukernel_tap* taps;
-  size_t tap_count; /* 0: the segments */
-  const void* const* row_pointers;
-  size_t row_pointer_pitch;
-  ptrdiff_t row_pointer_offset;
-  const void* zero_row;
-  const void* rhs;   /* packed weights */
-  const void* panel; /* quern_ukernel_tile of a plan that transforms: the transformed columns from panel_n on */
-  size_t panel_n;
-  void* dst;
-  size_t dst_row_stride;
-  void* acc; /* several blocks of K: accumulators of the whole output, [m][n] of 4 bytes; may be dst where
-                that has the accumulator's format */
-  size_t acc_row_stride;
+  size_t m_begin, m_end;           /* m_begin a multiple of the plan's m_unit */
+  size_t n_begin, n_end;           /* n_begin a multiple of n_unit */
+  size_t k_begin, k_end;           /* multiples of k_step (the last one is K); 0, 0: the whole K, as segments need it */
+  size_t m;                        /* rows of the whole packed left side, for the dynamic operations of run_block */
+  const void* lhs;                 /* packed, where the plan packs; else rows (or the image of TAPS) */
+  ptrdiff_t lhs_row_stride;        /* where it is not packed */
+  int32_t lhs_form;                /* where it is not packed: ROWS (0), TAPS or ROW_POINTERS, with these */
+  int32_t reserved;                /* 0 */
+  const quern_ukernel_tap* taps;   /* TAPS: tap_count of them, offsets from lhs and from the start of each unit */
+  size_t tap_count;                /* 0: the segments */
+  const void* const* row_pointers; /* ROW_POINTERS, as in quern_ukernel_lhs_source: row m of tap t at [t*pitch + m] */
+  size_t row_pointer_pitch;        /* pointers from a tap's row 0 to the next tap's */
+  ptrdiff_t row_pointer_offset;    /* bytes, added to each pointer but zero_row */
+  const void* zero_row;            /* the row of padding, k elements; NULL: there is none */
+  const void* rhs;                 /* packed weights, from their start */
+  const void* panel;               /* quern_ukernel_tile of a plan that transforms: what quern_ukernel_transform made */
+  size_t panel_n;                  /* first column of the panel, a multiple of n_unit */
+  void* dst;                       /* the whole output, [M][N] of quern_ukernel_result_format after all ops */
+  size_t dst_row_stride;           /* bytes from row to row */
+  void* acc;                   /* several blocks of K: accumulators of the whole output, [M][N] of 4 bytes; may be dst
+                                  where that has the accumulator's format */
+  size_t acc_row_stride;       /* bytes from row to row */
   const quern_ukernel_op* ops; /* quern_ukernel_tile: only those that the kernel fuses; run_block: any */
-  size_t op_count;
-  void* scratch; /* quern_ukernel_tile: the plan's scratch_bytes */
+  size_t op_count;             /* of ops */
+  void* scratch;               /* quern_ukernel_tile: the plan's scratch_bytes, the thread's own */
 } quern_ukernel_block;
 static inline void quern_ukernel_block_init(quern_ukernel_block* block) {
   memset(block, 0, sizeof *block);

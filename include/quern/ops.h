@@ -76,10 +76,9 @@ typedef struct quern_ops_epilogue {
   const float* scales; /* [N], for products of integers with results that are not int32; NULL: `scale` */
   float scale;         /* 0 counts as 1 */
   int32_t zero_point;  /* of int8 and uint8 results: clamp(rint(x * scale) + zero_point) */
-  int32_t
-      residual; /* not 0: each run adds a float32 tensor of the result's shape. Not for int8, uint8, int32 results */
-  int32_t activation; /* quern_activation; for int8 and uint8 results: none or relu */
-  float alpha, beta;  /* of the activation's formula */
+  int32_t residual;    /* not 0: each run adds a float32 tensor of the result's shape. For float results */
+  int32_t activation;  /* quern_activation; for int8 and uint8 results: none or relu */
+  float alpha, beta;   /* of the activation's formula */
 } quern_ops_epilogue;
 static inline void quern_ops_epilogue_init(quern_ops_epilogue* epilogue) {
   memset(epilogue, 0, sizeof *epilogue);
@@ -170,7 +169,7 @@ typedef struct quern_conv_spec {
   size_t groups;                    /* divides both; 0 counts as 1 */
   size_t kernel[3];                 /* taps along each spatial dimension */
   size_t stride[3], dilation[3];    /* pixels; 0 counts as 1 */
-  size_t pad_begin[3], pad_end[3];  /* pixels of zeros before and behind the input */
+  size_t pad_begin[3], pad_end[3];  /* pixels of padding before and behind the input */
   /* Element (out channel, channel within its group, spatial...) by strides; all 0: dense in that order. */
   const void* filter_data;
   ptrdiff_t filter_strides[5];                 /* elements; 2 + spatial of them count */

@@ -383,11 +383,9 @@ typedef enum quern_ukernel_op_kind {
   QUERN_UKERNEL_OP_ROW_SUM_SQUARES = 27 /* float32 out[m] += x*x */
 } quern_ukernel_op_kind;
 typedef struct quern_ukernel_op {
-  int32_t kind;   /* quern_ukernel_op_kind, which says what the other fields mean */
-  int32_t format; /* quern_ukernel_format: of the matrix that is added or multiplied; of what is stored (REQUANTIZE,
-                     CONVERT) */
-  const void*
-      data; /* vector of N or M elements, or matrix [M][N], of the whole output; the caller's, read by each run */
+  int32_t kind;         /* quern_ukernel_op_kind, which says what the other fields mean */
+  int32_t format;       /* of the matrix (ADD_MATRIX, MUL_MATRIX); of what is stored (REQUANTIZE, CONVERT) */
+  const void* data;     /* [N], [M] or a matrix [M][N], of the whole output; the caller's, read by each run */
   const void* data2;    /* [N], for ADD_OUTER and ADD_OUTER_SCALAR */
   size_t row_stride;    /* bytes between rows of a matrix */
   float a, b;           /* numbers of the kind's formula */

@@ -263,15 +263,16 @@ std::string Page() {
                    [](const WinogradKernel& r) { return r.lanes; });
   page += IsaTable("fold", "Reductions and pools of any type.", AllFoldKernels(), "bytes of a vector",
                    [](const FoldKernel& r) { return r.vector_bytes; });
-  page += IsaTable(
-      "affine",
-      "Quantization and dequantization (per tensor, row, channel, block; integers and floats of 8 bits), averages of "
-      "bytes.",
-      AllAffineKernels(), "bytes of a vector", [](const AffineKernel& r) { return r.vector_bytes; });
-  page += IsaTable(
-      "elementwise",
-      "Elementwise operators of any type, and conversions between all number types, floats of 8 bits among them.",
-      AllElementwiseKernels(), "bytes of a vector", [](const ElementwiseKernel& r) { return r.vector_bytes; });
+  page += IsaTable("affine",
+                   "Quantization and dequantization of float32, f16 and bf16 (per tensor, row, channel, block; "
+                   "integers and floats of 8 "
+                   "bits), requantization of int32 sums, averages of bytes.",
+                   AllAffineKernels(), "bytes of a vector", [](const AffineKernel& r) { return r.vector_bytes; });
+  page +=
+      IsaTable("elementwise",
+               "Elementwise operators of any type, and conversions between all number types, floats of 8, 6 and 4 bits "
+               "among them.",
+               AllElementwiseKernels(), "bytes of a vector", [](const ElementwiseKernel& r) { return r.vector_bytes; });
   return page;
 }
 

@@ -1,8 +1,10 @@
-// ApplyEpilogue, the reference of fused epilogues, and the same of vector rows, against formulas in double precision.
+// ApplyEpilogue, the reference of fused epilogues, and the same of vector rows, against formulas in double precision;
+// operands and results end at guard pages.
 #include "ukernel/epilogue.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -10,16 +12,18 @@
 
 #include "base/cpu.h"
 #include "ukernel/convert.h"
+#include "ukernel/guarded_buffer.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
-constexpr size_t kM = 3, kN = 300;  // wider than the chunk that is handled at once
+constexpr size_t kM = 3;
 
 struct Data {
-  std::vector<float> x, over_n, over_m, matrix;
-  Data() : x(kM * kN), over_n(kN + 2), over_m(kM + 1), matrix((kM + 1) * (kN + 2)) {
+  const size_t n;  // columns of the block, which ends where the output does
+  GuardedArray<float> x, over_n, over_m, matrix;
+  explicit Data(size_t columns) : n(columns), x(kM * n), over_n(n + 2), over_m(kM + 1), matrix((kM + 1) * (n + 2)) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 201) - 100) * 0.07f;
     for (size_t i = 0; i < over_n.size(); ++i) over_n[i] = static_cast<float>(i % 17) * 0.25f - 1.5f;
     for (size_t i = 0; i < over_m.size(); ++i) over_m[i] = static_cast<float>(i) + 0.5f;
@@ -46,28 +50,29 @@ std::vector<NamedRun> Runs() {
 
 class Epilogue : public ::testing::TestWithParam<NamedRun> {
  protected:
+  void CheckFloatOperations(size_t columns);
+
   // The block is at row 1, column 2 of the output.
-  std::vector<float> Run(const Data& f, const std::vector<EpilogueOp>& ops) {
-    std::vector<float> y(kM * kN);
-    GetParam().run(ops.data(), ops.size(),
+  void Run(const Data& f, const EpilogueOp& op, const GuardedArray<float>& y) {
+    GetParam().run(&op, 1,
                    {.m = kM,
-                    .n = kN,
+                    .n = f.n,
                     .m0 = 1,
                     .n0 = 2,
                     .src = f.x.data(),
-                    .src_row_stride = kN * 4,
+                    .src_row_stride = f.n * 4,
                     .dst = y.data(),
-                    .dst_row_stride = kN * 4});
-    return y;
+                    .dst_row_stride = f.n * 4});
   }
 
   template <class F>
   void Expect(const Data& f, const EpilogueOp& op, F want, double tolerance = 4e-7) {
-    const std::vector<float> y = Run(f, {op});
+    const GuardedArray<float> y(kM * f.n);
+    Run(f, op, y);
     for (size_t m = 0; m < kM; ++m) {
-      for (size_t n = 0; n < kN; ++n) {
-        const double w = want(static_cast<double>(f.x[m * kN + n]), m, n);
-        ASSERT_NEAR(y[m * kN + n], w, tolerance * (std::fabs(w) + 1))
+      for (size_t n = 0; n < f.n; ++n) {
+        const double w = want(static_cast<double>(f.x[m * f.n + n]), m, n);
+        ASSERT_NEAR(y[m * f.n + n], w, tolerance * (std::fabs(w) + 1))
             << static_cast<int>(op.kind) << " " << m << "," << n;
       }
     }
@@ -76,11 +81,19 @@ class Epilogue : public ::testing::TestWithParam<NamedRun> {
 
 INSTANTIATE_TEST_SUITE_P(Runs, Epilogue, ::testing::ValuesIn(Runs()), [](const auto& p) { return p.param.name; });
 
+// Widths around what a vector holds, and wider than the chunk that is handled at once.
 TEST_P(Epilogue, FloatOperations) {
-  Data f;
+  for (const size_t columns : {1, 3, 15, 16, 17, 33, 300}) {
+    CheckFloatOperations(columns);
+    if (HasFatalFailure()) return;
+  }
+}
+
+void Epilogue::CheckFloatOperations(size_t columns) {
+  const Data f(columns);
   const auto v = [&](size_t n) { return static_cast<double>(f.over_n[n + 2]); };
   const auto u = [&](size_t m) { return static_cast<double>(f.over_m[m + 1]); };
-  const auto matrix = [&](size_t m, size_t n) { return static_cast<double>(f.matrix[(m + 1) * (kN + 2) + n + 2]); };
+  const auto matrix = [&](size_t m, size_t n) { return static_cast<double>(f.matrix[(m + 1) * (f.n + 2) + n + 2]); };
   using K = EpilogueKind;
   EpilogueOp op;
   op.data = f.over_n.data();
@@ -103,7 +116,7 @@ TEST_P(Epilogue, FloatOperations) {
   op.kind = K::kAddOuterScalar;
   op.a = -3;
   Expect(f, op, [&](double x, size_t, size_t n) { return x - 3 * v(n); });
-  op = {.data = f.matrix.data(), .row_stride = (kN + 2) * 4};
+  op = {.data = f.matrix.data(), .row_stride = (f.n + 2) * 4};
   op.kind = K::kAddMatrix;
   Expect(f, op, [&](double x, size_t m, size_t n) { return x + matrix(m, n); });
   op.kind = K::kMulMatrix;
@@ -130,24 +143,31 @@ TEST_P(Epilogue, FloatOperations) {
 }
 
 TEST_P(Epilogue, NanStaysInClamp) {
-  float x[2] = {std::nanf(""), std::numeric_limits<float>::infinity()};
+  const GuardedArray<float> x = {std::nanf(""), std::numeric_limits<float>::infinity()};
   const EpilogueOp relu6{.kind = EpilogueKind::kClamp, .a = 0, .b = 6};
-  GetParam().run(&relu6, 1, {.m = 1, .n = 2, .src = x, .src_row_stride = 8, .dst = x, .dst_row_stride = 8});
+  GetParam().run(&relu6, 1,
+                 {.m = 1, .n = 2, .src = x.data(), .src_row_stride = 8, .dst = x.data(), .dst_row_stride = 8});
   EXPECT_TRUE(std::isnan(x[0]));
   EXPECT_EQ(x[1], 6);
 }
 
 TEST_P(Epilogue, IntegerStageThenRequantize) {
   // acc + bias - zero point * sum, then per-channel requantization with one rounding (half to even).
-  const int32_t acc[4] = {100, -7, 2147483600, 5}, bias[4] = {3, 4, 100, 0}, sums[4] = {10, -20, 0, 0};
-  const float scale[4] = {0.5f, 0.25f, 1e-7f, 0.5f};
-  const EpilogueOp ops[] = {{.kind = EpilogueKind::kAddVectorN, .data = bias},
-                            {.kind = EpilogueKind::kAddOuterScalar, .data2 = sums, .integer = -2},
-                            {.kind = EpilogueKind::kRequantize, .format = Format::kU8, .data = scale, .integer = 7}};
-  uint8_t y[4];
-  GetParam().run(
-      ops, 3,
-      {.m = 1, .n = 4, .src = acc, .src_row_stride = 16, .src_format = Format::kI32, .dst = y, .dst_row_stride = 4});
+  const GuardedArray<int32_t> acc = {100, -7, 2147483600, 5}, bias = {3, 4, 100, 0}, sums = {10, -20, 0, 0};
+  const GuardedArray<float> scale = {0.5f, 0.25f, 1e-7f, 0.5f};
+  const EpilogueOp ops[] = {
+      {.kind = EpilogueKind::kAddVectorN, .data = bias.data()},
+      {.kind = EpilogueKind::kAddOuterScalar, .data2 = sums.data(), .integer = -2},
+      {.kind = EpilogueKind::kRequantize, .format = Format::kU8, .data = scale.data(), .integer = 7}};
+  const GuardedArray<uint8_t> y(4);
+  GetParam().run(ops, 3,
+                 {.m = 1,
+                  .n = 4,
+                  .src = acc.data(),
+                  .src_row_stride = 16,
+                  .src_format = Format::kI32,
+                  .dst = y.data(),
+                  .dst_row_stride = 4});
   EXPECT_EQ(y[0], 49);  // (100 + 3 - 20) * 0.5 = 41.5 -> 42, + 7
   EXPECT_EQ(y[1], 16);  // (-7 + 4 + 40) * 0.25 = 9.25 -> 9, + 7
   EXPECT_EQ(y[2], 0);   // 2147483700 wraps: int32 accumulation
@@ -157,13 +177,12 @@ TEST_P(Epilogue, IntegerStageThenRequantize) {
 }
 
 TEST_P(Epilogue, ConvertsAndReduces) {
-  const float x[6] = {1.0f, 65519.0f, -3.0f, 0.5f, 2.0f, 4.0f};
-  float range[4] = {0, 0, 0, 3}, squares[2] = {1, 0};
-  const EpilogueOp ops[] = {{.kind = EpilogueKind::kRowMinMax, .out = range},
-                            {.kind = EpilogueKind::kRowSumSquares, .out = squares},
+  const GuardedArray<float> x = {1.0f, 65519.0f, -3.0f, 0.5f, 2.0f, 4.0f}, range = {0, 0, 0, 3}, squares = {1, 0};
+  const EpilogueOp ops[] = {{.kind = EpilogueKind::kRowMinMax, .out = range.data()},
+                            {.kind = EpilogueKind::kRowSumSquares, .out = squares.data()},
                             {.kind = EpilogueKind::kConvert, .format = Format::kF16}};
-  uint16_t y[6];
-  GetParam().run(ops, 3, {.m = 2, .n = 3, .src = x, .src_row_stride = 12, .dst = y, .dst_row_stride = 6});
+  const GuardedArray<uint16_t> y(6);
+  GetParam().run(ops, 3, {.m = 2, .n = 3, .src = x.data(), .src_row_stride = 12, .dst = y.data(), .dst_row_stride = 6});
   EXPECT_EQ(y[0], 0x3c00);
   EXPECT_EQ(y[1], 0x7bff);
   EXPECT_EQ(y[5], 0x4400);

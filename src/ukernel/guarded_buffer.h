@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <initializer_list>
 
 namespace quern::ukernel {
 
@@ -37,6 +40,27 @@ class GuardedBuffer {
   size_t mapped_ = 0;
   char* base_ = nullptr;
   char* data_ = nullptr;
+};
+
+// Elements in such memory; undefined ones are not zero.
+template <class T>
+class GuardedArray {
+ public:
+  explicit GuardedArray(size_t count) : buffer_(count * sizeof(T)), count_(count) {
+    std::memset(buffer_.data(), 0x55, buffer_.bytes());
+  }
+  GuardedArray(std::initializer_list<T> values) : GuardedArray(values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer_.data()); }
+  T& operator[](size_t i) const { return data()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+  size_t size() const { return count_; }
+
+ private:
+  GuardedBuffer buffer_;
+  size_t count_;
 };
 
 }  // namespace quern::ukernel

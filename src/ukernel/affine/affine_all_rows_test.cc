@@ -1,6 +1,7 @@
 // Every row of the affine family against the formulas, written with the standard library; operands end at guard pages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -28,20 +29,6 @@ std::vector<const AffineKernel*> Rows() {
   }
   return rows;
 }
-
-template <typename T>
-class Guarded {
- public:
-  explicit Guarded(size_t n) : buffer_(n * sizeof(T)), n_(n) { std::memset(buffer_.data(), 0x55, buffer_.bytes()); }
-  T* data() { return reinterpret_cast<T*>(buffer_.data()); }
-  T& operator[](size_t i) { return data()[i]; }
-  T* begin() { return data(); }
-  T* end() { return data() + n_; }
-
- private:
-  GuardedBuffer buffer_;
-  size_t n_;
-};
 
 std::mt19937& Random() {
   static std::mt19937 random(5);
@@ -93,9 +80,9 @@ template <typename T, typename X>
 void CheckQuantize(const AffineKernel& row, DType type) {
   for (const size_t n : kCounts) {
     for (int form = 0; form < 4; ++form) {  // one scale, a scale for each, a zero point for each, no zero points
-      Guarded<X> x(n);
-      Guarded<float> scale(form == 0 ? 1 : n);
-      Guarded<T> zero(form == 2 ? n : 1), y(n);
+      GuardedArray<X> x(n);
+      GuardedArray<float> scale(form == 0 ? 1 : n);
+      GuardedArray<T> zero(form == 2 ? n : 1), y(n);
       for (X& v : x) v = Draw<X>();
       for (float& v : scale) v = DrawScale();
       for (T& v : zero) v = static_cast<T>(Random()());
@@ -122,9 +109,9 @@ template <typename T, typename X>
 void CheckDequantize(const AffineKernel& row, DType type) {
   for (const size_t n : kCounts) {
     for (int form = 0; form < 4; ++form) {
-      Guarded<X> y(n);
-      Guarded<float> scale(form == 0 ? 1 : n);
-      Guarded<T> zero(form == 2 ? n : 1), x(n);
+      GuardedArray<X> y(n);
+      GuardedArray<float> scale(form == 0 ? 1 : n);
+      GuardedArray<T> zero(form == 2 ? n : 1), x(n);
       for (T& v : x) v = static_cast<T>(Random()());
       for (float& v : scale) v = DrawScale();
       for (T& v : zero) v = static_cast<T>(Random()());
@@ -181,9 +168,9 @@ void CheckRequantize(const AffineKernel& row, DType type) {
   for (const size_t n : kCounts) {
     for (int form = 0; form < kForms; ++form) {
       const bool columns = form >= kColumn;
-      Guarded<int32_t> x(kLines * n);
-      Guarded<float> scale(form == kTensor ? 1 : form == kRow ? kLines : n);
-      Guarded<T> zero(form == kColumnZeros ? n : 1), y(kLines * n);
+      GuardedArray<int32_t> x(kLines * n);
+      GuardedArray<float> scale(form == kTensor ? 1 : form == kRow ? kLines : n);
+      GuardedArray<T> zero(form == kColumnZeros ? n : 1), y(kLines * n);
       for (int32_t& v : x) v = DrawSum();
       const float special[] = {NAN, INFINITY, 0.0f, 3e38f, -0.5f};
       for (float& v : scale) v = Random()() % 16 ? DrawScale() : special[Random()() % 5];
@@ -252,7 +239,7 @@ TEST(AffineRows, CombinesBytes) {
       for (unsigned form = 0; form < 16; ++form) {
         const bool multiply = form & 1, is_signed = form & 2;
         const size_t x_step = form >> 2 & 1, z_step = form >> 3;
-        Guarded<uint8_t> x(x_step ? n : 1), z(z_step ? n : 1), y(n);
+        GuardedArray<uint8_t> x(x_step ? n : 1), z(z_step ? n : 1), y(n);
         for (uint8_t& v : x) v = static_cast<uint8_t>(Random()());
         for (uint8_t& v : z) v = static_cast<uint8_t>(Random()());
         const ByteScale a = DrawByteScale(is_signed), b = DrawByteScale(is_signed), to = DrawByteScale(is_signed);
@@ -284,7 +271,8 @@ TEST(AffineRows, AveragesOfBytes) {
         for (const bool is_signed : {false, true}) {
           const size_t pitch = n + 3, line = taps[2] * pitch + 5, plane = taps[1] * line;
           const bool none = taps[2] == 0 || n == 0;
-          Guarded<uint8_t> x(none ? 0 : (taps[0] - 1) * plane + (taps[1] - 1) * line + (taps[2] - 1) * pitch + n), y(n);
+          GuardedArray<uint8_t> x(none ? 0 : (taps[0] - 1) * plane + (taps[1] - 1) * line + (taps[2] - 1) * pitch + n),
+              y(n);
           for (uint8_t& v : x) v = static_cast<uint8_t>(Random()() % 8 ? Random()() : 255);
           const ByteScale from = DrawByteScale(is_signed), to = DrawByteScale(is_signed);
           const double divisor = n % 2 ? 12 : static_cast<double>(taps[0] * taps[1] * taps[2]);

@@ -1,10 +1,13 @@
 // Every row of the elementwise family that the host runs: what it computes for one element it computes at any place of
-// a row of any length; integers, conversions, comparisons and choices against plain loops.
+// a row of any length, operands and results ending at guard pages; integers, conversions, comparisons and choices
+// against plain loops.
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "base/cpu.h"
 #include "ukernel/elementwise/elementwise_test_rows.h"
+#include "ukernel/guarded_buffer.h"
 
 namespace quern::ukernel {
 namespace {
@@ -24,13 +27,20 @@ std::array<T, 2> Bounds() {
 constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI8,  DType::kI16,  DType::kI32, DType::kI64, DType::kU8,
                             DType::kU16, DType::kU32, DType::kU64, DType::kBool, DType::kF16, DType::kBF16};
 
-std::vector<unsigned char> DrawBytes(DType type, size_t count, unsigned seed) {
-  std::vector<unsigned char> bytes(count * DTypeBytes(type));
-  EachType(Elements{}, [&]<class T>() {
-    if (DTypeOf<T>() == type) std::memcpy(bytes.data(), DrawElements<T>(count, seed).data(), bytes.size());
-  });
-  return bytes;
-}
+// `count` elements that end at a guard page.
+class Drawn {
+ public:
+  Drawn(DType type, size_t count, unsigned seed) : buffer_(count * DTypeBytes(type)), element_(DTypeBytes(type)) {
+    EachType(Elements{}, [&]<class T>() {
+      if (DTypeOf<T>() == type) std::memcpy(buffer_.data(), DrawElements<T>(count, seed).data(), buffer_.bytes());
+    });
+  }
+  const void* at(size_t i) const { return buffer_.data() + i * element_; }
+
+ private:
+  GuardedBuffer buffer_;
+  size_t element_;
+};
 bool IsSameElement(DType type, const void* a, const void* b) {
   bool same = std::memcmp(a, b, DTypeBytes(type)) == 0;
   EachType(TypeList<float, double>{}, [&]<class T>() {
@@ -43,26 +53,27 @@ bool IsSameElement(DType type, const void* a, const void* b) {
 }
 
 // f(n, place of the first of n operands, results): what a row gives for each element alone is what it gives for rows of
-// any length at any place, and nothing more is written.
+// any length, and nothing more is read or written. Operands are kLongest + 1 elements that end at a guard page, as the
+// results do.
 template <class F>
 void CheckLengths(DType to, F f) {
   const size_t bytes = DTypeBytes(to);
-  std::vector<unsigned char> alone(bytes * (kLongest + 1));
+  std::vector<char> alone(bytes * (kLongest + 1));
   std::vector<bool> fine(kLongest + 1);
   for (size_t i = 0; i < fine.size(); ++i) fine[i] = f(1, i, &alone[i * bytes]);
+  const GuardedBuffer memory(alone.size());
   for (const int64_t n : kLengths) {
-    std::vector<unsigned char> memory((static_cast<size_t>(n) + 2) * bytes, 0x5a);
-    const bool all = f(n, size_t{1}, memory.data() + bytes);
+    std::memset(memory.data(), 0x5a, memory.bytes());
+    const size_t first = fine.size() - static_cast<size_t>(n);
+    const bool all = f(n, first, memory.data() + first * bytes);
     bool all_alone = true;
-    for (size_t i = 1; i <= static_cast<size_t>(n); ++i) {
-      ASSERT_TRUE(IsSameElement(to, &memory[i * bytes], &alone[i * bytes])) << "element " << i << " of " << n;
+    for (size_t i = first; i < fine.size(); ++i) {
+      ASSERT_TRUE(IsSameElement(to, memory.data() + i * bytes, &alone[i * bytes]))
+          << "element " << i - first << " of " << n;
       all_alone = all_alone && fine[i];
     }
     ASSERT_EQ(all, all_alone);
-    for (size_t i = 0; i < bytes; ++i) {
-      ASSERT_EQ(memory[i], 0x5a);
-      ASSERT_EQ(memory[memory.size() - 1 - i], 0x5a);
-    }
+    for (size_t i = 0; i < first * bytes; ++i) ASSERT_EQ(memory.data()[i], 0x5a);
   }
 }
 
@@ -76,16 +87,14 @@ TEST(ElementwiseRows, UnaryRowsOfAnyLength) {
     int checked = 0;
     for (int k = 0; k < static_cast<int>(UnaryKind::kCount); ++k) {
       for (const DType from : kTypes) {
-        const std::vector<unsigned char> x = DrawBytes(from, kLongest + 1, 21 + static_cast<unsigned>(k));
-        const std::vector<unsigned char> bounds = DrawBytes(from, 2, 20);
-        const size_t bytes = DTypeBytes(from);
-        const RowParameters p{.a = 0.75, .b = 0.5, .low = &bounds[0], .high = &bounds[bytes]};
+        const Drawn x(from, kLongest + 1, 21 + static_cast<unsigned>(k)), bounds(from, 2, 20);
+        const RowParameters p{.a = 0.75, .b = 0.5, .low = bounds.at(0), .high = bounds.at(1)};
         for (const DType to : kTypes) {
           const UnaryRow run = row->unary(static_cast<UnaryKind>(k), from, to);
           if (!run) continue;
           SCOPED_TRACE(Where(*row, k, from, to));
           ASSERT_NO_FATAL_FAILURE(CheckLengths(to, [&](int64_t n, size_t first, void* y) {
-            run(n, x.data() + first * bytes, y, p);
+            run(n, x.at(first), y, p);
             return true;
           }));
           ++checked;
@@ -106,16 +115,15 @@ TEST(ElementwiseRows, BinaryRowsOfAnyLength) {
     int checked = 0;
     for (int k = 0; k < static_cast<int>(BinaryKind::kCount); ++k) {
       for (const DType first : kTypes) {
-        const std::vector<unsigned char> a = DrawBytes(first, kLongest + 1, 41 + static_cast<unsigned>(k));
+        const Drawn a(first, kLongest + 1, 41 + static_cast<unsigned>(k));
         for (const DType second : kTypes) {
           const BinaryRow run = row->binary(static_cast<BinaryKind>(k), first, second);
           if (!run) continue;
-          const std::vector<unsigned char> b = DrawBytes(second, kLongest + 1, 42 + static_cast<unsigned>(k));
+          const Drawn b(second, kLongest + 1, 42 + static_cast<unsigned>(k));
           SCOPED_TRACE(Where(*row, k, first, second));
           const DType to = IsComparison(static_cast<BinaryKind>(k)) ? DType::kBool : first;
-          ASSERT_NO_FATAL_FAILURE(CheckLengths(to, [&](int64_t n, size_t at, void* y) {
-            return run(n, a.data() + at * DTypeBytes(first), b.data() + at * DTypeBytes(second), y);
-          }));
+          ASSERT_NO_FATAL_FAILURE(
+              CheckLengths(to, [&](int64_t n, size_t at, void* y) { return run(n, a.at(at), b.at(at), y); }));
           ++checked;
         }
       }
@@ -412,14 +420,19 @@ TEST(ElementwiseRows, Choices) {
   for (const ElementwiseKernel* row : ElementwiseRows(HostCpu().facts())) {
     EXPECT_EQ(row->choose(16), nullptr);
     EachType(TypeList<uint8_t, uint16_t, uint32_t, uint64_t>{}, [&]<class T>() {
-      const std::vector<T> a = DrawElements<T>(kLongest, 3), b = DrawElements<T>(kLongest, 4);
-      std::vector<unsigned char> choice(kLongest);
-      for (size_t i = 0; i < choice.size(); ++i) choice[i] = (i * 7 / 3) & 1;
+      constexpr size_t kCount = kLongest + 1;
+      const Drawn a(DTypeOf<T>(), kCount, 3), b(DTypeOf<T>(), kCount, 4), choice(DType::kBool, kCount, 5);
+      const auto value = [](const Drawn& d, size_t i) { return *static_cast<const T*>(d.at(i)); };
+      const GuardedBuffer memory(kCount * sizeof(T));
+      auto* y = reinterpret_cast<T*>(memory.data());
       for (const int64_t n : kLengths) {
-        std::vector<T> y(static_cast<size_t>(n) + 1, T{77});
-        row->choose(sizeof(T))(n, choice.data(), a.data(), b.data(), y.data());
-        for (size_t i = 0; i < static_cast<size_t>(n); ++i) ASSERT_EQ(y[i], choice[i] ? a[i] : b[i]);
-        ASSERT_EQ(y.back(), T{77});
+        std::fill_n(y, kCount, T{77});
+        const size_t first = kCount - static_cast<size_t>(n);
+        row->choose(sizeof(T))(n, choice.at(first), a.at(first), b.at(first), y + first);
+        for (size_t i = 0; i < kCount; ++i) {
+          const T expected = *static_cast<const uint8_t*>(choice.at(i)) ? value(a, i) : value(b, i);
+          ASSERT_EQ(y[i], i < first ? T{77} : expected);
+        }
       }
     });
   }

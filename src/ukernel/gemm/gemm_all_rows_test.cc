@@ -58,17 +58,22 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     }
   }
 
+  static constexpr size_t kKBlockSteps = 2;  // of the K blocks that tails are tested with
+
   size_t m_tile() const { return TileM(row(), Host()); }
   size_t n_tile() const { return TileN(row(), Host()); }
 
   std::vector<size_t> Ks(size_t layout) const {
-    const size_t kr = row().kr;
-    if (IsThinned(row(), layout)) return {RoundUp(4 * kr + 3, row().k_divisor)};
-    std::set<size_t> set = {0, 1, 2, 3, kr - 1, kr, kr + 1, 2 * kr - 1, 4 * kr, 4 * kr + 3, 97};
-    if (row().k_divisor > 1) {
-      const size_t d = row().k_divisor;
-      set = {0, d, 2 * d, 3 * d, RoundUp(4 * kr, d), RoundUp(97, d)};
+    const size_t kr = row().kr, d = row().k_divisor;
+    if (IsThinned(row(), layout)) return {RoundUp(4 * kr + 3, d)};
+    // Up to a step and one more, and one beyond one and two of the K blocks of TilesAndTails, which have two steps.
+    std::vector<size_t> ks = {2 * kr - 1, kKBlockSteps * kr + 1, 4 * kr, 2 * kKBlockSteps * kr + 1, 97};
+    const bool full = std::getenv("QUERN_TEST_FULL") != nullptr;
+    for (size_t k = 0; k <= kr + 1; ++k) {
+      if (full || k <= 3 || k == kr / 2 || k + 1 >= kr) ks.push_back(k);
     }
+    std::set<size_t> set;
+    for (const size_t k : ks) set.insert(RoundUp(k, d));
     return {set.begin(), set.end()};
   }
 
@@ -129,7 +134,7 @@ TEST_P(AllRows, TilesAndTails) {
                        .layout = layout};
           Check(p);
           if (HasFatalFailure()) return;
-          p.k_block = 2 * row().kr;
+          p.k_block = kKBlockSteps * row().kr;
           Check(p);
           if (HasFatalFailure()) return;
         }

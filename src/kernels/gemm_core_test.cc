@@ -181,6 +181,9 @@ class Product {
 };
 
 bool Any(const GemmKernel&) { return true; }
+bool IsPortable(const GemmKernel& r) {
+  return r.isa.any_arch && r.lhs == Format::kF32 && r.lhs_layout.element == Format::kNone;
+}
 
 class GemmRows : public testing::TestWithParam<const GemmKernel*> {};
 
@@ -244,12 +247,17 @@ TEST_P(GemmRows, UnsafeSplitsSurviveBlocksOfRows) {
   EXPECT_EQ(some.split_fallbacks, all.split_fallbacks);
 }
 
+// A K of several blocks.
+size_t SeveralBlocks(const GemmKernel& row) {
+  const size_t bits = FormatBits(row.consumed.element);
+  return bits < 4 ? 5120 : bits < 8 ? 2560 : bits <= 16 ? 1280 : 320;
+}
+
 // Ranges and sums of squares of rows come out with the product, fused or not, for the next layer's quantization or
 // norm.
 TEST_P(GemmRows, ReducesRows) {
   const GemmKernel& row = *GetParam();
-  const size_t bits = FormatBits(row.consumed.element);
-  const size_t n = 200, k = bits < 4 ? 5120 : bits < 8 ? 2560 : bits <= 16 ? 1280 : 320;  // several blocks of K
+  const size_t n = 200, k = SeveralBlocks(row);
   for (size_t m : {size_t{1}, size_t{70}}) {
     Product product(row, 0, m, n, k);
     std::vector<float> range, sums;
@@ -297,6 +305,36 @@ TEST_P(GemmRows, ReducesRows) {
   }
 }
 
+// Calls of a row of whole panels: one for each panel of columns, block of rows and block of K.
+uint64_t PanelCalls(const GemmPlan& plan, size_t m, size_t n) {
+  size_t blocks = 0;
+  for (size_t m0 = 0; m0 < m; m0 += plan.m_super) blocks += CeilDiv(std::min(plan.m_super, m - m0), plan.m_block);
+  return blocks * CeilDiv(n, plan.n_block) * plan.k_block_count;
+}
+
+// A tile configuration is loaded once for all calls of a product; streaming mode, which a call enters and leaves by
+// itself, as often as there are panels and blocks of K.
+TEST_P(GemmRows, ModesAreEnteredOncePerProductOrPanel) {
+  const GemmKernel& row = *GetParam();
+  if (!row.enter_mode && !row.whole_panel) GTEST_SKIP() << "has no mode";
+  const size_t m = 70, n = 200, k = SeveralBlocks(row);
+  Product product(row, 0, m, n, k);
+  for (int threads : {1, 2}) {
+    ThreadPool pool({.threads = threads});
+    DriverCounters counters;
+    const GemmPlan plan = product.Plan({}, threads);
+    product.Run(plan, {}, &pool, &counters);
+    ASSERT_GT(plan.k_block_count, 1u);
+    ASSERT_EQ(counters.split_fallbacks, 0u);
+    if (row.enter_mode) {
+      EXPECT_GT(counters.kernel_calls, plan.k_block_count);
+      EXPECT_THAT(counters.modes_entered.load(), testing::AllOf(testing::Ge(1u), testing::Le(plan.slots)));
+    } else if (threads == 1) {
+      EXPECT_EQ(counters.kernel_calls, PanelCalls(plan, m, n));
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rows, GemmRows, testing::ValuesIn(RunnableRows(Any)), RowTestName);
 
 // ---- modes
@@ -315,6 +353,11 @@ void Leave() {
   --t_mode;
   ++g_left;
 }
+void AddMode(GemmKernel& row) {
+  row.mode_config = &kConfig;
+  row.enter_mode = Enter;
+  row.leave_mode = Leave;
+}
 void RunInMode(const ukernel::GemmArgs& a) {
   if (t_mode != 1) ++g_outside;
   g_run(a);
@@ -322,15 +365,10 @@ void RunInMode(const ukernel::GemmArgs& a) {
 
 // A row with a mode, made from one without, counts: no worker enters it twice in a region.
 TEST(Gemm, WorkersEnterAModeOncePerRegion) {
-  const auto portable = [](const GemmKernel& r) {
-    return r.isa.any_arch && r.lhs == Format::kF32 && r.lhs_layout.element == Format::kNone;
-  };
-  GemmKernel row = *RunnableRows(portable).at(0);
+  GemmKernel row = *RunnableRows(IsPortable).at(0);
   g_run = row.run;
   row.run = RunInMode;
-  row.mode_config = &kConfig;
-  row.enter_mode = Enter;
-  row.leave_mode = Leave;
+  AddMode(row);
   Product product(row, 0, 120, 400, 400);
   for (int threads : {1, 2, 4}) {
     ThreadPool pool({.threads = threads});
@@ -350,6 +388,45 @@ TEST(Gemm, WorkersEnterAModeOncePerRegion) {
       EXPECT_LE(counters.modes_entered, static_cast<uint64_t>(plan.slots));
     }
   }
+}
+
+// A row that takes whole panels, made from one of tiles, counts its calls: each stands for an entry of streaming mode.
+void RunPanel(const ukernel::GemmArgs& a) {
+  ++g_entered;
+  constexpr size_t kTileM = 3, kUnit = 16;
+  ukernel::GemmArgs tile = a;
+  for (size_t n = 0; n < a.n; n += kUnit) {
+    for (size_t m = 0; m < a.m; m += kTileM) {
+      const auto at = [&](void* p, size_t stride) { return p ? static_cast<char*>(p) + m * stride + n * 4 : nullptr; };
+      tile.m = std::min(kTileM, a.m - m);
+      tile.n = std::min(kUnit, a.n - n);
+      tile.lhs = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(m) * a.lhs_row_stride;
+      tile.rhs = static_cast<const char*>(a.rhs) + n / kUnit * a.rhs_unit_stride;
+      tile.acc = at(a.acc, a.acc_row_stride);
+      tile.dst = at(a.dst, a.dst_row_stride);
+      tile.m0 = a.m0 + m;
+      tile.n0 = a.n0 + n;
+      g_run(tile);
+    }
+  }
+}
+
+TEST(Gemm, WholePanelsAreOneCallEach) {
+  const auto plain = [](const GemmKernel& r) { return IsPortable(r) && r.layouts[0] == ukernel::kF32x16; };
+  GemmKernel tiles = *RunnableRows(plain).at(0), row = tiles;
+  g_run = row.run;
+  row.run = RunPanel;
+  row.whole_panel = true;
+  const size_t m = 120, n = 400, k = 400;
+  Product product(row, 0, m, n, k), by_tiles(tiles, 0, m, n, k);
+  InlineExecutor executor;
+  const std::vector<char> want = by_tiles.Run(by_tiles.Plan({}, 1), {}, &executor);
+  g_entered = 0;
+  const GemmPlan plan = product.Plan({}, 1);
+  ASSERT_GT(plan.k_block_count, 1u);
+  ASSERT_LT(plan.n_block, n);
+  EXPECT_EQ(product.Run(plan, {}, &executor), want);
+  EXPECT_EQ(g_entered, PanelCalls(plan, m, n));
 }
 
 // Cores share SME units: a region has no more slots than there are units, and rows of other engines all of them.
@@ -388,20 +465,15 @@ TEST(Gemm, ThreadsOfSmeRowsAreCappedToTheUnits) {
 }
 
 TEST(Gemm, ModesAreLeftWhenCancelled) {
-  const auto portable = [](const GemmKernel& r) {
-    return r.isa.any_arch && r.lhs == Format::kF32 && r.lhs_layout.element == Format::kNone;
-  };
   static CancelToken token;
   token.Reset();
-  GemmKernel row = *RunnableRows(portable).at(0);
+  GemmKernel row = *RunnableRows(IsPortable).at(0);
   g_run = row.run;
   row.run = [](const ukernel::GemmArgs& a) {
     token.Cancel();
     RunInMode(a);
   };
-  row.mode_config = &kConfig;
-  row.enter_mode = Enter;
-  row.leave_mode = Leave;
+  AddMode(row);
   g_entered = g_left = g_outside = 0;
   Product product(row, 0, 120, 400, 400);
   const GemmPlan plan = product.Plan({}, 2);

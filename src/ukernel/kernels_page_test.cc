@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "ukernel/pack.h"
 #include "ukernel/peak.h"
 #include "ukernel/quantize.h"
+#include "ukernel/sum_order.h"
 #include "ukernel/transform.h"
 #include "ukernel/vector.h"
 #include "ukernel/winograd.h"
@@ -173,19 +175,44 @@ void ForEach(std::span<const KernelList<Kernel>* const> lists, Visit visit) {
   }
 }
 
+// What the column of that name says, and the bounds that tests demand.
+std::string Sums(const std::set<SumOrder>& orders) {
+  std::string page = "\nSums, that is in which order a call adds up the products of an element:\n\n";
+  for (const SumOrder order : orders) page += std::string("- ") + TextOf(order).name + ": " + TextOf(order).text + "\n";
+  return page +
+         "\nPortable rows round products and sums where others have a fused multiply-add. With several blocks of K, a "
+         "call goes "
+         "on\nfrom the sums of the block before, or adds its own to them; they lie in memory as float32. Rows "
+         "that read\nblocks of weights as f32 multiply weights that a block transform rounded to float32.\n\n"
+         "Errors, by precision, that tests demand of each row:\n\n"
+         "- exact, and all rows with integer left sides (`i8d`, `i8b`): the same bits as the portable row.\n"
+         "- fp32: relative Frobenius error against float64 at most 1e-6 (random normal data, K = 1024); with float "
+         "left\n"
+         "  sides also a median over seeds of |C - C64| / |A||B| that is at most that of a sequential float32 loop of "
+         "fused\n"
+         "  multiply-adds (portable rows: of multiplications and additions), one row and whole tiles, normal and "
+         "badly\n"
+         "  scaled data.\n"
+         "- fp32-fast: at most 1e-5. fp16: at most 3e-3. bf16: at most 5e-3.\n";
+}
+
 std::string GemmTable(FusedSets& sets) {
   std::string page = Family(
       "gemm", "Matrix products. Tiles are rows x columns x K step; `v` marks multiples of the vector's 32-bit lanes.",
-      {"row", "left, right, accumulator", "tile", "left side", "resident layouts", "precision", "fuses", "cost",
+      {"row", "left, right, accumulator", "tile", "left side", "resident layouts", "precision", "sums", "fuses", "cost",
        "ran"});
+  std::set<SumOrder> orders;
   ForEach(AllGemmKernels(), [&](const GemmKernel& r, const std::string&) {
     page += Line({std::string("`") + Name(r).text + "`" + (r.only_forced ? " (by name alone)" : ""),
                   std::string(FormatName(r.lhs)) + ", " + FormatName(r.rhs) + ", " + FormatName(r.dst),
                   Extent(r.mr, r.mr_scale) + " x " + Extent(r.nr, r.nr_scale) + " x " + std::to_string(r.kr) +
                       (r.whole_panel ? ", whole panels" : ""),
-                  LeftSide(r), Layouts(r), PrecisionName(r.precision), sets.Name(r.fused), Cost(r), Ran(r.isa)});
+                  LeftSide(r), Layouts(r), PrecisionName(r.precision), TextOf(SumOrderOf(r)).name, sets.Name(r.fused),
+                  Cost(r), Ran(r.isa)});
+    orders.insert(SumOrderOf(r));
   });
-  return page;
+  EXPECT_EQ(orders.size(), static_cast<size_t>(SumOrder::kCount)) << "an order that no row has";
+  return page + Sums(orders);
 }
 
 // Of families whose rows are one per instruction set.
@@ -228,6 +255,8 @@ std::string Page() {
   for (const Isa& isa : isas) page += Line({isa.name, Needs(isa), Ran(isa)});
   FusedSets sets;
   page += GemmTable(sets);
+  ForEach(AllDwConvKernels(), [&](const DwConvKernel& r, const std::string&) { sets.Name(r.fused); });
+  page += sets.Legend();
   page += Family("pack", "Fast packers of the right side; the generic one makes every layout.",
                  {"row", "from", "layout", "cycles per element", "ran"});
   ForEach(AllPackKernels(), [&](const PackKernel& r, const std::string& name) {

@@ -1,0 +1,158 @@
+// Rows add up in the order that docs/kernels.md says: the same bits as a plain loop in that order gives.
+#include "ukernel/sum_order.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/cpu.h"
+#include "ukernel/row_runner.h"
+
+namespace quern::ukernel {
+namespace {
+
+using Floats = std::vector<float>;
+
+// a * b + c, of which portable rows round the product too.
+struct MultiplyAdd {
+  bool fused;
+  float operator()(float a, float b, float c) const { return fused ? std::fmaf(a, b, c) : c + a * b; }
+};
+
+// k in turn, `sets` sums of every sets-th one, joined at the end.
+float Interleaved(const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma) {
+  Floats sum(sets, 0.0f);
+  size_t k = 0;
+  for (; k + sets <= x.size(); k += sets) {
+    for (size_t s = 0; s < sets; ++s) sum[s] = fma(x[k + s], w[k + s], sum[s]);
+  }
+  for (size_t s = 1; s < sets; ++s) sum[0] += sum[s];
+  for (; k < x.size(); ++k) sum[0] = fma(x[k], w[k], sum[0]);
+  return sum[0];
+}
+
+float EvenFirst(const Floats& x, const Floats& w, MultiplyAdd fma) {
+  float sum = 0;
+  for (size_t k = 0; k < x.size(); k += 8) {
+    const size_t end = std::min(x.size(), k + 8);
+    const bool whole = end == k + 8;
+    for (size_t i = k; i < end; i += whole ? 2 : 1) sum = fma(x[i], w[i], sum);
+    for (size_t i = k + 1; whole && i < end; i += 2) sum = fma(x[i], w[i], sum);
+  }
+  return sum;
+}
+
+// Chains of 256 k, an even number in all.
+float Chains(SumOrder order, const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma) {
+  float total = 0;
+  for (size_t begin = 0; begin < x.size(); begin += 256) {
+    Floats even(sets, 0.0f), odd(sets, 0.0f);
+    const auto pair = [&](size_t k, size_t s) {
+      if (order == SumOrder::kApartChains) {
+        even[s] = fma(x[k], w[k], even[s]);
+        odd[s] = fma(x[k + 1], w[k + 1], odd[s]);
+      } else {
+        const size_t first = order == SumOrder::kOddFirstChains ? k + 1 : k, second = 2 * k + 1 - first;
+        even[s] = fma(x[second], w[second], fma(x[first], w[first], even[s]));
+      }
+    };
+    const size_t end = std::min(x.size(), begin + 256);
+    size_t k = begin;
+    for (; k + 2 * sets <= end; k += 2 * sets) {
+      for (size_t s = 0; s < sets; ++s) pair(k + 2 * s, s);
+    }
+    for (size_t s = 1; s < sets; ++s) {
+      even[0] += even[s];
+      odd[0] += odd[s];
+    }
+    for (; k < end; k += 2) pair(k, 0);
+    const float chain = order == SumOrder::kApartChains ? even[0] + odd[0] : even[0];
+    total = begin == 0 ? chain : total + chain;
+  }
+  return total;
+}
+
+float ThirtyTwoApart(const Floats& x, const Floats& w, MultiplyAdd fma) {
+  float sum = 0;
+  for (size_t begin = 0; begin < x.size(); begin += 32) {
+    float even = 0, odd = 0;
+    for (size_t k = begin; k < std::min(x.size(), begin + 32); k += 2) {
+      even = fma(x[k], w[k], even);
+      odd = fma(x[k + 1], w[k + 1], odd);
+    }
+    sum += even + odd;
+  }
+  return sum;
+}
+
+// The order is known to the bit, and weights are read as they are stored.
+bool IsTold(const GemmKernel& row) {
+  if (FormatBits(row.rhs) <= 8 || IsSplit(row.lhs)) return false;
+  switch (SumOrderOf(row)) {
+    case SumOrder::kInOrder:
+    case SumOrder::kInterleaved:
+    case SumOrder::kEvenFirst:
+    case SumOrder::kChains:
+    case SumOrder::kOddFirstChains:
+    case SumOrder::kApartChains:
+    case SumOrder::kThirtyTwo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::vector<const GemmKernel*> Rows() {
+  std::vector<const GemmKernel*> rows;
+  for (auto lists : {AllGemmKernels(), EmulatedGemmKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        const GemmKernel& row = list->rows[i];
+        if (IsTold(row) && RowRunner::WhyNot(row, HostCpu().facts()).empty()) rows.push_back(&row);
+      }
+    }
+  }
+  return rows;
+}
+
+class Sums : public testing::TestWithParam<const GemmKernel*> {};
+
+TEST_P(Sums, AreInTheOrderTold) {
+  const GemmKernel& row = *GetParam();
+  const SumOrder order = SumOrderOf(row);
+  const CpuFacts cpu = HostCpu().facts();
+  const MultiplyAdd fma{!row.isa.any_arch};
+  for (const bool whole : {false, true}) {  // a whole tile, or one row by 16 columns
+    const RowProblem p{.m = whole ? TileM(row, cpu) : 1,
+                       .n = whole ? TileN(row, cpu) : 16,
+                       .k = 600,
+                       .fill = Fill::kNormal,
+                       .seed = 17};
+    const size_t lanes = row.isa.any_arch ? 4 : std::string(row.isa.name).starts_with("avx512") ? 16 : 8;
+    const size_t vectors = p.m * p.n / lanes * (order == SumOrder::kApartChains ? 2 : 1);
+    const size_t sets = vectors >= 8 ? 1 : vectors >= 4 ? 2 : 4;
+    RowRunner runner(row, cpu, p);
+    runner.Prepare();
+    runner.Compute();
+    for (size_t m = 0; m < p.m; ++m) {
+      Floats x(p.k), w(p.k);
+      for (size_t k = 0; k < p.k; ++k) x[k] = static_cast<float>(runner.LhsValue(m, 0, k));
+      for (size_t n = 0; n < p.n; ++n) {
+        for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<float>(runner.RhsValue(0, k, n));
+        const float want = order == SumOrder::kInOrder       ? Interleaved(x, w, 1, fma)
+                           : order == SumOrder::kInterleaved ? Interleaved(x, w, sets, fma)
+                           : order == SumOrder::kEvenFirst   ? EvenFirst(x, w, fma)
+                           : order == SumOrder::kThirtyTwo   ? ThirtyTwoApart(x, w, fma)
+                                                             : Chains(order, x, w, sets, fma);
+        ASSERT_EQ(runner.Result(m, n), static_cast<double>(want)) << TextOf(order).name << " at " << m << "," << n;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemm, Sums, testing::ValuesIn(Rows()),
+                         [](const auto& info) { return std::string(Name(*info.param).text); });
+
+}  // namespace
+}  // namespace quern::ukernel

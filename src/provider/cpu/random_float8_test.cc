@@ -1,4 +1,5 @@
 // Floats of 8 bits and fewer on the CPU provider: casts from and to every plain type; quantization to those of 8 bits.
+#include "base/packed_bits.h"
 #include "provider/cpu/random_cases.h"
 
 namespace quern::cpu {
@@ -13,6 +14,9 @@ constexpr DType kPlain[] = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16,
 Tensor DrawBytes(DType dtype, const Shape& shape) {
   Tensor t = Tensor::Allocate(dtype, shape).value();
   for (size_t i = 0; i < t.bytes(); ++i) static_cast<uint8_t*>(t.raw_data())[i] = static_cast<uint8_t>(Random()());
+  // Bits behind the last element are 0.
+  const int64_t used = t.num_elements() * PackedBits(dtype) % 8;
+  if (used) static_cast<uint8_t*>(t.raw_data())[t.bytes() - 1] &= static_cast<uint8_t>((1 << used) - 1);
   return t;
 }
 

@@ -491,7 +491,7 @@ class Tests(Runner):
             self.ctest("gcc", folder)
 
     def stage_gemm(self):
-        """speed of products on this machine: float32 at least 80 % of the FMA peak, choices near the fastest (--full)"""
+        """speed on this machine: float32 products at least 80 % of the FMA peak, choices near the fastest (--full)"""
         if folder := self.build("release"):
             for cpu in ("native", "haswell"):
                 bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--min-share", 0.8]

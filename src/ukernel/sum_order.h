@@ -13,7 +13,6 @@ enum class SumOrder {
   kIntegerBlocks,
   kInOrder,
   kInterleaved,
-  kEvenFirst,
   kPairs,
   kChains,
   kOddFirstChains,
@@ -47,8 +46,6 @@ inline SumOrderText TextOf(SumOrder order) {
       return {"interleaved",
               "as in order where a call has 8 vectors of results or more; with fewer two sums of every second k, with "
               "fewer than 4 four of every fourth, added up at the end of K or of a tap"};
-    case SumOrder::kEvenFirst:
-      return {"even first", "as in order, but of each 8 k the even ones before the odd ones"};
     case SumOrder::kPairs:
       return {"pairs", "one float32 sum per element, to which the sum of the products of two neighbouring k is added"};
     case SumOrder::kChains:
@@ -110,8 +107,7 @@ inline SumOrder SumOrderOf(const GemmKernel& r) {
   if (blocks && r.consumed.element != Format::kF32) {
     return is("avx") ? SumOrder::kPieces : SumOrder::kBlocks;
   }
-  if (is("sve")) return r.lhs == Format::kF16 ? SumOrder::kEvenFirst : SumOrder::kInOrder;
-  if (is("neon")) return SumOrder::kInOrder;
+  if (is("sve") || is("neon")) return SumOrder::kInOrder;
   if (r.kr == 1) return SumOrder::kInterleaved;
   if (is("avx512bf16")) return SumOrder::kOddFirstChains;
   return r.rhs == Format::kF16 && !r.isa.any_arch ? SumOrder::kApartChains : SumOrder::kChains;

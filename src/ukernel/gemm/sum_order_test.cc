@@ -32,17 +32,6 @@ float Interleaved(const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma
   return sum[0];
 }
 
-float EvenFirst(const Floats& x, const Floats& w, MultiplyAdd fma) {
-  float sum = 0;
-  for (size_t k = 0; k < x.size(); k += 8) {
-    const size_t end = std::min(x.size(), k + 8);
-    const bool whole = end == k + 8;
-    for (size_t i = k; i < end; i += whole ? 2 : 1) sum = fma(x[i], w[i], sum);
-    for (size_t i = k + 1; whole && i < end; i += 2) sum = fma(x[i], w[i], sum);
-  }
-  return sum;
-}
-
 // Chains of 256 k, an even number in all.
 float Chains(SumOrder order, const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma) {
   float total = 0;
@@ -92,7 +81,6 @@ bool IsTold(const GemmKernel& row) {
   switch (SumOrderOf(row)) {
     case SumOrder::kInOrder:
     case SumOrder::kInterleaved:
-    case SumOrder::kEvenFirst:
     case SumOrder::kChains:
     case SumOrder::kOddFirstChains:
     case SumOrder::kApartChains:
@@ -142,7 +130,6 @@ TEST_P(Sums, AreInTheOrderTold) {
         for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<float>(runner.RhsValue(0, k, n));
         const float want = order == SumOrder::kInOrder       ? Interleaved(x, w, 1, fma)
                            : order == SumOrder::kInterleaved ? Interleaved(x, w, sets, fma)
-                           : order == SumOrder::kEvenFirst   ? EvenFirst(x, w, fma)
                            : order == SumOrder::kThirtyTwo   ? ThirtyTwoApart(x, w, fma)
                                                              : Chains(order, x, w, sets, fma);
         ASSERT_EQ(runner.Result(m, n), static_cast<double>(want)) << TextOf(order).name << " at " << m << "," << n;

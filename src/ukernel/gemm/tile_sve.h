@@ -1,5 +1,5 @@
-// The float32 register tile on SVE: units of two vectors, four or eight k of each row replicated to all 128-bit
-// segments and used by lane. For kernel files only: everything has internal linkage.
+// The float32 register tile on SVE: units of two vectors, four k of each row replicated to all 128-bit segments and
+// used by lane. For kernel files only: everything has internal linkage.
 #pragma once
 
 #if QUERN_ISA_HERE
@@ -16,25 +16,22 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-// Elements of both sides: float32 as they are, float16 converted. kParts: blocks of four that one load of a row gives;
-// block p has the k values p, p + kParts, p + 2*kParts, ...
+// Elements of both sides: float32 as they are, float16 converted. A block has four k of a row in each segment.
 template <class T>
 struct SveOperand;
 
 template <>
 struct SveOperand<float> {
-  static constexpr int kParts = 1;
-  static svfloat32_t Block(const float* p, int) { return svld1rq_f32(svptrue_b32(), p); }
+  static svfloat32_t Block(const float* p) { return svld1rq_f32(svptrue_b32(), p); }
   static svfloat32_t Columns(const float* p, int64_t vector) { return svld1_vnum_f32(svptrue_b32(), p, vector); }
 };
 
 template <>
 struct SveOperand<float16_t> {
-  static constexpr int kParts = 2;
-  static svfloat32_t Block(const float16_t* p, int part) {
-    const svuint32_t pairs = svreinterpret_u32(svld1rq_f16(svptrue_b16(), p));
-    const svuint32_t low = part ? svlsr_x(svptrue_b32(), pairs, 16) : pairs;
-    return svcvt_f32_x(svptrue_b32(), svreinterpret_f16(low));
+  static svfloat32_t Block(const float16_t* p) {
+    uint64_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return svcvt_f32_x(svptrue_b32(), svreinterpret_f16(svunpklo_u32(svreinterpret_u16(svdup_u64(four)))));
   }
   static svfloat32_t Columns(const float16_t* p, int64_t vector) {
     const svuint32_t x = svld1uh_vnum_u32(svptrue_b32(), reinterpret_cast<const uint16_t*>(p), vector);
@@ -45,15 +42,14 @@ struct SveOperand<float16_t> {
 template <class L, class R, int MR, int NU>
 struct TileSve {
   static constexpr int kVectors = 2 * NU;
-  static constexpr int kParts = SveOperand<L>::kParts;
-  static constexpr int kBlock = 4 * kParts;
+  static constexpr int kBlock = 4;
   using Reg = svfloat32_t;
 
   QUERN_INLINE static Reg Weights(const char* rhs, size_t unit_stride, int v) {
     return SveOperand<R>::Columns(reinterpret_cast<const R*>(rhs + static_cast<size_t>(v / 2) * unit_stride), v % 2);
   }
 
-  // Lanes I.. of a block: k value I * kParts + part.
+  // Lanes I.. of a block.
   template <int I>
   QUERN_INLINE static void LaneSteps(Reg* const* acc, Reg* const* x, const char* rhs, size_t unit_stride,
                                      size_t k_stride) {
@@ -64,7 +60,7 @@ struct TileSve {
           *acc[r * kVectors + v] = svmla_lane(*acc[r * kVectors + v], b, *x[r], I);
         }
       }
-      LaneSteps<I + 1>(acc, x, rhs + kParts * k_stride, unit_stride, k_stride);
+      LaneSteps<I + 1>(acc, x, rhs + k_stride, unit_stride, k_stride);
     }
   }
 
@@ -72,12 +68,9 @@ struct TileSve {
                                    size_t unit_stride, size_t k_stride, size_t k_count) {
     size_t k = 0;
     for (; k + kBlock <= k_count; k += kBlock, rhs += kBlock * k_stride) {
-      if constexpr (kParts == 1)
-        asm("" : "+r"(k));  // or the compiler keeps a pointer for each row, and adds to them all
-      QUERN_UNROLL for (int part = 0; part < kParts; ++part) {
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) * x[r] = SveOperand<L>::Block(row[r] + k, part);
-        LaneSteps<0>(acc, x, rhs + part * k_stride, unit_stride, k_stride);
-      }
+      asm("" : "+r"(k));  // or the compiler keeps a pointer for each row, and adds to them all
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) * x[r] = SveOperand<L>::Block(row[r] + k);
+      LaneSteps<0>(acc, x, rhs, unit_stride, k_stride);
     }
     for (; k < k_count; ++k, rhs += k_stride) {
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {

@@ -135,7 +135,7 @@ TEST(Select, TakesSixteenBitFloatsAsTheyAre) {
   EXPECT_THAT(Choose("sapphirerapids", f16, 1024), HasSubstr("avx512fp16"));
   // Nor do float32 rows, but for that precision.
   GemmProblem by_f16{.rhs = Format::kF16, .n = 1024, .k = 1024, .precision = Precision::kFp16};
-  EXPECT_THAT(Choose("sapphirerapids,-amx", by_f16, 1024), HasSubstr("f32_f16_f32_8x48x2_avx512fp16"));
+  EXPECT_THAT(Choose("sapphirerapids,-amx", by_f16, 1024), AllOf(HasSubstr("f32_f16_f32"), HasSubstr("avx512fp16")));
   EXPECT_THAT(Choose("amxfp16", by_f16, 1024), HasSubstr("amxfp16"));
   for (Precision precision : {Precision::kFp32, Precision::kFp32Fast, Precision::kBf16}) {
     by_f16.precision = precision;

@@ -36,7 +36,8 @@ constexpr GemmKernel NeonDotBlocksSmeUnit() {
   }
   row.cost.step_row /= 4;  // per lane: two columns of the unit
   row.cost.step_min /= 4;
-  row.cost.row = 16;
+  row.cost.row *= 4;  // that of each 8 columns, at 512 bits
+  row.cost.tile *= 4;
 #if QUERN_ISA_HERE
   row.run = RunScaledBlocks<DotNeonDot<false>, kLhs, kRhs>;
 #endif

@@ -133,6 +133,18 @@ TEST(Select, TakesSixteenBitFloatsAsTheyAre) {
   EXPECT_THAT(Choose("sapphirerapids", f16, 1024), HasSubstr("8x48x1_avx512"));
   f16.precision = Precision::kFp16;
   EXPECT_THAT(Choose("sapphirerapids", f16, 1024), HasSubstr("avx512fp16"));
+  // Nor do float32 rows, but for that precision.
+  GemmProblem by_f16{.rhs = Format::kF16, .n = 1024, .k = 1024, .precision = Precision::kFp16};
+  EXPECT_THAT(Choose("sapphirerapids,-amx", by_f16, 1024), AllOf(HasSubstr("f32_f16_f32"), HasSubstr("avx512fp16")));
+  EXPECT_THAT(Choose("amxfp16", by_f16, 1024), HasSubstr("amxfp16"));
+  for (Precision precision : {Precision::kFp32, Precision::kFp32Fast, Precision::kBf16}) {
+    by_f16.precision = precision;
+    EXPECT_THAT(Choose("amxfp16", by_f16, 1024), testing::Not(HasSubstr("fp16")));
+  }
+  // Weights of many rows and of one stay f16 in memory.
+  by_f16.precision = Precision::kFp32;
+  EXPECT_THAT(Choose("apple-m4", by_f16, 1024), HasSubstr("f32_f16_f32_2vx2vx1_sme2"));
+  EXPECT_THAT(Choose("apple-m4", by_f16, 1), HasSubstr("f32_f16_f32_4x2vx1_neon"));
   // float32 weights do not become f16, whatever the precision.
   GemmProblem f32{.n = 64, .k = 64, .precision = Precision::kBf16};
   EXPECT_THAT(Choose("haswell", f32, 1), HasSubstr("f32_f32_f32"));
@@ -326,8 +338,8 @@ TEST(Select, ReachesEveryRow) {
   }
   for (size_t segments : {1, 9}) {
     kinds.push_back({.lhs = Format::kBf16, .rhs = Format::kBf16, .segments = segments});
-    kinds.push_back({.lhs = Format::kF32, .rhs = Format::kF16, .segments = segments});
     for (Precision precision : {Precision::kFp32, Precision::kFp16}) {
+      kinds.push_back({.lhs = Format::kF32, .rhs = Format::kF16, .segments = segments, .precision = precision});
       kinds.push_back({.lhs = Format::kF16, .rhs = Format::kF16, .segments = segments, .precision = precision});
     }
   }
@@ -351,10 +363,10 @@ TEST(Select, ReachesEveryRow) {
   }
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI4, .channel_scales = true});
   std::set<const GemmKernel*> reached;
-  for (const char* cpu :
-       {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx", "sapphirerapids,-avx512,-amx", "amxfp16",
-        "vnni-int8", "graviton3", "graviton3,-i8mm", "graviton3,-sve", "graviton3,-sve,-i8mm",
-        "graviton3,-sve,-dotprod", "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2"}) {
+  for (const char* cpu : {"x86", "haswell", "icelake", "sapphirerapids", "sapphirerapids,-amx",
+                          "sapphirerapids,-avx512,-amx", "amxfp16", "vnni-int8", "graviton3", "graviton3,-i8mm",
+                          "graviton3,-sve", "graviton3,-sve,-i8mm", "graviton3,-sve,-dotprod",
+                          "graviton3,-sve,-bf16,-fhm", "apple-m4", "apple-m4,-sme2", "apple-m4,-sme2,-dotprod"}) {
     const SelectOptions options = On(cpu);
     for (GemmProblem p : kinds) {
       for (size_t n : {8, 16, 32, 48, 64, 256, 4096}) {

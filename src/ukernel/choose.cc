@@ -28,6 +28,8 @@ bool ScaleFits(Format source, Format layout) { return layout == source || layout
 // Operands that are bf16 ask for no more than what multiplies them as such.
 bool PrecisionFits(const GemmKernel& r, const GemmProblem& p) {
   if (r.precision == Precision::kBf16 && p.lhs == Format::kBf16 && p.rhs == Format::kBf16) return true;
+  // float32 as float16 loses range too: only where that is asked for.
+  if (r.lhs_layout.element == Format::kF16 && p.lhs == Format::kF32) return p.precision == Precision::kFp16;
   return r.precision == Precision::kExact || r.precision <= p.precision;
 }
 

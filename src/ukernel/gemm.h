@@ -85,7 +85,8 @@ struct GemmArgs {
 };
 
 // What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere.
-// kFp16 rows sum products of float16 in float16 over at most 32 k, and those sums in float32.
+// kFp16 rows take float32 rows as float16, or sum products of float16 in float16 over at most 32 k, and those sums in
+// float32.
 enum class Precision : uint8_t { kExact, kFp32, kFp32Fast, kFp16, kBf16 };
 
 static constexpr const char* PrecisionName(Precision p) {

@@ -238,8 +238,9 @@ static constexpr PackLayout Blocks8x16(Format scale) {
     .element = Format::kU8, .m_unit = 16, .k_interleave = 64, .k_multiple = 64};
 [[maybe_unused]] static constexpr LhsLayout kI8dPanels16{
     .element = Format::kI8d, .m_unit = 16, .k_interleave = 64, .k_multiple = 64, .row_params = true};
-// 16-bit floats widened: what float32 tiles read.
+// 16-bit floats widened: what float32 tiles read; and float32 narrowed.
 [[maybe_unused]] static constexpr LhsLayout kF32Rows{.element = Format::kF32};
+[[maybe_unused]] static constexpr LhsLayout kF16Rows{.element = Format::kF16};
 // Rows in blocks of 32 with a scale each (ggml's q8_0 form of the left side).
 [[maybe_unused]] static constexpr LhsLayout kI8bRows{.element = Format::kI8b, .k_multiple = 64, .block = 32};
 // Rows split in two bf16 terms, 16 by 32: AMX's A tiles, whose rows are whole cache lines.

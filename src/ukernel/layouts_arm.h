@@ -44,6 +44,9 @@ namespace quern::ukernel {
     .element = Format::kBf16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
 [[maybe_unused]] static constexpr PackLayout kF16Sme{
     .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme, .k_interleave = 2, .k_multiple = 2};
+// float16 that becomes kF32Sme.
+[[maybe_unused]] static constexpr PackLayout kF16SmeLines{
+    .element = Format::kF16, .n_unit = 2, .n_scale = VectorScale::kSme};
 
 // Blocks along K: elements of 2, 4 or 8 bits as stored, or int8 without zero points; whole 16 k are read at once.
 [[maybe_unused]] static constexpr PackLayout ArmBlocks(Format element, uint16_t k_interleave, Format scale,

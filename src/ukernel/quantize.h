@@ -31,7 +31,7 @@ struct LhsSource {
 // aligned); panel ranges may be packed at once. Pads (rows beyond m, k beyond K) are zero bytes. Elements:
 //   kI8d from floats: quantized by numerics.md's dynamic rule over the whole row, scale and zero point stored
 //   kI8b from floats, one segment: quantized by numerics.md's rule of blocks, scales stored
-//   kBf16, kBf16x2, kBf16x3, kF32 from floats;  kI8 from kI8;  kU8 from kU8, or from kI8 plus 128
+//   kF16, kBf16, kBf16x2, kBf16x3, kF32 from floats;  kI8 from kI8;  kU8 from kU8, or from kI8 plus 128
 // Returns PackFlags.
 uint32_t PackLhs(const LhsLayout& layout, const LhsShape& shape, const LhsSource& source, size_t panel_begin,
                  size_t panel_end, void* packed);

@@ -152,7 +152,8 @@ class RowRunner {
       const double q = d > 0 ? std::round(static_cast<double>(SourceValue(m, tap, k) * (1.0f / d))) : 0.0;
       return q * static_cast<double>(F16BitsToF32(F32ToF16Bits(d)));
     }
-    return static_cast<double>(SourceValue(m, tap, k));
+    const float x = SourceValue(m, tap, k);
+    return static_cast<double>(Numbers() == Format::kF16 ? F16BitsToF32(F32ToF16Bits(x)) : x);
   }
   double RhsValue(size_t tap, size_t k, size_t n) const {
     return static_cast<double>(rhs_values_[(tap * p_.k + k) * p_.n + n]);
@@ -211,6 +212,9 @@ class RowRunner {
     return LoadFloat(source_format_, SourceRow(m, tap) + k * FormatBytes(source_format_));
   }
 
+  // What dense left sides are multiplied as: float32 rows may be narrowed.
+  Format Numbers() const { return row_.lhs_layout.element == Format::kF16 ? Format::kF16 : source_format_; }
+
   float Draw(std::mt19937& rng, Format f) const {
     if (f == Format::kU8) return static_cast<float>(rng() % 256);
     if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
@@ -245,7 +249,7 @@ class RowRunner {
           x = std::ldexp(127.0f, static_cast<int>(rng() % 3));
         }
         Put(source_format_, lhs_->data() + r * lhs_stride_ + k * element,
-            p_.special ? SpecialLhs(source_format_, r, k, x) : x);
+            p_.special ? SpecialLhs(Numbers(), r, k, x) : x);
       }
     }
     zero_ = std::make_unique<GuardedBuffer>(p_.k * element);

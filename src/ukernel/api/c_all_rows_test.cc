@@ -64,7 +64,7 @@ class Product {
     problem_.n = n_;
     problem_.k = k_;
     problem_.segments = segments_;
-    problem_.precision = QUERN_UKERNEL_BF16_INPUTS;
+    problem_.precision = row_.precision == Precision::kFp16 ? QUERN_UKERNEL_FP16 : QUERN_UKERNEL_BF16_INPUTS;
     problem_.channel_scales = layout_.channel_scales;
     problem_.allow_expansion = 1;
     problem_.lhs_form = segments_ > 1 ? QUERN_UKERNEL_LHS_TAPS : QUERN_UKERNEL_LHS_ROWS;

@@ -12,14 +12,16 @@ namespace {
 using Operands = ConvertF16<float>;
 static constexpr GemmRun kRun8x8 = DispatchTileF32<Vector, 8, 1, Operands>;
 static constexpr GemmRun kRun4x16 = DispatchTileF32<Vector, 4, 2, Operands>;
+static constexpr GemmRun kRunSmeUnit = RunSmeUnit<Vector, 4, Operands>;
 #else
-static constexpr GemmRun kRun8x8 = nullptr, kRun4x16 = nullptr;
+static constexpr GemmRun kRun8x8 = nullptr, kRun4x16 = nullptr, kRunSmeUnit = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
     // Conversions take the slots of a fourth to a fifth of the multiply-adds.
     NeonTile(Format::kF32, kF16x8, 8, 8, 1.15f, kRun8x8),
     NeonTile(Format::kF32, kF16x8, 4, 16, 1.25f, kRun4x16),
+    NeonSmeUnit(Format::kF32, kF16SmeLines, 4, kRunSmeUnit, 1.25f),
 };
 
 }  // namespace

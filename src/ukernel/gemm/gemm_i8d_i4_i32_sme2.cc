@@ -14,19 +14,12 @@ static constexpr GemmRun kRun = RunSme<DotSme2, true>;
 static constexpr GemmRun kRun = nullptr;
 #endif
 
-constexpr GemmKernel Fours() {
-  GemmKernel row = MakeSmeRows(Format::kI8d, 2, kRun).rows[0];
-  row.rhs = Format::kI4;
-  row.layouts[0] = U4Channels(VectorScale::kSme, 2, 4);
-  row.layouts[1] = {};
-  return row;
-}
-
-static constexpr GemmKernel kRows[] = {Fours()};
+static constexpr auto kRows = MakeSmeFours(2, kRun);
 
 }  // namespace
 
 extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
-constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
 
 }  // namespace quern::ukernel

@@ -12,7 +12,7 @@ struct Loads {
   static constexpr bool kIndexed = true;
   template <class E>
   QUERN_SVE_INLINE svcount_t All() __arm_streaming {
-    return sizeof(E) == 4 ? svptrue_c32() : svptrue_c16();
+    return sizeof(E) == 4 ? svptrue_c32() : sizeof(E) == 2 ? svptrue_c16() : svptrue_c8();
   }
   template <class E>
   QUERN_SVE_INLINE auto Two(const E* p) __arm_streaming {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/gemm/rows_blocks_arm.h"
+#include "ukernel/gemm/rows_blocks_scaled.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/dot_i8_neondot.h"
@@ -20,9 +21,33 @@ constexpr GemmKernel NeonDotBlocksRow() {
   return ArmBlocksRow(kIsa, kLhs, kRhs, 4, MR, NU * 8, ArmBlocksCost(kLhs, kRhs, MR, NU, 4, 2), run);
 }
 
+// Few rows by weights that are resident for SME, whose vector length gives the unit.
 template <Format kLhs, Format kRhs>
-constexpr ArmBlocksRows<2> MakeNeonDotBlocks() {
-  return {{NeonDotBlocksRow<kLhs, kRhs, 4, 1>(), NeonDotBlocksRow<kLhs, kRhs, 2, 2>()}};
+constexpr GemmKernel NeonDotBlocksSmeUnit() {
+  GemmKernel row = NeonDotBlocksRow<kLhs, kRhs, 4, 1>();
+  row.isa = {kIsa.name, kIsa.needs.With(CpuFeature::kSme), kIsa.any_arch, kIsa.arch, kIsa.emulated};
+  row.nr = 2;
+  row.nr_scale = VectorScale::kSme;
+  if (kRhs == Format::kI4) {
+    row.layouts[0] = row.consumed = U4Channels(VectorScale::kSme, 2, 4);
+  } else {
+    SetBlockLayouts(row, VectorScale::kSme, kRhs, 4);
+    row.consumed = ScaledBlocks(VectorScale::kSme, kRhs, 4, Format::kF32);
+  }
+  row.cost.step_row /= 4;  // per lane: two columns of the unit
+  row.cost.step_min /= 4;
+  row.cost.row *= 4;  // that of each 8 columns, at 512 bits
+  row.cost.tile *= 4;
+#if QUERN_ISA_HERE
+  row.run = RunScaledBlocks<DotNeonDot<false>, kLhs, kRhs>;
+#endif
+  return row;
+}
+
+template <Format kLhs, Format kRhs>
+constexpr ArmBlocksRows<3> MakeNeonDotBlocks() {
+  return {
+      {NeonDotBlocksRow<kLhs, kRhs, 4, 1>(), NeonDotBlocksRow<kLhs, kRhs, 2, 2>(), NeonDotBlocksSmeUnit<kLhs, kRhs>()}};
 }
 
 }  // namespace

@@ -24,12 +24,13 @@ constexpr GemmKernel NeonTile(Format lhs, const PackLayout& layout, uint16_t mr,
 }
 
 // Few rows by weights that are resident for SME, whose vector length gives the unit.
-[[maybe_unused]] constexpr GemmKernel NeonSmeUnit(Format lhs, const PackLayout& layout, uint16_t mr, GemmRun run) {
+[[maybe_unused]] constexpr GemmKernel NeonSmeUnit(Format lhs, const PackLayout& layout, uint16_t mr, GemmRun run,
+                                                  float overhead = 1) {
   GemmKernel row = NeonTile(lhs, layout, mr, 16, 1.0f, run);
   row.isa = {kIsa.name, kIsa.needs.With(CpuFeature::kSme), kIsa.any_arch, kIsa.arch, kIsa.emulated};
   row.nr = 2;
   row.nr_scale = VectorScale::kSme;
-  row.cost.step_row = 0.25f;                                                      // per lane: two columns of the unit
+  row.cost.step_row = 0.25f * overhead;                                           // per lane: two columns of the unit
   row.cost.step_min = 0.0625f * static_cast<float>(FormatBytes(layout.element));  // 32 bytes a cycle
   row.cost.row = 16;
   return row;

@@ -45,7 +45,8 @@ constexpr GemmKernel NeonDotSmeUnit(Format lhs) {
   row.cost.step_min = 0.3f;
   row.cost.row = 16;
 #if QUERN_ISA_HERE
-  row.run = RunScaledUnit<DotNeonDot<kTurn>, 4, 2>;
+  using D = DotNeonDot<kTurn>;
+  row.run = RunScaledUnit<D, 2, Format::kI32, DispatchTileLanes<D, 4, 2, Columns::kScaledUnit>>;
 #endif
   return row;
 }

@@ -18,5 +18,15 @@ constexpr ArmI8Rows<1> MakeSmeRows(Format lhs, float step_row, GemmRun run) {
   return {{row}};
 }
 
+// Of 4-bit weights with a scale per channel, which a block transform makes int8.
+constexpr ArmI8Rows<1> MakeSmeFours(float step_row, GemmRun run) {
+  ArmI8Rows<1> made = MakeSmeRows(Format::kI8d, step_row, run);
+  GemmKernel& row = made.rows[0];
+  row.rhs = Format::kI4;
+  row.layouts[0] = U4Channels(VectorScale::kSme, 2, 4);
+  row.layouts[1] = {};
+  return made;
+}
+
 }  // namespace
 }  // namespace quern::ukernel

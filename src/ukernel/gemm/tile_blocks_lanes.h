@@ -14,7 +14,7 @@ namespace {
 //
 // Unsigned weights are multiplied as they are stored (uint8 minus 128); their zero points come off by the sums of the
 // rows. Rows are read up to a multiple of a step's k, where they hold zeros.
-template <class D, Format kLhs, Format kRhs, int MR, int NU>
+template <class D, Format kLhs, Format kRhs, int MR, int NU, Columns kColumns>
 struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   using V = typename D::V;
   using Base = TileEpilogueI32<V, MR, NU>;
@@ -39,7 +39,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   static constexpr int kLoadGroups = kGroups / kLoads;
   static constexpr int kBlocks = (MR + D::kRows - 1) / D::kRows;  // an odd last row is computed twice
   static constexpr int kWeights = NU * D::kWeights;
-  static constexpr size_t kStepBytes = kStepK * V::kUnit * kBits / 8;  // of a unit
+  static constexpr int kLines = kGroups / kPerByte;  // of groups that share bytes
   static constexpr int kRows = kBlocks * D::kRows;
   static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
   static constexpr int kPerVector = kWeights * D::kSums / kVectors;
@@ -51,6 +51,23 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   struct Rows {
     const char* p[kRows];
   };
+  // Bytes between lines and between units of 8 columns of the weights; columns between blocks.
+  struct Strides {
+    size_t line, unit, block;
+  };
+  static Strides StridesOf(const GemmArgs& a) {
+    constexpr size_t kLine = static_cast<size_t>(D::kGroup) * V::kUnit;
+    if constexpr (kColumns == Columns::kUnits) return {kLine, a.rhs_unit_stride, V::kUnit};
+    return {a.vector_bytes / 2 * D::kGroup, kLine, a.vector_bytes / 2};
+  }
+  // Where what a block has for the columns of vector v begins, if each has `bytes`.
+  static const char* AtVector(const GemmArgs& a, const void* p, const Strides& stride, size_t block, int v,
+                              size_t bytes) {
+    const bool units = kColumns == Columns::kUnits;
+    const size_t column = block * stride.block + static_cast<size_t>(units ? v % kPerUnit : v) * V::kLanes;
+    const size_t unit = units ? static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride : 0;
+    return static_cast<const char*>(p) + unit + column * bytes;
+  }
 
   QUERN_INLINE static void Clear(Sums& sums) {
     QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
@@ -69,7 +86,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     return vreinterpretq_s8_u8(x);
   }
 
-  QUERN_INLINE static void Step(Sums& sums, const Rows& rows, size_t k, const char* rhs, size_t unit_stride) {
+  QUERN_INLINE static void Step(Sums& sums, const Rows& rows, size_t k, const char* rhs, const Strides& stride) {
     typename D::X x[kLoads][kBlocks];
     QUERN_UNROLL for (int i = 0; i < kLoads; ++i) {
       QUERN_UNROLL for (int b = 0; b < kBlocks; ++b) {
@@ -78,10 +95,10 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
         x[i][b] = D::Load(p, kLoadGroups);
       }
     }
-    QUERN_UNROLL for (int line = 0; line < kGroups / kPerByte; ++line) {
+    QUERN_UNROLL for (int line = 0; line < kLines; ++line) {
       QUERN_UNROLL for (int w = 0; w < kWeights; ++w) {
-        const char* from =
-            rhs + static_cast<size_t>(w / D::kWeights) * unit_stride + (line * D::kWeights + w % D::kWeights) * 16;
+        const char* from = rhs + static_cast<size_t>(w / D::kWeights) * stride.unit +
+                           static_cast<size_t>(line) * stride.line + w % D::kWeights * 16;
         const int8x16_t bytes = D::LoadWeights(from);
         QUERN_UNROLL for (int field = 0; field < kPerByte; ++field) {
           const int8x16_t weights = Field(bytes, field);
@@ -111,7 +128,8 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   static Int RowSum(const Sums& sums, int r) { return D::RowSum(sums.rows[r / D::kRows], r % D::kRows); }
 
   // Scales the sums of a block of the weights, or of the 32 k at `lhs_scales` in it.
-  QUERN_INLINE static void Scale(const GemmArgs& a, size_t block, const char* lhs_scales, const Sums& sums, Acc& acc) {
+  QUERN_INLINE static void Scale(const GemmArgs& a, const Strides& stride, size_t block, const char* lhs_scales,
+                                 const Sums& sums, Acc& acc) {
     Int row_sum[MR];
     Reg row_scale[MR];
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
@@ -121,12 +139,9 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
       }
     }
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const size_t unit = static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride;
-      const size_t column = block * V::kUnit + v % kPerUnit * V::kLanes;
-      const char* scales = static_cast<const char*>(a.rhs_scales) + unit;
-      const char* offsets = static_cast<const char*>(a.rhs_offsets) + unit;
-      const Reg scale = V::LoadScale(scales + column * FormatBytes(a.rhs_scale), a.rhs_scale);
-      const Int zero = Zero(a.rhs_offset, offsets + column);
+      const Reg scale =
+          V::LoadScale(AtVector(a, a.rhs_scales, stride, block, v, FormatBytes(a.rhs_scale)), a.rhs_scale);
+      const Int zero = Zero(a.rhs_offset, AtVector(a, a.rhs_offsets, stride, block, v, 1));
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         Int sum = Total(sums, r, v);
         if constexpr (kSummed) sum = vmlsq_s32(sum, zero, row_sum[r]);
@@ -134,7 +149,8 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
         acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(sum), both));
       }
       if (kSummed && a.rhs_offset == Format::kF32) {
-        const Reg minimum = V::Load(reinterpret_cast<const float*>(offsets) + column);
+        const char* minima = AtVector(a, a.rhs_offsets, stride, block, v, sizeof(float));
+        const Reg minimum = V::Load(reinterpret_cast<const float*>(minima));
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
           const Reg q = V::ToFloat(row_sum[r]);
           acc[r][v] = V::Add(acc[r][v], V::Mul(kLhsBlocks ? V::Mul(q, row_scale[r]) : q, minimum));
@@ -154,10 +170,11 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
 
   QUERN_INLINE static void RunChannels(const GemmArgs& a, const Tail& tail) {
     const Rows rows = RowsOf(a);
+    const Strides stride = StridesOf(a);
     const char* rhs = static_cast<const char*>(a.rhs);
     Sums sums;
     Clear(sums);
-    for (size_t k = 0; k < a.k; k += kStepK, rhs += kStepBytes) Step(sums, rows, k, rhs, a.rhs_unit_stride);
+    for (size_t k = 0; k < a.k; k += kStepK, rhs += kLines * stride.line) Step(sums, rows, k, rhs, stride);
     IntAcc acc;
     Base::Each(
         [&](int r, int v) { acc[r][v] = vmlsq_s32(Total(sums, r, v), Zero(Format::kNone, nullptr), RowSum(sums, r)); });
@@ -183,6 +200,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
       Base::Read(a.acc, a.acc_row_stride, acc, tail);
     }
     const Rows rows = RowsOf(a);
+    const Strides stride = StridesOf(a);
     const char* rhs = static_cast<const char*>(a.rhs);
     const auto* lhs_scales = static_cast<const char*>(a.lhs_scales);
     const size_t length = kLhsBlocks ? kLhsBlock : a.block;  // of a sum
@@ -190,8 +208,8 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
       const size_t end = a.k - begin < length ? a.k : begin + length;
       Sums sums;
       Clear(sums);
-      for (size_t k = begin; k < end; k += kStepK, rhs += kStepBytes) Step(sums, rows, k, rhs, a.rhs_unit_stride);
-      Scale(a, block, lhs_scales, sums, acc);
+      for (size_t k = begin; k < end; k += kStepK, rhs += kLines * stride.line) Step(sums, rows, k, rhs, stride);
+      Scale(a, stride, block, lhs_scales, sums, acc);
       lhs_scales += kLhsBlocks ? sizeof(float) : 0;
       if (begin + length >= next) {
         ++block;
@@ -208,17 +226,26 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
 };
 
 // The body for the call's m and number of units.
-template <class D, Format kLhs, Format kRhs, int MR, int NU>
+template <class D, Format kLhs, Format kRhs, int MR, int NU, Columns kColumns = Columns::kUnits>
 void DispatchTileBlocksLanes(const GemmArgs& a) {
   if constexpr (NU > 1) {
     if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) {
-      return DispatchTileBlocksLanes<D, kLhs, kRhs, MR, NU - 1>(a);
+      return DispatchTileBlocksLanes<D, kLhs, kRhs, MR, NU - 1, kColumns>(a);
     }
   }
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileBlocksLanes<D, kLhs, kRhs, MR - 1, NU>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileBlocksLanes<D, kLhs, kRhs, MR - 1, NU, kColumns>(a);
   }
-  TileBlocksLanes<D, kLhs, kRhs, MR, NU>::Run(a);
+  TileBlocksLanes<D, kLhs, kRhs, MR, NU, kColumns>::Run(a);
+}
+
+// A unit of SME; as many columns at a time as there are registers for.
+template <class D, Format kLhs, Format kRhs>
+void RunScaledBlocks(const GemmArgs& a) {
+  constexpr Format kAcc = kRhs == Format::kI4 ? Format::kI32 : Format::kF32;
+  constexpr GemmRun kFour = DispatchTileBlocksLanes<D, kLhs, kRhs, 4, 1, Columns::kScaledUnit>;
+  constexpr GemmRun kTwo = DispatchTileBlocksLanes<D, kLhs, kRhs, 2, 2, Columns::kScaledUnit>;
+  return a.m > 2 ? RunScaledUnit<D, 1, kAcc, kFour>(a) : RunScaledUnit<D, 2, kAcc, kTwo>(a);
 }
 
 }  // namespace

@@ -160,20 +160,22 @@ void DispatchTileLanes(const GemmArgs& a) {
   TileLanes<D, MR, NU, kColumns>::Run(a);
 }
 
-// A unit of SVE or SME, NU units of 8 at a time.
-template <class D, int MR, int NU>
+// A unit of SVE or SME, NU units of 8 at a time by kRun. kAcc: of the accumulators.
+template <class D, int NU, Format kAcc, GemmRun kRun>
 void RunScaledUnit(const GemmArgs& a) {
   constexpr size_t kStep = static_cast<size_t>(NU * D::V::kUnit);
-  const size_t bytes = FormatBytes(EpilogueFormat(Format::kI32, a.ops, a.op_count));
+  const size_t bytes = FormatBytes(EpilogueFormat(kAcc, a.ops, a.op_count));
   GemmArgs part = a;
   for (size_t n = 0; n < a.n; n += kStep) {
     part.n = a.n - n < kStep ? a.n - n : kStep;
     part.n0 = a.n0 + n;
     part.rhs = static_cast<const char*>(a.rhs) + n * D::kGroup;
+    part.rhs_scales = static_cast<const char*>(a.rhs_scales) + n * FormatBytes(a.rhs_scale);
+    part.rhs_offsets = static_cast<const char*>(a.rhs_offsets) + n * FormatBytes(a.rhs_offset);
     part.rhs_sums = static_cast<const int32_t*>(a.rhs_sums) + n;
     part.acc = static_cast<int32_t*>(a.acc) + n;
     part.dst = static_cast<char*>(a.dst) + n * bytes;
-    DispatchTileLanes<D, MR, NU, Columns::kScaledUnit>(part);
+    kRun(part);
   }
 }
 

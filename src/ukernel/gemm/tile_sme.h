@@ -151,5 +151,13 @@ struct TileSme {
           .run = run};
 }
 
+// That of float32 rows by float16 weights: a block transform widens them, once for all rows.
+[[maybe_unused]] constexpr GemmKernel SmeRowByF16(float loads, GemmRun run) {
+  GemmKernel row = SmeRow(Format::kF32, kF32SmePanels, kF32Sme, loads, run);
+  row.rhs = Format::kF16;
+  row.layouts[0] = kF16SmeLines;
+  return row;
+}
+
 }  // namespace
 }  // namespace quern::ukernel

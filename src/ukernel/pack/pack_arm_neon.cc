@@ -19,6 +19,7 @@ static constexpr PackKernel kRows[] = {
     UnitRow(kF16x8, true, 0.25f, kRun<2, 1, true>),       UnitRow(kF16x8, false, 0.5f, kRun<2, 1, false>),
     UnitRow(kF16Sve, true, 0.25f, kRun<2, 1, true>),      UnitRow(kF16Sve, false, 0.5f, kRun<2, 1, false>),
     UnitRow(kF16Sme, true, 0.35f, kRun<2, 2, true>),      UnitRow(kF16Sme, false, 0.5f, kRun<2, 2, false>),
+    UnitRow(kF16SmeLines, true, 0.25f, kRun<2, 1, true>), UnitRow(kF16SmeLines, false, 0.5f, kRun<2, 1, false>),
     UnitRow(kBf16Sme, true, 0.35f, kRun<2, 2, true>),     UnitRow(kBf16Sme, false, 0.5f, kRun<2, 2, false>),
     UnitRow(kBf16x8Quads, true, 0.4f, kRun<2, 4, true>),  UnitRow(kBf16x8Quads, false, 0.25f, kRun<2, 4, false>),
     UnitRow(kBf16SveQuads, true, 0.4f, kRun<2, 4, true>), UnitRow(kBf16SveQuads, false, 0.25f, kRun<2, 4, false>),

@@ -1,4 +1,4 @@
-// Rows to AMX's A tiles: float32 to panels of two and of three bf16 terms, 16-bit floats as they are.
+// Rows to AMX's A tiles: float32 to panels of two and of three bf16 terms and of float16, 16-bit floats as they are.
 #include "ukernel/quantize/lhs_rows.h"
 
 #if QUERN_ISA_HERE
@@ -27,6 +27,16 @@ struct Terms {
       _mm256_mask_storeu_epi16(to + i * kTermBytes, mask, _mm512_cvtepi32_epi16(t.term[i]));
     }
     return SplitsUnsafely(x);
+  }
+};
+struct Narrowed {
+  static constexpr size_t kTerms = 1, kStep = 16;
+  static __mmask16 Put(const char* from, size_t count, char* to) {
+    const __mmask16 mask = static_cast<__mmask16>((1u << count) - 1u);
+    const __m512 x = _mm512_maskz_loadu_ps(mask, from);
+    const __m256i half = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_mask_storeu_epi16(to, mask, half);
+    return 0;
   }
 };
 struct Halves {
@@ -69,9 +79,11 @@ uint32_t Run(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
   }
   return unsafe ? kPackSplitUnsafe : kPackFine;
 }
-static constexpr auto kRun2 = Run<Terms<2>, 4>, kRun3 = Run<Terms<3>, 4>, kRun16 = Run<Halves, 2>;
+static constexpr auto kRun2 = Run<Terms<2>, 4>, kRun3 = Run<Terms<3>, 4>, kRun16 = Run<Halves, 2>,
+                      kRunNarrowed = Run<Narrowed, 4>;
 #else
-static constexpr decltype(LhsPackKernel::run) kRun2 = nullptr, kRun3 = nullptr, kRun16 = nullptr;
+static constexpr decltype(LhsPackKernel::run) kRun2 = nullptr, kRun3 = nullptr, kRun16 = nullptr,
+                                              kRunNarrowed = nullptr;
 #endif
 
 constexpr LhsPackKernel Row(const LhsLayout& layout, Format source, float cycles, decltype(LhsPackKernel::run) run) {
@@ -84,10 +96,9 @@ constexpr LhsPackKernel Row(const LhsLayout& layout, Format source, float cycles
 }
 
 static constexpr LhsPackKernel kKernels[] = {
-    Row(kBf16Terms2Panels, Format::kF32, 0.8f, kRun2),
-    Row(kBf16Terms3Panels, Format::kF32, 1.1f, kRun3),
-    Row(kBf16Panels, Format::kBf16, 0.08f, kRun16),
-    Row(kF16Panels, Format::kF16, 0.08f, kRun16),
+    Row(kBf16Terms2Panels, Format::kF32, 0.8f, kRun2),  Row(kBf16Terms3Panels, Format::kF32, 1.1f, kRun3),
+    Row(kBf16Panels, Format::kBf16, 0.08f, kRun16),     Row(kF16Panels, Format::kF16, 0.08f, kRun16),
+    Row(kF16Panels, Format::kF32, 0.15f, kRunNarrowed),
 };
 
 }  // namespace

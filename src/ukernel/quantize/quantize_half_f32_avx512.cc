@@ -1,5 +1,5 @@
 // bf16 and f16 rows to float32 rows.
-#include "ukernel/quantize/widen_rows.h"
+#include "ukernel/quantize/convert_rows.h"
 
 #if QUERN_ISA_HERE
 #include <immintrin.h>
@@ -31,7 +31,7 @@ struct F16 {
     *to = _cvtsh_ss(x);
   }
 };
-static constexpr auto kBf16 = WidenRows<Bf16>, kF16 = WidenRows<F16>;
+static constexpr auto kBf16 = ConvertRows<Bf16, uint16_t, float>, kF16 = ConvertRows<F16, uint16_t, float>;
 #else
 static constexpr decltype(LhsPackKernel::run) kBf16 = nullptr, kF16 = nullptr;
 #endif

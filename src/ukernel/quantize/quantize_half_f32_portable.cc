@@ -1,5 +1,5 @@
 // bf16 and f16 rows to float32 rows.
-#include "ukernel/quantize/widen_rows.h"
+#include "ukernel/quantize/convert_rows.h"
 #include "ukernel/widen_portable.h"
 
 namespace quern::ukernel {
@@ -32,8 +32,8 @@ constexpr LhsPackKernel Row(Format source, float cycles, decltype(LhsPackKernel:
 }
 
 static constexpr LhsPackKernel kRows[] = {
-    Row(Format::kBf16, 0.6f, WidenRows<Widen<Format::kBf16>>),
-    Row(Format::kF16, 3.0f, WidenRows<Widen<Format::kF16>>),
+    Row(Format::kBf16, 0.6f, ConvertRows<Widen<Format::kBf16>, uint16_t, float>),
+    Row(Format::kF16, 3.0f, ConvertRows<Widen<Format::kF16>, uint16_t, float>),
 };
 
 }  // namespace

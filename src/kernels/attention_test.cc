@@ -61,7 +61,7 @@ class Rules final : public ScoreRules {
     // One query sees nothing.
     if (f.queries > 2) std::fill_n(mask_.begin() + f.keys, f.keys, -kInfinity);
   }
-  Row RowOf(int64_t, int64_t, int64_t i, float*) const override {
+  Row RowOf(int64_t, int64_t, int64_t i, const Keys&, float*) const override {
     Row row{.first = 0, .end = form_.causal ? std::min(form_.keys, i + 1 + Reach()) : form_.keys};
     if (form_.masked) row.add[0] = mask_.data() + i * form_.keys;
     return row;

@@ -58,11 +58,13 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     AddHiding(n, x, a, y);
     x = y;
   }
-  const T largest = LargestNumber(n, x);
-  if (largest == -__builtin_huge_valf() && args.add[0]) {
+  T largest = LargestNumber(n, x);
+  if (args.carry && !(largest > args.carry->largest)) largest = args.carry->largest;
+  if (largest == -__builtin_huge_valf() && (args.add[0] || args.carry)) {
     // Unless one that is not hidden is no number, which the comparisons passed over.
     const T any = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
     for (size_t i = 0; i < n; ++i) y[i] = any != any ? any : T{0};
+    if (args.carry) *args.carry = any != any ? SoftmaxCarry<T>{any, any, any} : SoftmaxCarry<T>{largest, 0, 1};
     return;
   }
   T sum = 0;
@@ -79,7 +81,11 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log;
   } else {
+    T earlier = 0;
+    if (args.carry) earlier = args.carry->sum * SoftmaxExp(args.carry->largest - largest);
+    sum += earlier;
     const T inverse = T{1} / sum;
+    if (args.carry) *args.carry = {largest, sum, earlier * inverse};
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
   }

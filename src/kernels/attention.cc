@@ -17,11 +17,13 @@ using ukernel::VectorKernel;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr ptrdiff_t kF32 = sizeof(float);
-// Scores of one block are written and read while they are in the second-level cache, of which they take half; its keys
-// and values, packed, take a quarter.
+// Scores of one block are written and read while they are in the second-level cache, of which they take half; its keys,
+// packed, take a quarter. Values are mostly read where they lie.
 constexpr int64_t kScoresShare = 2, kKeysShare = 4;
 // Fewer queries would not pay for packing the keys once per block; more are split when threads would be idle.
 constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
+// Queries that a task takes through blocks of keys together, so that it packs each of these once.
+constexpr int64_t kSpan = 1024;
 // Keys of one block, where there are several, are at least so many, and a multiple of that.
 constexpr int64_t kKeyGrain = 64;
 // Numbers of keys for which products are prepared, when queries see fewer keys than there are: of one block that holds
@@ -40,8 +42,8 @@ ukernel::UnaryRow Rounding(const ukernel::ElementwiseKernel& row, Format to) {
 }
 
 // The sums less the largest of them and of what is carried, which is subtracted before rounding: a bias that hides all
-// keys but by a finite number leaves the differences of their scores. Returns what was subtracted; -infinity where every
-// key is hidden.
+// keys but by a finite number leaves the differences of their scores. Returns what was subtracted; -infinity where
+// every key is hidden.
 double AddLarge(int64_t n, const float* a, const float* b, double carried, float* x) {
   const auto sum = [&](int64_t i) {
     const double bias = static_cast<double>(a[i]) + (b ? static_cast<double>(b[i]) : 0.0);
@@ -57,8 +59,9 @@ double AddLarge(int64_t n, const float* a, const float* b, double carried, float
 }
 
 int64_t KeyBlock(const AttentionSizes& s, const CpuFacts& cpu) {
-  const int64_t most = static_cast<int64_t>(cpu.l2_bytes) / kKeysShare / ((s.size + s.value_size) * kF32);
-  return s.keys <= most ? s.keys : std::min(s.keys, EvenBlock(s.keys, std::max(most, kKeyGrain), kKeyGrain));
+  const int64_t bytes = std::max({s.size, s.value_size, int64_t{1}}) * kF32;
+  const int64_t most = std::max(static_cast<int64_t>(cpu.l2_bytes) / kKeysShare / bytes, kKeyGrain);
+  return s.keys <= most ? s.keys : std::min(s.keys, EvenBlock(s.keys, most, kKeyGrain));
 }
 
 }  // namespace
@@ -144,8 +147,11 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   const int64_t scores = static_cast<int64_t>(options.cpu.l2_bytes) / kScoresShare / kF32;
   const int64_t largest = std::clamp(scores / a.key_block_, kLeastBlock, kLargestBlock);
   a.block_ = std::min(a.rows_, largest);
-  const auto blocks = [&] { return (a.rows_ + a.block_ - 1) / a.block_; };
-  while (a.block_ >= 2 * kLeastBlock && a.matrices_ * blocks() < concurrency) a.block_ = (a.block_ + 1) / 2;
+  const auto tasks = [&](int64_t rows) { return a.matrices_ * CeilDiv(a.rows_, rows); };
+  while (a.block_ >= 2 * kLeastBlock && tasks(a.block_) < concurrency) a.block_ = (a.block_ + 1) / 2;
+  a.span_ = a.block_;
+  const int64_t longest = a.IsOnline() ? std::min(a.rows_, kSpan) : 0;
+  while (a.span_ < longest && (concurrency <= 1 || tasks(2 * a.span_) >= 2 * concurrency)) a.span_ *= 2;
   // A multiple of vectors, but of no large power of two, with which rows would collide in the first-level cache.
   a.score_pitch_ = (a.key_block_ + 16) / 16 * 16;
   if (sizes.size > 0) QUERN_RETURN_IF_ERROR(a.PrepareProducts(options, precision));
@@ -158,13 +164,13 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   a.room_offset_ = Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * sizeof(float));
   a.narrow_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(a.key_block_) * sizeof(float));
   a.wide_offset_ = a.narrow_offset_ + (a.narrow_ ? Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * 2) : 0);
-  const size_t wide = Aligned(static_cast<size_t>(a.block_ * a.wide_pitch_) * sizeof(float));
-  a.part_offset_ = a.wide_offset_ + (a.UsesWide() ? wide : 0);
-  a.carried_offset_ = a.part_offset_ + (a.IsOnline() ? wide : 0);
-  a.scores_offset_ = a.carried_offset_ + Aligned(static_cast<size_t>(a.block_) * sizeof(Carried));
+  const auto wide = [&](int64_t rows) { return Aligned(static_cast<size_t>(rows * a.wide_pitch_) * sizeof(float)); };
+  a.part_offset_ = a.wide_offset_ + (a.UsesWide() ? wide(a.span_) : 0);
+  a.carried_offset_ = a.part_offset_ + (a.IsOnline() ? wide(a.block_) : 0);
+  a.scores_offset_ = a.carried_offset_ + Aligned(static_cast<size_t>(a.span_) * sizeof(Carried));
   a.values_offset_ = a.scores_offset_ + Aligned(a.scores_bytes_);
   a.slot_bytes_ = a.values_offset_ + Aligned(a.values_bytes_);
-  a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), a.matrices_ * blocks()));
+  a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), tasks(a.span_)));
   return a;
 }
 
@@ -185,7 +191,7 @@ Status Attention::PrepareProducts(const SelectOptions& options, Precision precis
     }
     return OkStatus();
   }
-  const int64_t blocks = (rows_ + block_ - 1) / block_;
+  const int64_t blocks = CeilDiv(rows_, block_);
   const int64_t step = by_group_ ? 1 : std::max<int64_t>(1, (blocks + kReaches - 1) / kReaches);
   for (int64_t b = std::min(step, blocks);; b = std::min(b + step, blocks)) {
     QUERN_RETURN_IF_ERROR(add(by_group_ ? sizes_.keys : KeysFor(std::min(b * block_, rows_) - 1)));
@@ -260,43 +266,45 @@ void Attention::RepairRow(const float* probabilities, int64_t keys, const char* 
   }
 }
 
-// Scores, probabilities and results of a block of queries for a range of keys; results join those of earlier ranges.
-Status Attention::AddKeys(const Queries& block, const ScoreRules::Keys& wanted, const ScoreRules& rules,
-                          std::byte* scratch, const CancelToken* cancel, Kept& kept) const {
+// Scores, probabilities and results of the rows from `first` on, a block, for a range of keys; results join those of
+// earlier ranges.
+Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const ScoreRules::Keys& wanted,
+                          const ScoreRules& rules, std::byte* scratch, const CancelToken* cancel, Kept& kept) const {
   const AttentionSizes& s = sizes_;
-  const int64_t rows = block.rows, needed = wanted.end - wanted.begin;
+  const int64_t needed = wanted.end - wanted.begin;
   const auto product = std::find_if(products_.begin(), products_.end(), [&](const Products& p) {
     return p.keys >= needed && wanted.begin + p.keys <= s.keys;
   });
   const bool computes = needed > 0 && product != products_.end();
   const ScoreRules::Keys keys{wanted.begin, wanted.begin + (computes ? product->keys : needed)};
   const int64_t count = keys.end - keys.begin;
-  const char* v = block.v + keys.begin * s.v.row * BytesOf(s.types.kv);
+  const char* v = span.v + keys.begin * s.v.row * BytesOf(s.types.kv);
   float* scores = reinterpret_cast<float*>(scratch);
   float* room = reinterpret_cast<float*>(scratch + room_offset_);
-  auto* carried = reinterpret_cast<Carried*>(scratch + carried_offset_);
+  auto* carried = reinterpret_cast<Carried*>(scratch + carried_offset_) + first;
   const bool joins = keys.begin > 0;
-  float* const results = joins ? reinterpret_cast<float*>(scratch + part_offset_) : block.results;
+  float* const results = span.results + first * span.pitch;
+  float* const parts = joins ? reinterpret_cast<float*>(scratch + part_offset_) : results;
 
   const size_t plan = rows == block_ ? 0 : 1;
   InlineExecutor inline_executor;
   RunResources resources{.executor = &inline_executor, .cancel = cancel};
-  const bool packed = computes && kept.matrix == block.matrix && kept.begin == keys.begin &&
-                      kept.product == &*product && kept.plan == plan;
+  const bool packed = computes && kept.matrix == span.matrix && kept.begin == keys.begin && kept.product == &*product &&
+                      kept.plan == plan;
   if (computes) {
     resources.workspace = scratch + scores_offset_;
     resources.workspace_bytes = scores_bytes_;
     MatMulArgs args = ScoresArgs(rows);
     args.rhs_is_packed = packed;
-    args.lhs = block.q;
-    args.rhs.data = block.k + keys.begin * s.k.row * BytesOf(s.types.kv);
+    args.lhs = span.q + first * args.lhs_row_stride;
+    args.rhs.data = span.k + keys.begin * s.k.row * BytesOf(s.types.kv);
     args.dst = scores;
     QUERN_RETURN_IF_ERROR(product->scores.Run(product->scores_plan[plan], args, resources));
   } else {  // heads without elements
     std::fill_n(scores, rows * score_pitch_, 0.0f);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    const ScoreRules::Row row = rules.RowOf(block.b, HeadOf(block, r), QueryOf(block, r), keys, room);
+    const ScoreRules::Row row = rules.RowOf(span.b, HeadOf(span, first + r), QueryOf(span, first + r), keys, room);
     Normalize(scores + r * score_pitch_, keys, row, room, kept, carried[r]);
   }
   if (computes) {
@@ -310,16 +318,16 @@ Status Attention::AddKeys(const Queries& block, const ScoreRules::Keys& wanted, 
     }
     args.lhs = narrow_ ? static_cast<const void*>(narrow) : scores;
     args.rhs.data = v;
-    args.dst = results;
+    args.dst = parts;
     QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
-    kept.matrix = block.matrix;
+    kept.matrix = span.matrix;
     kept.begin = keys.begin;
     kept.product = &*product;
     kept.plan = plan;
   }
   const size_t n = static_cast<size_t>(s.value_size);
   for (int64_t r = 0; r < rows; ++r) {
-    float *part = results + r * block.pitch, *y = block.results + r * block.pitch;
+    float *part = parts + r * span.pitch, *y = results + r * span.pitch;
     if (!computes) std::fill_n(part, n, kInfinity);
     RepairRow(scores + r * score_pitch_, count, v, part);
     if (!joins) continue;
@@ -330,47 +338,49 @@ Status Attention::AddKeys(const Queries& block, const ScoreRules::Keys& wanted, 
   return OkStatus();
 }
 
-Status Attention::RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                           const CancelToken* cancel, Kept& kept) const {
+Status Attention::RunSpan(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                          const CancelToken* cancel, Kept& kept) const {
   const AttentionSizes& s = sizes_;
   const AttentionTypes& types = s.types;
-  const int64_t blocks = (rows_ + block_ - 1) / block_, group = s.heads / s.kv_heads;
-  const int64_t begin = item % blocks * block_, per_sample = by_group_ ? s.kv_heads : s.heads;
-  Queries block;
-  block.matrix = item / blocks;
-  block.rows = std::min(block_, rows_ - begin);
-  block.b = block.matrix / per_sample;
-  block.head = block.matrix % per_sample * (by_group_ ? group : 1) + (by_group_ ? begin : 0);
-  block.query = by_group_ ? 0 : begin;
-  const int64_t b = block.b, kv_head = block.head / group;
-  block.q = static_cast<const char*>(operands.q) + s.q.At(b, block.head, block.query) * BytesOf(types.q);
-  block.k = static_cast<const char*>(operands.k) + s.k.At(b, kv_head, 0) * BytesOf(types.kv);
-  block.v = static_cast<const char*>(operands.v) + s.v.At(b, kv_head, 0) * BytesOf(types.kv);
-  char* y = static_cast<char*>(operands.y) + s.y.At(b, block.head, block.query) * BytesOf(types.y);
+  const int64_t spans = CeilDiv(rows_, span_), group = s.heads / s.kv_heads;
+  const int64_t begin = item % spans * span_, per_sample = by_group_ ? s.kv_heads : s.heads;
+  Span span;
+  span.matrix = item / spans;
+  span.rows = std::min(span_, rows_ - begin);
+  span.b = span.matrix / per_sample;
+  span.head = span.matrix % per_sample * (by_group_ ? group : 1) + (by_group_ ? begin : 0);
+  span.query = by_group_ ? 0 : begin;
+  const int64_t b = span.b, kv_head = span.head / group;
+  span.q = static_cast<const char*>(operands.q) + s.q.At(b, span.head, span.query) * BytesOf(types.q);
+  span.k = static_cast<const char*>(operands.k) + s.k.At(b, kv_head, 0) * BytesOf(types.kv);
+  span.v = static_cast<const char*>(operands.v) + s.v.At(b, kv_head, 0) * BytesOf(types.kv);
+  char* y = static_cast<char*>(operands.y) + s.y.At(b, span.head, span.query) * BytesOf(types.y);
   const int64_t y_pitch = by_group_ ? s.y.head : s.y.row;
-  block.results = reinterpret_cast<float*>(UsesWide() ? reinterpret_cast<char*>(scratch) + wide_offset_ : y);
-  block.pitch = UsesWide() ? wide_pitch_ : y_pitch;
+  span.results = reinterpret_cast<float*>(UsesWide() ? reinterpret_cast<char*>(scratch) + wide_offset_ : y);
+  span.pitch = UsesWide() ? wide_pitch_ : y_pitch;
 
   auto* carried = reinterpret_cast<Carried*>(scratch + carried_offset_);
-  for (int64_t r = 0; r < block.rows; ++r) {
+  for (int64_t r = 0; r < span.rows; ++r) {
     // A sink is a score of a block without keys before the first one.
-    const float sink = rules.Sink(HeadOf(block, r));
+    const float sink = rules.Sink(HeadOf(span, r));
     carried[r] = {.largest = static_cast<double>(sink), .sum = sink == -kInfinity ? 0 : 1 + (sink - sink)};
   }
-  const int64_t needed = std::max<int64_t>(0, by_group_ ? s.keys : KeysFor(begin + block.rows - 1));
-  int64_t from = 0;
-  do {
-    const ScoreRules::Keys keys{from, std::min(needed, from + key_block_)};
-    QUERN_RETURN_IF_ERROR(AddKeys(block, keys, rules, scratch, cancel, kept));
-    from = keys.end;
-  } while (from < needed);
+  for (int64_t from = 0; from == 0 || from < s.keys; from += key_block_) {
+    for (int64_t r = 0; r < span.rows; r += block_) {
+      const int64_t rows = std::min(block_, span.rows - r);
+      const int64_t needed = std::max<int64_t>(0, by_group_ ? s.keys : KeysFor(begin + r + rows - 1));
+      if (from > 0 && from >= needed) continue;
+      const ScoreRules::Keys keys{from, std::min(needed, from + key_block_)};
+      QUERN_RETURN_IF_ERROR(AddKeys(span, r, rows, keys, rules, scratch, cancel, kept));
+    }
+  }
   auto* room = reinterpret_cast<float*>(scratch + room_offset_);
-  for (int64_t r = 0; UsesWide() && r < block.rows; ++r) {
-    float* from_row = block.results + r * block.pitch;
+  for (int64_t r = 0; UsesWide() && r < span.rows; ++r) {
+    float* from_row = span.results + r * span.pitch;
     char* to = y + r * y_pitch * BytesOf(types.y);
     if (IsOnline() && carried[r].sum == 0) {
       // No key, or all are hidden; but scores of -infinity that nothing hides have no softmax.
-      const ScoreRules::Row row = rules.RowOf(b, HeadOf(block, r), QueryOf(block, r), {}, room);
+      const ScoreRules::Row row = rules.RowOf(b, HeadOf(span, r), QueryOf(span, r), {}, room);
       if (!row.add[0] && row.first < std::min(row.end, s.keys)) std::fill_n(from_row, s.value_size, NAN);
     }
     if (store_) {
@@ -403,14 +413,14 @@ Status Attention::Run(const AttentionOperands& operands, const ScoreRules& rules
     Kept kept;
     for (int64_t item = begin; item < end; ++item) {
       std::byte* own = scratch + static_cast<size_t>(slot) * slot_bytes_;
-      if (!RunBlock(item, operands, rules, own, resources.cancel, kept).ok()) failed = true;
+      if (!RunSpan(item, operands, rules, own, resources.cancel, kept).ok()) failed = true;
     }
   };
-  const int64_t blocks = (rows_ + block_ - 1) / block_;
   // Products of less than about 20 us together are one task.
-  const int64_t work = block_ * s.keys * (s.size + s.value_size + 8) / 16;
+  const int64_t work = span_ * s.keys * (s.size + s.value_size + 8) / 16;
   const int64_t grain = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
-  QUERN_RETURN_IF_ERROR(resources.executor->ParallelFor(matrices_ * blocks, grain, task, resources.cancel, slots_));
+  QUERN_RETURN_IF_ERROR(
+      resources.executor->ParallelFor(matrices_ * CeilDiv(rows_, span_), grain, task, resources.cancel, slots_));
   if (!failed) return OkStatus();
   return resources.cancel && resources.cancel->cancelled() ? Cancelled("the run was cancelled")
                                                            : Internal("a product of attention failed");

@@ -1,6 +1,6 @@
 // Scaled dot-product attention: scores, masks, softmax and the weighted sum of values, blocks of queries by blocks of
-// keys that stay in the caches. Softmax is online: each query carries the largest score and the sum of exponentials from
-// block to block. Heads of float32, float16 or bfloat16; scores, softmax and sums in float32.
+// keys that stay in the caches. Softmax is online: each query carries the largest score and the sum of exponentials
+// from block to block. Heads of float32, float16 or bfloat16; scores, softmax and sums in float32.
 #pragma once
 
 #include <array>
@@ -103,16 +103,16 @@ class Attention {
     float sum = 0;       // of e^(score - largest)
     float factor = 0;    // of the results so far
   };
-  // A block of queries of one matrix: its first row, and the matrix' keys and values.
-  struct Queries {
+  // Blocks of queries of one matrix: their first row, and the matrix' keys and values.
+  struct Span {
     int64_t matrix = 0, rows = 0;
     int64_t b = 0, head = 0, query = 0;
     const char *q = nullptr, *k = nullptr, *v = nullptr;
     float* results = nullptr;
     int64_t pitch = 0;  // of results, floats
   };
-  int64_t HeadOf(const Queries& block, int64_t r) const { return block.head + (by_group_ ? r : 0); }
-  int64_t QueryOf(const Queries& block, int64_t r) const { return block.query + (by_group_ ? 0 : r); }
+  int64_t HeadOf(const Span& span, int64_t r) const { return span.head + (by_group_ ? r : 0); }
+  int64_t QueryOf(const Span& span, int64_t r) const { return span.query + (by_group_ ? 0 : r); }
   // What one task keeps from block to block.
   struct Kept {
     // The matrix whose keys and values its workspaces hold packed, from which key on and by which products.
@@ -123,10 +123,10 @@ class Attention {
     ScoreRules::Row row;
     float largest = 0;
   };
-  Status RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                  const CancelToken* cancel, Kept& kept) const;
-  Status AddKeys(const Queries& block, const ScoreRules::Keys& wanted, const ScoreRules& rules, std::byte* scratch,
+  Status RunSpan(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
                  const CancelToken* cancel, Kept& kept) const;
+  Status AddKeys(const Span& span, int64_t first, int64_t rows, const ScoreRules::Keys& wanted, const ScoreRules& rules,
+                 std::byte* scratch, const CancelToken* cancel, Kept& kept) const;
   void Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room, Kept& kept,
                  Carried& carried) const;
   void RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const;
@@ -137,11 +137,12 @@ class Attention {
   ukernel::UnaryRow narrow_ = nullptr, store_ = nullptr;
   // One query of all heads that share a head of keys is a block of its own.
   bool by_group_ = false;
-  int64_t rows_ = 0;         // of the blocks' matrices: queries, or the heads of a group
-  int64_t block_ = 0;        // rows of one block
-  int64_t key_block_ = 0;    // keys of one block
-  int64_t matrices_ = 0;     // each with keys of its own
-  int64_t score_pitch_ = 0;  // floats
+  int64_t rows_ = 0;                // of the blocks' matrices: queries, or the heads of a group
+  int64_t block_ = 0;               // rows of one block
+  int64_t span_ = 0;                // rows of one task
+  int64_t key_block_ = 0;           // keys of one block
+  int64_t matrices_ = 0;            // each with keys of its own
+  int64_t score_pitch_ = 0;         // floats
   std::vector<Products> products_;  // by keys
   ukernel::EpilogueOp scale_{};
   int64_t wide_pitch_ = 0;  // floats, of results that are stored in 16 bits or added to earlier ones

@@ -15,7 +15,8 @@ namespace {
 
 constexpr char kUsage[] =
     "quern_attention_bench [--types Q,KV,Y] [--cpu NAME] [--causal] [--rounds N] [--seconds S] [QxKxSIZE[xHEADS]...]\n"
-    "Q queries by K keys in heads of SIZE elements (8 heads), dense, on one thread, beside the FMA loop of the same run:\n"
+    "Q queries by K keys in heads of SIZE elements (8 heads), dense, on one thread, beside the FMA loop of the same "
+    "run:\n"
     "the fastest round of each; bytes of keys and values a second; bytes of workspace.\n"
     "--types: f32,f32,f32 (default), f16,f16,f16, bf16,bf16,bf16, f32,f16,f32.\n";
 
@@ -37,12 +38,11 @@ struct Case {
 
   void Run() const {
     InlineExecutor executor;
-    const Status status =
-        attention.Run({.q = q.data(), .k = k.data(), .v = v.data(), .y = const_cast<std::byte*>(y.data())},
-                      Rules(sizes),
-                      {.executor = &executor,
-                       .workspace = const_cast<std::byte*>(workspace.data()),
-                       .workspace_bytes = attention.workspace_bytes()});
+    const Status status = attention.Run(
+        {.q = q.data(), .k = k.data(), .v = v.data(), .y = const_cast<std::byte*>(y.data())}, Rules(sizes),
+        {.executor = &executor,
+         .workspace = const_cast<std::byte*>(workspace.data()),
+         .workspace_bytes = attention.workspace_bytes()});
     if (!status.ok()) std::abort();
   }
   // Runs a second of processor time.
@@ -148,9 +148,9 @@ int Main(int argc, char** argv) {
       peak = std::max(peak, MeasureFmaSlice(cpu->facts(), seconds / 2));
       runs = std::max(runs, c.Slice(seconds));
     }
-    std::printf("%-16s %8.3f ms  %7.1f GFLOP/s of %7.1f  %5.1f %%  %6.1f GB/s of keys and values, %zu KB of workspace\n",
-                shape, 1e3 / runs, runs * work, peak, 100 * runs * work / peak, runs * bytes,
-                c.attention.workspace_bytes() >> 10);
+    std::printf(
+        "%-16s %8.3f ms  %7.1f GFLOP/s of %7.1f  %5.1f %%  %6.1f GB/s of keys and values, %zu KB of workspace\n", shape,
+        1e3 / runs, runs * work, peak, 100 * runs * work / peak, runs * bytes, c.attention.workspace_bytes() >> 10);
   }
   return 0;
 }

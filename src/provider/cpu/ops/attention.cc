@@ -349,7 +349,7 @@ class AttentionKernel final : public CpuKernel {
     return AttentionStep::Create(form, config_, context.concurrency);
   }
   KernelDescription Describe() const override {
-    return Described(*VectorRowFor(config_), "scores of a block of queries while they are in cache");
+    return Described(*VectorRowFor(config_), "blocks of queries by blocks of keys, with online softmax");
   }
   uint64_t strided_inputs() const override { return operator_.strided_inputs; }
   uint64_t strided_outputs() const override { return operator_.strided_outputs; }

@@ -17,9 +17,9 @@ using ukernel::VectorKernel;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr ptrdiff_t kF32 = sizeof(float);
-// Scores of one block are written and read while they are in the second-level cache, of which they take half; its keys,
-// packed, take a quarter. Values are mostly read where they lie.
-constexpr int64_t kScoresShare = 2, kKeysShare = 4;
+// Scores of one block are written and read while they are in the second-level cache. All keys are one block where they,
+// packed, fill at most half of it; values are mostly read where they lie. Of several blocks, scores take half as well.
+constexpr int64_t kBlockScores = 1 << 17, kCacheShare = 2;
 // Fewer queries would not pay for packing the keys once per block; more are split when threads would be idle.
 constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
 // Queries that a task takes through blocks of keys together, so that it packs each of these once.
@@ -60,7 +60,7 @@ double AddLarge(int64_t n, const float* a, const float* b, double carried, float
 
 int64_t KeyBlock(const AttentionSizes& s, const CpuFacts& cpu) {
   const int64_t bytes = std::max({s.size, s.value_size, int64_t{1}}) * kF32;
-  const int64_t most = std::max(static_cast<int64_t>(cpu.l2_bytes) / kKeysShare / bytes, kKeyGrain);
+  const int64_t most = std::max(static_cast<int64_t>(cpu.l2_bytes) / kCacheShare / bytes, kKeyGrain);
   return s.keys <= most ? s.keys : std::min(s.keys, EvenBlock(s.keys, most, kKeyGrain));
 }
 
@@ -144,7 +144,7 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   a.matrices_ = sizes.batch * (a.by_group_ ? sizes.kv_heads : sizes.heads);
   if (a.matrices_ == 0 || a.rows_ == 0 || sizes.value_size == 0 || sizes.keys == 0) return a;
   a.key_block_ = KeyBlock(sizes, options.cpu);
-  const int64_t scores = static_cast<int64_t>(options.cpu.l2_bytes) / kScoresShare / kF32;
+  const int64_t scores = a.IsOnline() ? static_cast<int64_t>(options.cpu.l2_bytes) / kCacheShare / kF32 : kBlockScores;
   const int64_t largest = std::clamp(scores / a.key_block_, kLeastBlock, kLargestBlock);
   a.block_ = std::min(a.rows_, largest);
   const auto tasks = [&](int64_t rows) { return a.matrices_ * CeilDiv(a.rows_, rows); };

@@ -32,7 +32,7 @@ struct Form {
   bool hides_blocks = false;
 };
 // So small that blocks of keys are the smallest.
-constexpr uint32_t kSmallL2 = 1 << 10;
+constexpr uint32_t kSmallL2 = 1 << 9;
 constexpr int64_t kSmallKeys = 64;
 
 // Heads of a float type whose end is next to a page that faults.

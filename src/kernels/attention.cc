@@ -41,15 +41,14 @@ ukernel::UnaryRow Rounding(const ukernel::ElementwiseKernel& row, Format to) {
   return row.unary(ukernel::UnaryKind::kConvert, DType::kF32, to == Format::kF16 ? DType::kF16 : DType::kBF16);
 }
 
-// The sums less the largest of them and of what is carried, which is subtracted before rounding: a bias that hides all
-// keys but by a finite number leaves the differences of their scores. Returns what was subtracted; -infinity where
-// every key is hidden.
-double AddLarge(int64_t n, const float* a, const float* b, double carried, float* x) {
+// The sums less the largest of them, which is subtracted before rounding: a bias that hides all keys but by a finite
+// number leaves the differences of their scores. Returns what was subtracted; -infinity where every key is hidden.
+double AddLarge(int64_t n, const float* a, const float* b, float* x) {
   const auto sum = [&](int64_t i) {
     const double bias = static_cast<double>(a[i]) + (b ? static_cast<double>(b[i]) : 0.0);
     return bias == -static_cast<double>(kInfinity) ? bias : x[i] + bias;
   };
-  double largest = carried;
+  double largest = -static_cast<double>(kInfinity);
   for (int64_t i = 0; i < n; ++i) {
     if (const double next = sum(i); !(next <= largest)) largest = next;
   }
@@ -231,7 +230,7 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
     if (kept.largest == -kInfinity) {
       seen = false;
     } else if (std::fabs(kept.largest) > 64) {
-      shift = AddLarge(count, row.add[0] + first, row.add[1] ? row.add[1] + first : nullptr, carried.largest, x);
+      shift = AddLarge(count, row.add[0] + first, row.add[1] ? row.add[1] + first : nullptr, x);
       seen = !(shift == -static_cast<double>(kInfinity));
     } else {
       for (size_t i = 0; i < 2; ++i) softmax.add[i] = row.add[i] ? row.add[i] + first : nullptr;
@@ -241,10 +240,14 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
   carried.factor = 1;
   if (!seen) return std::fill(x, scores + all, 0.0f);
   if (IsOnline() || carried.sum != 0) {
-    ukernel::SoftmaxCarry<float> carry{.largest = static_cast<float>(carried.largest - shift), .sum = carried.sum};
+    const float before = static_cast<float>(carried.largest - shift);
+    ukernel::SoftmaxCarry<float> carry{.largest = before, .sum = carried.sum};
     softmax.carry = &carry;
     row_->softmax(softmax);
-    carried = {.largest = shift + static_cast<double>(carry.largest), .sum = carry.sum, .factor = carry.factor};
+    // An earlier one stays as exact as it was.
+    if (carry.largest != before) carried.largest = shift + static_cast<double>(carry.largest);
+    carried.sum = carry.sum;
+    carried.factor = carry.factor;
   } else {
     row_->softmax(softmax);
   }
@@ -272,9 +275,9 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
                           const ScoreRules& rules, std::byte* scratch, const CancelToken* cancel, Kept& kept) const {
   const AttentionSizes& s = sizes_;
   const int64_t needed = wanted.end - wanted.begin;
-  const auto product = std::find_if(products_.begin(), products_.end(), [&](const Products& p) {
-    return p.keys >= needed && wanted.begin + p.keys <= s.keys;
-  });
+  // One that covers the last block does not reach beyond it.
+  const auto product =
+      std::find_if(products_.begin(), products_.end(), [&](const Products& p) { return p.keys >= needed; });
   const bool computes = needed > 0 && product != products_.end();
   const ScoreRules::Keys keys{wanted.begin, wanted.begin + (computes ? product->keys : needed)};
   const int64_t count = keys.end - keys.begin;

@@ -421,6 +421,30 @@ TEST(Attention, SpecialValuesInAnyBlock) {
   }
 }
 
+// Biases that hide all keys but by a finite number, others in blocks between, leave the differences of scores.
+TEST(Attention, LargeBiasesInBlocks) {
+  for (const float between : {-1e6f, -2e4f}) {
+    for (const float bias : {-1e4f, 1e4f}) {
+      Line line;
+      line.masked = true;
+      double want = 0, sum = 0;
+      for (size_t j = 0; j < line.k.size(); ++j) {
+        const bool even = j / kSmallKeys % 2 == 0;
+        line.mask[j] = even ? bias : bias > 0 && between == -1e6f ? 0 : between;
+        line.k[j] = 0.3137f * static_cast<float>(j % 7 + (j < kSmallKeys ? 1 : 0));
+        line.v[j] = even ? static_cast<float>(j) : 1e9f;
+        if (!even) continue;
+        const double p = std::exp(static_cast<double>(line.k[j]));
+        want += p * static_cast<double>(line.v[j]);
+        sum += p;
+      }
+      want /= sum;
+      EXPECT_NEAR(static_cast<double>(line.Run(kSmallL2)), want, 2e-6 * want) << bias << " " << between;
+      EXPECT_NEAR(static_cast<double>(line.Run(1 << 20)), want, 2e-6 * want) << bias << " " << between;
+    }
+  }
+}
+
 TEST(Attention, WorkspaceDoesNotGrowWithTheKeys) {
   const auto bytes = [](int64_t queries, int64_t keys) {
     AttentionSizes sizes;

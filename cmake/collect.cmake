@@ -11,7 +11,8 @@ else()
   set(QUERN_TARGET_ARCH kX86_64)
 endif()
 
-# Sets <out> to 1 if the target compiler makes bodies for <token> with <flags>.
+# Sets <out> to 1 if the target compiler makes bodies for <token> with <flags>; says once per configuration if an ISA of
+# the target is left out for want of them.
 function(quern_isa_here token flags out)
   set(arch ${QUERN_ISA_${token}_ARCH})
   set(here 1)
@@ -24,6 +25,11 @@ function(quern_isa_here token flags out)
     check_cxx_compiler_flag("${joined}" ${var})
     if(NOT ${var})
       set(here 0)
+      get_property(said GLOBAL PROPERTY QUERN_SAID_${token})
+      if(NOT said)
+        message(STATUS "Micro-kernels for ${token} are left out: ${CMAKE_CXX_COMPILER} does not know ${joined}")
+        set_property(GLOBAL PROPERTY QUERN_SAID_${token} 1)
+      endif()
     endif()
   endif()
   set(${out} ${here} PARENT_SCOPE)

@@ -492,11 +492,15 @@ class Tests(Runner):
             self.ctest("gcc", folder)
 
     def stage_gemm(self):
-        """speed of float32 products, one core: at least 80 % of the FMA peak (--full)"""
+        """speed on this machine: float32 products at least 80 % of the FMA peak, choices near the fastest (--full)"""
         if folder := self.build("release"):
             for cpu in ("native", "haswell"):
                 bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--min-share", 0.8]
                 self.check(f"512, 1024, 2048 squared, {cpu}", bench)
+            kernels, calibration = [folder / "tools/quern", "kernels"], LOGS / "calibration.txt"
+            if self.check("calibrate", [*kernels, "--calibrate", "--output", calibration]):
+                env = {"QUERN_CALIBRATION": str(calibration)}
+                self.check("chosen rows, calibrated", [*kernels, "--check-selection"], env=env)
 
     def stage_isas(self):
         """a build that leaves instruction sets out: library and kernel tests (--full)"""

@@ -26,9 +26,8 @@ struct WeightsPairs : WeightsInF32<Vector> {
 };
 static constexpr GemmRun kRun8x48 = DispatchTileHalf<Vector, LhsHalf<Format::kBf16>, WeightsPairs, 8, 3>;
 static constexpr GemmRun kRun6x64 = DispatchTileHalf<Vector, LhsHalf<Format::kBf16>, WeightsPairs, 6, 4>;
-static constexpr GemmRun kRun8x16 = DispatchTileHalf<Vector, LhsHalf<Format::kBf16>, WeightsPairs, 8, 1>;
 #else
-static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun8x16 = nullptr;
+static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr;
 #endif
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
@@ -46,7 +45,6 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
 static constexpr GemmKernel kRows[] = {
     Tile(8, 48, kRun8x48),
     Tile(6, 64, kRun6x64),
-    Tile(8, 16, kRun8x16),
 };
 
 }  // namespace

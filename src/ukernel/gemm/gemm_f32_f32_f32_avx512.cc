@@ -11,10 +11,8 @@ namespace {
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun8x48 = DispatchTileF32<Vector, 8, 3>;
 static constexpr GemmRun kRun6x64 = DispatchTileF32<Vector, 6, 4>;
-static constexpr GemmRun kRun8x32 = DispatchTileF32<Vector, 8, 2>;
-static constexpr GemmRun kRun8x16 = DispatchTileF32<Vector, 8, 1>;
 #else
-static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun8x32 = nullptr, kRun8x16 = nullptr;
+static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr;
 #endif
 
 // Two multiply-adds a cycle, and a quarter of a cycle per broadcast element of the left side (measured: 8x48 takes 14
@@ -37,8 +35,6 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
 static constexpr GemmKernel kRows[] = {
     Tile(8, 48, kRun8x48),
     Tile(6, 64, kRun6x64),
-    Tile(8, 32, kRun8x32),
-    Tile(8, 16, kRun8x16),
 };
 
 }  // namespace

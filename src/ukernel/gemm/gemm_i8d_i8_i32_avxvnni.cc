@@ -7,12 +7,11 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr Vnni256Rows kRows = MakeVnni256Rows<true>(Format::kI8d, true);
+static constexpr GemmKernel kRows[] = {Vnni256Row<true>(Format::kI8d, true)};
 
 }  // namespace
 
 extern const KernelList<GemmKernel> QUERN_KERNEL_LIST;
-constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
-                                                         QUERN_KERNEL_STEM};
+constinit const KernelList<GemmKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
 
 }  // namespace quern::ukernel

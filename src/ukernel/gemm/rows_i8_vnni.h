@@ -29,11 +29,11 @@ constexpr GemmKernel VnniRow(Format lhs) {
 }
 
 struct VnniRows {
-  GemmKernel rows[3];
+  GemmKernel rows[2];
 };
 template <bool kSigned>
 constexpr VnniRows MakeVnniRows(Format lhs) {
-  return {{VnniRow<kSigned, 12, 4, 2>(lhs), VnniRow<kSigned, 8, 3, 3>(lhs), VnniRow<kSigned, 16, 1, 1>(lhs)}};
+  return {{VnniRow<kSigned, 12, 4, 2>(lhs), VnniRow<kSigned, 16, 1, 1>(lhs)}};
 }
 
 }  // namespace

@@ -8,25 +8,15 @@ namespace quern::ukernel {
 namespace {
 
 // kSigned: the left side is. uses_sums: the instruction's is not.
-template <bool kSigned, int MR, int NU, int kFull>
+template <bool kSigned>
 constexpr GemmKernel Vnni256Row(Format lhs, bool uses_sums) {
   GemmRun run = nullptr;
 #if QUERN_ISA_HERE
-  run = DispatchTileI8<DotVnni256<kSigned>, MR, NU, kFull>;
+  run = DispatchTileI8<DotVnni256<kSigned>, 6, 4, 1>;
 #endif
   // Two instructions a cycle, two for a unit and row; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
-  return TileI8Row(
-      kIsa, lhs, MR, NU * 16, uses_sums, 4,
-      {.engine = Engine::kVector, .step_row = NU + 0.05f, .step_min = NU * 1.5f, .row = NU * 6.0f + 4, .tile = 40},
-      run);
-}
-
-struct Vnni256Rows {
-  GemmKernel rows[2];
-};
-template <bool kSigned>
-constexpr Vnni256Rows MakeVnni256Rows(Format lhs, bool uses_sums) {
-  return {{Vnni256Row<kSigned, 6, 4, 1>(lhs, uses_sums), Vnni256Row<kSigned, 6, 1, 1>(lhs, uses_sums)}};
+  return TileI8Row(kIsa, lhs, 6, 64, uses_sums, 4,
+                   {.engine = Engine::kVector, .step_row = 4.05f, .step_min = 6, .row = 28, .tile = 40}, run);
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ class Tests(Runner):
             options = ["--benchmark_min_time=0.01", f"--benchmark_filter={one}"]
             self.check_output(program, [folder / "src" / program, *options], r"^\S+/\S+ +[\d.]+ ns")
         shape = ["--rounds", 1, "--seconds", 0.01, "64x64x64"]
-        self.check_output("quern_gemm_bench", [folder / "src/kernels/quern_gemm_bench", *shape], r"GFLOP/s of")
+        for program in ("quern_gemm_bench", "quern_attention_bench"):
+            self.check_output(program, [folder / "src/kernels" / program, *shape], r"GFLOP/s of")
 
     def arm_tests(self, cpu):
         """Which tests an emulated CPU of another vector length runs."""

@@ -204,8 +204,9 @@ QUERN_API quern_status quern_ops_conv_workspace(const quern_op* op, const quern_
 QUERN_API quern_status quern_ops_conv_run(const quern_op* op, const quern_conv_args* args, const quern_ops_run* run);
 
 /* ---------------------------------------------------------------- attention
- * Of each head: y = softmax(scale * q k^T + mask) v, block by block of queries, so that scores never lie in memory as a
- * whole. Scores, softmax and sums are float32. The operator is made for one set of sizes. */
+ * Of each head: y = softmax(scale * q k^T + mask) v, blocks of queries by blocks of keys with online softmax, so that
+ * the workspace does not grow with long sequences of keys. Scores, softmax and sums are float32. The operator is made
+ * for one set of sizes. */
 typedef struct quern_attention_spec {
   size_t struct_size;
   size_t batch, heads;          /* samples; heads of queries and results in each */

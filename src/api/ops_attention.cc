@@ -23,10 +23,10 @@ class Mask final : public kernels::ScoreRules {
   Mask(const AttentionSizes& sizes, const float* mask, const ptrdiff_t* strides)
       : sizes_(sizes), mask_(mask), strides_(strides) {}
 
-  Row RowOf(int64_t b, int64_t h, int64_t i, float*) const override {
+  Row RowOf(int64_t b, int64_t h, int64_t i, const Keys& keys, float*) const override {
     Row row{.first = 0, .end = sizes_.keys};
     if (sizes_.reach != AttentionSizes::kAll) row.end = std::min(sizes_.keys, sizes_.reach + i + 1);
-    if (mask_) row.add[0] = mask_ + b * strides_[0] + h * strides_[1] + i * strides_[2];
+    if (mask_) row.add[0] = mask_ + b * strides_[0] + h * strides_[1] + i * strides_[2] + keys.begin;
     return row;
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "parallel/partition.h"
 #include "ukernel/convert.h"
 
 namespace quern::kernels {
@@ -16,12 +17,18 @@ using ukernel::VectorKernel;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr ptrdiff_t kF32 = sizeof(float);
-// Scores of one block: they are written and read while they are in the second-level cache.
-constexpr int64_t kBlockScores = 1 << 17;
+// Scores of one block are written and read while they are in the second-level cache. All keys are one block where they,
+// packed, fill at most half of it; values are mostly read where they lie. Of several blocks, scores take half as well.
+constexpr int64_t kBlockScores = 1 << 17, kCacheShare = 2;
 // Fewer queries would not pay for packing the keys once per block; more are split when threads would be idle.
 constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
-// Numbers of keys for which products are prepared, when queries see fewer keys than there are.
-constexpr int64_t kReaches = 8;
+// Queries that a task takes through blocks of keys together, so that it packs each of these once.
+constexpr int64_t kSpan = 1024;
+// Keys of one block, where there are several, are at least so many, and a multiple of that.
+constexpr int64_t kKeyGrain = 64;
+// Numbers of keys for which products are prepared, when queries see fewer keys than there are: of one block that holds
+// all, and of the last one of several.
+constexpr int64_t kReaches = 8, kBlockReaches = 4;
 // Multiply-adds, in sixteens, below which a task costs more to hand over than to run.
 constexpr int64_t kTaskWork = 32768;
 
@@ -32,11 +39,6 @@ ptrdiff_t BytesOf(Format f) { return static_cast<ptrdiff_t>(FormatBytes(f)); }
 ukernel::UnaryRow Rounding(const ukernel::ElementwiseKernel& row, Format to) {
   if (to == Format::kF32) return nullptr;
   return row.unary(ukernel::UnaryKind::kConvert, DType::kF32, to == Format::kF16 ? DType::kF16 : DType::kBF16);
-}
-
-// x[i] + a[i], where a[i] = -infinity stands above any score.
-void AddFloats(int64_t n, const float* a, float* x) {
-  for (int64_t i = 0; i < n; ++i) x[i] = a[i] == -kInfinity ? -kInfinity : x[i] + a[i];
 }
 
 // The sums less the largest of them, which is subtracted before rounding: a bias that hides all keys but by a finite
@@ -53,6 +55,12 @@ double AddLarge(int64_t n, const float* a, const float* b, float* x) {
   if (largest == -static_cast<double>(kInfinity)) return largest;
   for (int64_t i = 0; i < n; ++i) x[i] = static_cast<float>(sum(i) - largest);
   return largest;
+}
+
+int64_t KeyBlock(const AttentionSizes& s, const CpuFacts& cpu) {
+  const int64_t bytes = std::max({s.size, s.value_size, int64_t{1}}) * kF32;
+  const int64_t most = std::max(static_cast<int64_t>(cpu.l2_bytes) / kCacheShare / bytes, kKeyGrain);
+  return s.keys <= most ? s.keys : std::min(s.keys, EvenBlock(s.keys, most, kKeyGrain));
 }
 
 }  // namespace
@@ -88,7 +96,7 @@ MatMulArgs Attention::ValuesArgs(int64_t rows) const {
   args.m = static_cast<size_t>(rows);
   args.lhs_row_stride = score_pitch_ * BytesOf(ProbabilityType());
   args.rhs = ValueMatrix();
-  args.dst_row_stride = (store_ ? wide_pitch_ : by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
+  args.dst_row_stride = (UsesWide() ? wide_pitch_ : by_group_ ? sizes_.y.head : sizes_.y.row) * kF32;
   return args;
 }
 
@@ -134,23 +142,18 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   a.rows_ = a.by_group_ ? group : sizes.queries;
   a.matrices_ = sizes.batch * (a.by_group_ ? sizes.kv_heads : sizes.heads);
   if (a.matrices_ == 0 || a.rows_ == 0 || sizes.value_size == 0 || sizes.keys == 0) return a;
-  const int64_t largest = std::clamp(kBlockScores / sizes.keys, kLeastBlock, kLargestBlock);
+  a.key_block_ = KeyBlock(sizes, options.cpu);
+  const int64_t scores = a.IsOnline() ? static_cast<int64_t>(options.cpu.l2_bytes) / kCacheShare / kF32 : kBlockScores;
+  const int64_t largest = std::clamp(scores / a.key_block_, kLeastBlock, kLargestBlock);
   a.block_ = std::min(a.rows_, largest);
-  const auto blocks = [&] { return (a.rows_ + a.block_ - 1) / a.block_; };
-  while (a.block_ >= 2 * kLeastBlock && a.matrices_ * blocks() < concurrency) a.block_ = (a.block_ + 1) / 2;
-  // One more for the sink.
-  a.score_pitch_ = (sizes.keys + 1 + 15) / 16 * 16;
-  if (sizes.size > 0) {
-    const int64_t step = a.by_group_ ? 1 : std::max<int64_t>(1, (blocks() + kReaches - 1) / kReaches);
-    for (int64_t b = std::min(step, blocks());; b = std::min(b + step, blocks())) {
-      const int64_t keys = a.by_group_ ? sizes.keys : a.KeysFor(std::min(b * a.block_, a.rows_) - 1);
-      if (keys > 0 && (a.products_.empty() || a.products_.back().keys < keys)) {
-        QUERN_ASSIGN_OR_RETURN(Products made, a.MakeProducts(keys, options, precision));
-        a.products_.push_back(std::move(made));
-      }
-      if (b == blocks()) break;
-    }
-  }
+  const auto tasks = [&](int64_t rows) { return a.matrices_ * CeilDiv(a.rows_, rows); };
+  while (a.block_ >= 2 * kLeastBlock && tasks(a.block_) < concurrency) a.block_ = (a.block_ + 1) / 2;
+  a.span_ = a.block_;
+  const int64_t longest = a.IsOnline() ? std::min(a.rows_, kSpan) : 0;
+  while (a.span_ < longest && (concurrency <= 1 || tasks(2 * a.span_) >= 2 * concurrency)) a.span_ *= 2;
+  // A multiple of vectors, but of no large power of two, with which rows would collide in the first-level cache.
+  a.score_pitch_ = (a.key_block_ + 16) / 16 * 16;
+  if (sizes.size > 0) QUERN_RETURN_IF_ERROR(a.PrepareProducts(options, precision));
   for (const Products& p : a.products_) {
     for (size_t i = 0; i < 2; ++i) {
       a.scores_bytes_ = std::max(a.scores_bytes_, p.scores_plan[i].workspace_bytes);
@@ -158,20 +161,49 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
     }
   }
   a.room_offset_ = Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * sizeof(float));
-  a.narrow_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(sizes.keys) * sizeof(float));
+  a.narrow_offset_ = a.room_offset_ + Aligned(static_cast<size_t>(a.key_block_) * sizeof(float));
   a.wide_offset_ = a.narrow_offset_ + (a.narrow_ ? Aligned(static_cast<size_t>(a.block_ * a.score_pitch_) * 2) : 0);
-  const size_t wide = static_cast<size_t>(a.block_ * a.wide_pitch_) * sizeof(float);
-  a.scores_offset_ = a.wide_offset_ + (a.store_ ? Aligned(wide) : 0);
+  const auto wide = [&](int64_t rows) { return Aligned(static_cast<size_t>(rows * a.wide_pitch_) * sizeof(float)); };
+  a.part_offset_ = a.wide_offset_ + (a.UsesWide() ? wide(a.span_) : 0);
+  a.carried_offset_ = a.part_offset_ + (a.IsOnline() ? wide(a.block_) : 0);
+  a.scores_offset_ = a.carried_offset_ + Aligned(static_cast<size_t>(a.span_) * sizeof(Carried));
   a.values_offset_ = a.scores_offset_ + Aligned(a.scores_bytes_);
   a.slot_bytes_ = a.values_offset_ + Aligned(a.values_bytes_);
-  a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), a.matrices_ * blocks()));
+  a.slots_ = static_cast<int>(std::min<int64_t>(std::max(concurrency, 1), tasks(a.span_)));
   return a;
 }
 
-// Scores to probabilities, in place; keys outside of those that are seen get none.
-void Attention::Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
-                          Kept& kept) const {
-  const int64_t first = std::clamp<int64_t>(row.first, 0, keys), end = std::clamp(row.end, first, keys);
+Status Attention::PrepareProducts(const SelectOptions& options, Precision precision) {
+  const auto add = [&](int64_t keys) -> Status {
+    if (keys <= 0 || (!products_.empty() && products_.back().keys >= keys)) return OkStatus();
+    QUERN_ASSIGN_OR_RETURN(Products made, MakeProducts(keys, options, precision));
+    products_.push_back(std::move(made));
+    return OkStatus();
+  };
+  if (IsOnline()) {
+    const int64_t rest = sizes_.keys % key_block_;
+    const bool all = sizes_.reach == AttentionSizes::kAll || rows_ <= block_;
+    const int64_t step = all ? key_block_ : key_block_ / kBlockReaches;
+    for (int64_t keys = step; keys <= key_block_; keys += step) {
+      if (rest < keys) QUERN_RETURN_IF_ERROR(add(rest));
+      QUERN_RETURN_IF_ERROR(add(keys));
+    }
+    return OkStatus();
+  }
+  const int64_t blocks = CeilDiv(rows_, block_);
+  const int64_t step = by_group_ ? 1 : std::max<int64_t>(1, (blocks + kReaches - 1) / kReaches);
+  for (int64_t b = std::min(step, blocks);; b = std::min(b + step, blocks)) {
+    QUERN_RETURN_IF_ERROR(add(by_group_ ? sizes_.keys : KeysFor(std::min(b * block_, rows_) - 1)));
+    if (b == blocks) return OkStatus();
+  }
+}
+
+// Scores to probabilities among the keys so far, in place; keys outside of those that are seen get none.
+void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room,
+                          Kept& kept, Carried& carried) const {
+  const int64_t all = keys.end - keys.begin;
+  const int64_t first = std::clamp<int64_t>(row.first - keys.begin, 0, all);
+  const int64_t end = std::clamp(row.end - keys.begin, first, all);
   const int64_t count = end - first;
   float* x = scores + first;
   const size_t n = static_cast<size_t>(count);
@@ -181,38 +213,45 @@ void Attention::Normalize(float* scores, int64_t keys, const ScoreRules::Row& ro
     row_->unary({.kind = ukernel::UnaryKind::kTanh, .n = n, .x = x, .y = x});
     row_->binary({.kind = BinaryKind::kMul, .n = n, .x = x, .z = &sizes_.softcap, .y = x, .x_step = 1, .z_step = 0});
   }
-  const bool sinks = !(sink == -kInfinity);
   bool seen = count > 0;
   double shift = 0;
-  ukernel::SoftmaxLines<float> softmax{.count = n + (sinks ? 1 : 0), .x = x, .y = x};
+  ukernel::SoftmaxLines<float> softmax{.count = n, .x = x, .y = x};
   if (seen && row.add[0]) {
-    const bool same = row.first == kept.row.first && row.end == kept.row.end && row.add[0] == kept.row.add[0] &&
+    const bool same = first == kept.row.first && end == kept.row.end && row.add[0] == kept.row.add[0] &&
                       row.add[1] == kept.row.add[1] && row.add[0] != room && row.add[1] != room;
     if (!same) {
-      kept.row = row;
+      kept.row = {.first = first, .end = end, .add = {row.add[0], row.add[1]}};
       kept.largest = 0;
       for (const float* a : row.add) {
         if (a) kept.largest += row_->fold({.kind = FoldKind::kMax, .n = n, .x = a + first});
       }
     }
     // Beyond, float32 would round the scores away.
-    if (std::fabs(kept.largest) > 64) {
+    if (kept.largest == -kInfinity) {
+      seen = false;
+    } else if (std::fabs(kept.largest) > 64) {
       shift = AddLarge(count, row.add[0] + first, row.add[1] ? row.add[1] + first : nullptr, x);
       seen = !(shift == -static_cast<double>(kInfinity));
-    } else if (!sinks) {
-      for (size_t i = 0; i < 2; ++i) softmax.add[i] = row.add[i] ? row.add[i] + first : nullptr;
     } else {
-      for (const float* a : row.add) {
-        if (a) AddFloats(count, a + first, x);
-      }
-      seen = !(row_->fold({.kind = FoldKind::kMax, .n = n, .x = x}) == -kInfinity);
+      for (size_t i = 0; i < 2; ++i) softmax.add[i] = row.add[i] ? row.add[i] + first : nullptr;
     }
   }
   std::fill(scores, x, 0.0f);
-  if (!seen) return std::fill(x, scores + keys, 0.0f);
-  if (sinks) x[count] = static_cast<float>(sink - shift);
-  row_->softmax(softmax);
-  std::fill(scores + end, scores + keys, 0.0f);
+  carried.factor = 1;
+  if (!seen) return std::fill(x, scores + all, 0.0f);
+  if (IsOnline() || carried.sum != 0) {
+    const float before = static_cast<float>(carried.largest - shift);
+    ukernel::SoftmaxCarry<float> carry{.largest = before, .sum = carried.sum};
+    softmax.carry = &carry;
+    row_->softmax(softmax);
+    // An earlier one stays as exact as it was.
+    if (carry.largest != before) carried.largest = shift + static_cast<double>(carry.largest);
+    carried.sum = carry.sum;
+    carried.factor = carry.factor;
+  } else {
+    row_->softmax(softmax);
+  }
+  std::fill(scores + end, scores + all, 0.0f);
 }
 
 // A product gives no number where a hidden value is none; only those that are seen count.
@@ -230,74 +269,128 @@ void Attention::RepairRow(const float* probabilities, int64_t keys, const char* 
   }
 }
 
-Status Attention::RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                           const CancelToken* cancel, Kept& kept) const {
+// Scores, probabilities and results of the rows from `first` on, a block, for a range of keys; results join those of
+// earlier ranges.
+Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const ScoreRules::Keys& wanted,
+                          const ScoreRules& rules, std::byte* scratch, const CancelToken* cancel, Kept& kept) const {
   const AttentionSizes& s = sizes_;
-  const int64_t blocks = (rows_ + block_ - 1) / block_, group = s.heads / s.kv_heads;
-  const int64_t matrix = item / blocks, begin = item % blocks * block_, rows = std::min(block_, rows_ - begin);
-  const int64_t per_sample = by_group_ ? s.kv_heads : s.heads, b = matrix / per_sample;
-  const int64_t head = matrix % per_sample * (by_group_ ? group : 1);  // the first
-  const int64_t needed = by_group_ ? s.keys : KeysFor(begin + rows - 1);
-  const auto row_head = [&](int64_t r) { return by_group_ ? head + begin + r : head; };
-  const auto row_query = [&](int64_t r) { return by_group_ ? 0 : begin + r; };
-
-  const AttentionTypes& types = s.types;
-  const char* k = static_cast<const char*>(operands.k) + s.k.At(b, head / group, 0) * BytesOf(types.kv);
-  const char* v = static_cast<const char*>(operands.v) + s.v.At(b, head / group, 0) * BytesOf(types.kv);
-  const char* q = static_cast<const char*>(operands.q) + s.q.At(b, row_head(0), row_query(0)) * BytesOf(types.q);
-  char* y = static_cast<char*>(operands.y) + s.y.At(b, row_head(0), row_query(0)) * BytesOf(types.y);
-  const int64_t y_pitch = by_group_ ? s.y.head : s.y.row;
-  float* const results = reinterpret_cast<float*>(store_ ? reinterpret_cast<char*>(scratch) + wide_offset_ : y);
-  const int64_t pitch = store_ ? wide_pitch_ : y_pitch;
-  float* scores = reinterpret_cast<float*>(scratch);
-  auto* narrow = reinterpret_cast<uint16_t*>(scratch + narrow_offset_);
-  float* room = reinterpret_cast<float*>(scratch + room_offset_);
-
+  const int64_t needed = wanted.end - wanted.begin;
+  // One that covers the last block does not reach beyond it.
   const auto product =
       std::find_if(products_.begin(), products_.end(), [&](const Products& p) { return p.keys >= needed; });
   const bool computes = needed > 0 && product != products_.end();
-  const int64_t keys = computes ? product->keys : std::max<int64_t>(needed, 0);
+  const ScoreRules::Keys keys{wanted.begin, wanted.begin + (computes ? product->keys : needed)};
+  const int64_t count = keys.end - keys.begin;
+  const char* v = span.v + keys.begin * s.v.row * BytesOf(s.types.kv);
+  float* scores = reinterpret_cast<float*>(scratch);
+  float* room = reinterpret_cast<float*>(scratch + room_offset_);
+  auto* carried = reinterpret_cast<Carried*>(scratch + carried_offset_) + first;
+  const bool joins = keys.begin > 0;
+  float* const results = span.results + first * span.pitch;
+  float* const parts = joins ? reinterpret_cast<float*>(scratch + part_offset_) : results;
+
   const size_t plan = rows == block_ ? 0 : 1;
   InlineExecutor inline_executor;
   RunResources resources{.executor = &inline_executor, .cancel = cancel};
-  const bool packed = computes && kept.matrix == matrix && kept.product == &*product && kept.plan == plan;
+  const bool packed = computes && kept.matrix == span.matrix && kept.begin == keys.begin && kept.product == &*product &&
+                      kept.plan == plan;
   if (computes) {
     resources.workspace = scratch + scores_offset_;
     resources.workspace_bytes = scores_bytes_;
     MatMulArgs args = ScoresArgs(rows);
     args.rhs_is_packed = packed;
-    args.lhs = q;
-    args.rhs.data = k;
+    args.lhs = span.q + first * args.lhs_row_stride;
+    args.rhs.data = span.k + keys.begin * s.k.row * BytesOf(s.types.kv);
     args.dst = scores;
     QUERN_RETURN_IF_ERROR(product->scores.Run(product->scores_plan[plan], args, resources));
   } else {  // heads without elements
     std::fill_n(scores, rows * score_pitch_, 0.0f);
   }
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t h = row_head(r);
-    Normalize(scores + r * score_pitch_, keys, rules.RowOf(b, h, row_query(r), room), room, rules.Sink(h), kept);
+    const ScoreRules::Row row = rules.RowOf(span.b, HeadOf(span, first + r), QueryOf(span, first + r), keys, room);
+    Normalize(scores + r * score_pitch_, keys, row, room, kept, carried[r]);
   }
   if (computes) {
     resources.workspace = scratch + values_offset_;
     resources.workspace_bytes = values_bytes_;
     MatMulArgs args = ValuesArgs(rows);
     args.rhs_is_packed = packed;
+    auto* narrow = reinterpret_cast<uint16_t*>(scratch + narrow_offset_);
     for (int64_t r = 0; narrow_ && r < rows; ++r) {
-      narrow_(keys, scores + r * score_pitch_, narrow + r * score_pitch_, {});
+      narrow_(count, scores + r * score_pitch_, narrow + r * score_pitch_, {});
     }
     args.lhs = narrow_ ? static_cast<const void*>(narrow) : scores;
     args.rhs.data = v;
-    args.dst = results;
+    args.dst = parts;
     QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
-    kept.matrix = matrix;
+    kept.matrix = span.matrix;
+    kept.begin = keys.begin;
     kept.product = &*product;
     kept.plan = plan;
   }
+  const size_t n = static_cast<size_t>(s.value_size);
   for (int64_t r = 0; r < rows; ++r) {
-    float* out = results + r * pitch;
-    if (!computes) std::fill_n(out, s.value_size, kInfinity);
-    RepairRow(scores + r * score_pitch_, keys, v, out);
-    if (store_) store_(s.value_size, out, y + r * y_pitch * BytesOf(types.y), {});
+    float *part = parts + r * span.pitch, *y = results + r * span.pitch;
+    if (!computes) std::fill_n(part, n, kInfinity);
+    RepairRow(scores + r * score_pitch_, count, v, part);
+    if (!joins) continue;
+    // What no longer counts may be infinite.
+    if (carried[r].factor == 0) std::fill_n(y, n, 0.0f);
+    row_->normalize({.n = n, .x = y, .y = y, .scale = carried[r].factor, .beta = part});
+  }
+  return OkStatus();
+}
+
+Status Attention::RunSpan(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                          const CancelToken* cancel, Kept& kept) const {
+  const AttentionSizes& s = sizes_;
+  const AttentionTypes& types = s.types;
+  const int64_t spans = CeilDiv(rows_, span_), group = s.heads / s.kv_heads;
+  const int64_t begin = item % spans * span_, per_sample = by_group_ ? s.kv_heads : s.heads;
+  Span span;
+  span.matrix = item / spans;
+  span.rows = std::min(span_, rows_ - begin);
+  span.b = span.matrix / per_sample;
+  span.head = span.matrix % per_sample * (by_group_ ? group : 1) + (by_group_ ? begin : 0);
+  span.query = by_group_ ? 0 : begin;
+  const int64_t b = span.b, kv_head = span.head / group;
+  span.q = static_cast<const char*>(operands.q) + s.q.At(b, span.head, span.query) * BytesOf(types.q);
+  span.k = static_cast<const char*>(operands.k) + s.k.At(b, kv_head, 0) * BytesOf(types.kv);
+  span.v = static_cast<const char*>(operands.v) + s.v.At(b, kv_head, 0) * BytesOf(types.kv);
+  char* y = static_cast<char*>(operands.y) + s.y.At(b, span.head, span.query) * BytesOf(types.y);
+  const int64_t y_pitch = by_group_ ? s.y.head : s.y.row;
+  span.results = reinterpret_cast<float*>(UsesWide() ? reinterpret_cast<char*>(scratch) + wide_offset_ : y);
+  span.pitch = UsesWide() ? wide_pitch_ : y_pitch;
+
+  auto* carried = reinterpret_cast<Carried*>(scratch + carried_offset_);
+  for (int64_t r = 0; r < span.rows; ++r) {
+    // A sink is a score of a block without keys before the first one.
+    const float sink = rules.Sink(HeadOf(span, r));
+    carried[r] = {.largest = static_cast<double>(sink), .sum = sink == -kInfinity ? 0 : 1 + (sink - sink)};
+  }
+  for (int64_t from = 0; from == 0 || from < s.keys; from += key_block_) {
+    for (int64_t r = 0; r < span.rows; r += block_) {
+      const int64_t rows = std::min(block_, span.rows - r);
+      const int64_t needed = std::max<int64_t>(0, by_group_ ? s.keys : KeysFor(begin + r + rows - 1));
+      if (from > 0 && from >= needed) continue;
+      const ScoreRules::Keys keys{from, std::min(needed, from + key_block_)};
+      QUERN_RETURN_IF_ERROR(AddKeys(span, r, rows, keys, rules, scratch, cancel, kept));
+    }
+  }
+  auto* room = reinterpret_cast<float*>(scratch + room_offset_);
+  for (int64_t r = 0; UsesWide() && r < span.rows; ++r) {
+    float* from_row = span.results + r * span.pitch;
+    char* to = y + r * y_pitch * BytesOf(types.y);
+    if (IsOnline() && carried[r].sum == 0) {
+      // No key, or all are hidden; but scores of -infinity that nothing hides have no softmax.
+      const ScoreRules::Row row = rules.RowOf(b, HeadOf(span, r), QueryOf(span, r), {}, room);
+      if (!row.add[0] && row.first < std::min(row.end, s.keys)) std::fill_n(from_row, s.value_size, NAN);
+    }
+    if (store_) {
+      store_(s.value_size, from_row, to, {});
+    } else {
+      std::memcpy(to, from_row, static_cast<size_t>(s.value_size) * sizeof(float));
+    }
   }
   return OkStatus();
 }
@@ -323,14 +416,14 @@ Status Attention::Run(const AttentionOperands& operands, const ScoreRules& rules
     Kept kept;
     for (int64_t item = begin; item < end; ++item) {
       std::byte* own = scratch + static_cast<size_t>(slot) * slot_bytes_;
-      if (!RunBlock(item, operands, rules, own, resources.cancel, kept).ok()) failed = true;
+      if (!RunSpan(item, operands, rules, own, resources.cancel, kept).ok()) failed = true;
     }
   };
-  const int64_t blocks = (rows_ + block_ - 1) / block_;
   // Products of less than about 20 us together are one task.
-  const int64_t work = block_ * s.keys * (s.size + s.value_size + 8) / 16;
+  const int64_t work = span_ * s.keys * (s.size + s.value_size + 8) / 16;
   const int64_t grain = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, work));
-  QUERN_RETURN_IF_ERROR(resources.executor->ParallelFor(matrices_ * blocks, grain, task, resources.cancel, slots_));
+  QUERN_RETURN_IF_ERROR(
+      resources.executor->ParallelFor(matrices_ * CeilDiv(rows_, span_), grain, task, resources.cancel, slots_));
   if (!failed) return OkStatus();
   return resources.cancel && resources.cancel->cancelled() ? Cancelled("the run was cancelled")
                                                            : Internal("a product of attention failed");

@@ -1,6 +1,6 @@
-// Scaled dot-product attention: scores, masks, softmax and the weighted sum of values, block by block of queries, so
-// that scores never lie in memory as a whole. Heads of float32, float16 or bfloat16; scores, softmax and sums in
-// float32.
+// Scaled dot-product attention: scores, masks, softmax and the weighted sum of values, blocks of queries by blocks of
+// keys that stay in the caches. Softmax is online: each query carries the largest score and the sum of exponentials
+// from block to block. Heads of float32, float16 or bfloat16; scores, softmax and sums in float32.
 #pragma once
 
 #include <array>
@@ -43,11 +43,15 @@ struct AttentionSizes {
 class ScoreRules {
  public:
   struct Row {
-    int64_t first = 0, end = 0;                // keys that are seen
-    const float* add[2] = {nullptr, nullptr};  // by key, or null; -infinity hides a key whatever its score is
+    int64_t first = 0, end = 0;  // keys that are seen; what is beyond the range asked for does not matter
+    // By key of the range, or null, for all ranges alike; -infinity hides a key whatever its score is.
+    const float* add[2] = {nullptr, nullptr};
   };
-  // Query i of head h of sample b; `room` holds as many floats as there are keys.
-  virtual Row RowOf(int64_t b, int64_t h, int64_t i, float* room) const = 0;
+  struct Keys {
+    int64_t begin = 0, end = 0;
+  };
+  // Query i of head h of sample b and a range of keys; `room` holds as many floats as there are keys in it.
+  virtual Row RowOf(int64_t b, int64_t h, int64_t i, const Keys& keys, float* room) const = 0;
   // A score of head h that takes part in the softmax but has no value; -infinity: none.
   virtual float Sink(int64_t) const { return -std::numeric_limits<float>::infinity(); }
 
@@ -69,19 +73,23 @@ class Attention {
                                   int concurrency);
   size_t workspace_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
   Status Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const;
-  // The products of a block of so many queries with all keys and values; null: there is nothing to compute.
+  // The products of a block of so many queries with the most keys and values; null: there is nothing to compute.
   const MatMul* scores() const { return products_.empty() ? nullptr : &products_.back().scores; }
   const MatMul* values() const { return products_.empty() ? nullptr : &products_.back().values; }
   size_t block_rows() const { return static_cast<size_t>(block_); }
+  size_t block_keys() const { return static_cast<size_t>(key_block_); }
 
  private:
-  // Products of a block of queries with the first `keys` keys and their values; for whole blocks and the last one.
+  // Products of a block of queries with `keys` keys and their values; for whole blocks of queries and the last one.
   struct Products {
     int64_t keys = 0;
     MatMul scores, values;
     std::array<MatMulPlan, 2> scores_plan, values_plan;
   };
+  Status PrepareProducts(const SelectOptions& options, Precision precision);
   Result<Products> MakeProducts(int64_t keys, const SelectOptions& options, Precision precision) const;
+  bool IsOnline() const { return key_block_ < sizes_.keys; }
+  bool UsesWide() const { return store_ || IsOnline(); }
   Format ProbabilityType() const { return sizes_.types.kv == Format::kBf16 ? Format::kBf16 : Format::kF32; }
   // The right sides of scores and values.
   ukernel::RhsSource KeyMatrix() const;
@@ -89,20 +97,38 @@ class Attention {
   MatMulArgs ScoresArgs(int64_t rows) const;
   MatMulArgs ValuesArgs(int64_t rows) const;
   int64_t KeysFor(int64_t last_query) const;
+  // What a query carries from block to block of keys.
+  struct Carried {
+    double largest = 0;  // score with what is added to it
+    float sum = 0;       // of e^(score - largest)
+    float factor = 0;    // of the results so far
+  };
+  // Blocks of queries of one matrix: their first row, and the matrix' keys and values.
+  struct Span {
+    int64_t matrix = 0, rows = 0;
+    int64_t b = 0, head = 0, query = 0;
+    const char *q = nullptr, *k = nullptr, *v = nullptr;
+    float* results = nullptr;
+    int64_t pitch = 0;  // of results, floats
+  };
+  int64_t HeadOf(const Span& span, int64_t r) const { return span.head + (by_group_ ? r : 0); }
+  int64_t QueryOf(const Span& span, int64_t r) const { return span.query + (by_group_ ? 0 : r); }
   // What one task keeps from block to block.
   struct Kept {
-    // The matrix whose keys and values its workspaces hold packed, by which products.
-    int64_t matrix = -1;
+    // The matrix whose keys and values its workspaces hold packed, from which key on and by which products.
+    int64_t matrix = -1, begin = 0;
     const Products* product = nullptr;
     size_t plan = 0;
-    // A row of what is added, and the sum of the largest of it.
+    // A row of what is added to a range of keys, counted from its first one, and the sum of the largest of it.
     ScoreRules::Row row;
     float largest = 0;
   };
-  Status RunBlock(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
-                  const CancelToken* cancel, Kept& kept) const;
-  void Normalize(float* scores, int64_t keys, const ScoreRules::Row& row, const float* room, float sink,
-                 Kept& kept) const;
+  Status RunSpan(int64_t item, const AttentionOperands& operands, const ScoreRules& rules, std::byte* scratch,
+                 const CancelToken* cancel, Kept& kept) const;
+  Status AddKeys(const Span& span, int64_t first, int64_t rows, const ScoreRules::Keys& wanted, const ScoreRules& rules,
+                 std::byte* scratch, const CancelToken* cancel, Kept& kept) const;
+  void Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room, Kept& kept,
+                 Carried& carried) const;
   void RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const;
 
   AttentionSizes sizes_;
@@ -111,15 +137,18 @@ class Attention {
   ukernel::UnaryRow narrow_ = nullptr, store_ = nullptr;
   // One query of all heads that share a head of keys is a block of its own.
   bool by_group_ = false;
-  int64_t rows_ = 0;         // of the blocks' matrices: queries, or the heads of a group
-  int64_t block_ = 0;        // rows of one block
-  int64_t matrices_ = 0;     // each with keys of its own
-  int64_t score_pitch_ = 0;  // floats
-  std::vector<Products> products_;
+  int64_t rows_ = 0;                // of the blocks' matrices: queries, or the heads of a group
+  int64_t block_ = 0;               // rows of one block
+  int64_t span_ = 0;                // rows of one task
+  int64_t key_block_ = 0;           // keys of one block
+  int64_t matrices_ = 0;            // each with keys of its own
+  int64_t score_pitch_ = 0;         // floats
+  std::vector<Products> products_;  // by keys
   ukernel::EpilogueOp scale_{};
-  int64_t wide_pitch_ = 0;  // floats, of results that are stored in 16 bits
-  // In a slot: scores, room for a row, scores of 16 bits, results of 32 bits, the products' workspaces.
-  size_t room_offset_ = 0, narrow_offset_ = 0, wide_offset_ = 0;
+  int64_t wide_pitch_ = 0;  // floats, of results that are stored in 16 bits or added to earlier ones
+  // In a slot: scores, room for a row, scores of 16 bits, results of 32 bits, those of one block of keys, what rows
+  // carry, the products' workspaces.
+  size_t room_offset_ = 0, narrow_offset_ = 0, wide_offset_ = 0, part_offset_ = 0, carried_offset_ = 0;
   size_t scores_offset_ = 0, scores_bytes_ = 0, values_offset_ = 0, values_bytes_ = 0;
   size_t slot_bytes_ = 0;
   int slots_ = 1;

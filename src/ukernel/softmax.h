@@ -6,6 +6,15 @@
 
 namespace quern::ukernel {
 
+// What the blocks of a line so far leave to its next one. A number of its own without an element is a largest of it and
+// a sum of 1.
+template <class T>
+struct SoftmaxCarry {
+  T largest = -__builtin_huge_valf();
+  T sum = 0;     // of e^(x - largest)
+  T factor = 0;  // out: what the results of all earlier blocks have to be multiplied by
+};
+
 // Softmax over `count` (at least 1) elements that are `stride` apart, for `width` neighbouring lines; y may be x.
 template <class T>
 struct SoftmaxLines {
@@ -18,6 +27,9 @@ struct SoftmaxLines {
   // Of one line of neighbours (width 1, stride 1, not log): what is added to x first, or null. Minus infinity there
   // hides an element, whatever x is; where all are hidden, the results are 0.
   const T* add[2] = {nullptr, nullptr};
+  // Of such a line that comes in blocks, whose results become those of the softmax of the blocks so far; null: it is
+  // whole. Where all elements so far are minus infinity, the results are 0 and the factor is 1.
+  SoftmaxCarry<T>* carry = nullptr;
 };
 
 }  // namespace quern::ukernel

@@ -48,7 +48,7 @@ void AddHiding(size_t n, const T* x, const T* a, T* y) {
   for (size_t i = 0; i < n; ++i) y[i] = a[i] == -__builtin_huge_valf() ? a[i] : x[i] + a[i];
 }
 
-template <class T>
+template <bool kCarries, class T>
 void SoftmaxLine(const SoftmaxLines<T>& args) {
   const size_t n = args.count;
   const T* x = args.x;
@@ -58,11 +58,13 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     AddHiding(n, x, a, y);
     x = y;
   }
-  const T largest = LargestNumber(n, x);
-  if (largest == -__builtin_huge_valf() && args.add[0]) {
+  T largest = LargestNumber(n, x);
+  if (kCarries && !(largest > args.carry->largest)) largest = args.carry->largest;
+  if (largest == -__builtin_huge_valf() && (args.add[0] || kCarries)) {
     // Unless one that is not hidden is no number, which the comparisons passed over.
     const T any = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
     for (size_t i = 0; i < n; ++i) y[i] = any != any ? any : T{0};
+    if (kCarries) *args.carry = any != any ? SoftmaxCarry<T>{any, any, any} : SoftmaxCarry<T>{largest, 0, 1};
     return;
   }
   T sum = 0;
@@ -79,7 +81,13 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log;
   } else {
+    T earlier = 0;
+    if (kCarries) {
+      earlier = args.carry->sum * SoftmaxExp(args.carry->largest - largest);
+      sum += earlier;
+    }
     const T inverse = T{1} / sum;
+    if (kCarries) *args.carry = {largest, sum, earlier * inverse};
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
   }
@@ -126,7 +134,8 @@ void SoftmaxColumns(const SoftmaxLines<T>& args, size_t c, size_t width) {
 
 template <class T>
 void RunSoftmax(const SoftmaxLines<T>& args) {
-  if (args.width == 1 && args.stride == 1) return SoftmaxLine(args);
+  if (args.carry) return SoftmaxLine<true>(args);
+  if (args.width == 1 && args.stride == 1) return SoftmaxLine<false>(args);
   for (size_t c = 0; c < args.width; c += 64) SoftmaxColumns(args, c, args.width - c < 64 ? args.width - c : 64);
 }
 

@@ -111,6 +111,74 @@ void CheckNan(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   }
 }
 
+// Lines that come in blocks of any lengths, against the softmax of what is left: earlier results follow by the factors.
+template <typename T>
+void CheckBlocks(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  std::mt19937 random(13);
+  std::normal_distribution<T> normal(0, 4);
+  // Largest elements that grow from block to block, shrink, or neither; first blocks that are hidden, or all of them; a
+  // number of its own before all, which is no result.
+  for (const T slope : {T{0}, T{0.3}, T{-0.3}}) {
+    for (const size_t hidden : {0, 37, 400}) {
+      for (const bool sinks : {false, true}) {
+        constexpr size_t kCount = 400;
+        std::vector<T> x(kCount), add(kCount), y(kCount);
+        const T sink = 2;
+        double sum = sinks ? std::exp(static_cast<double>(sink)) : 0;
+        for (size_t i = 0; i < kCount; ++i) {
+          x[i] = normal(random) + slope * static_cast<T>(i);
+          if (i < hidden) {
+            add[i] = -kInfinity;
+            if (i % 5 == 0) x[i] = kInfinity;
+          } else {
+            add[i] = normal(random);
+            sum += std::exp(static_cast<double>(x[i]) + static_cast<double>(add[i]));
+          }
+        }
+        SoftmaxCarry<T> carry;
+        if (sinks) carry = {.largest = sink, .sum = 1};
+        size_t begin = 0;
+        for (const size_t n : {1, 36, 17, 300, 46}) {
+          GuardedBuffer from(n * sizeof(T)), added(n * sizeof(T));
+          std::memcpy(from.data(), &x[begin], n * sizeof(T));
+          std::memcpy(added.data(), &add[begin], n * sizeof(T));
+          auto* block = reinterpret_cast<T*>(from.data());
+          softmax({.count = n,
+                   .x = block,
+                   .y = block,
+                   .add = {reinterpret_cast<const T*>(added.data()), nullptr},
+                   .carry = &carry});
+          for (size_t i = 0; i < begin; ++i) y[i] *= carry.factor;
+          std::copy_n(block, n, &y[begin]);
+          begin += n;
+        }
+        ASSERT_EQ(begin, kCount);
+        for (size_t i = 0; i < kCount; ++i) {
+          const double want = i < hidden ? 0 : std::exp(static_cast<double>(x[i]) + static_cast<double>(add[i])) / sum;
+          ASSERT_NEAR(static_cast<double>(y[i]), want, 1e-4 * want + std::numeric_limits<T>::min())
+              << name << " element " << i << ", slope " << slope << ", hidden " << hidden;
+        }
+      }
+    }
+  }
+  // One that is no number, in any block, leaves none.
+  for (const size_t bad : {0, 1, 2}) {
+    SoftmaxCarry<T> carry;
+    T y[3][40];
+    for (size_t block = 0; block < 3; ++block) {
+      std::vector<T> x(40, block == 1 ? -kInfinity : T{1}), add(40, block == 1 ? -kInfinity : T{0});
+      if (block == bad) x[39] = std::numeric_limits<T>::quiet_NaN(), add[39] = 0;
+      softmax({.count = 40, .x = x.data(), .y = y[block], .add = {add.data(), nullptr}, .carry = &carry});
+      for (size_t i = 0; i < block; ++i) y[i][0] *= carry.factor;
+    }
+    EXPECT_TRUE(std::isnan(carry.sum)) << name << " block " << bad;
+    EXPECT_TRUE(std::isnan(y[0][0])) << name << " block " << bad;
+    EXPECT_TRUE(std::isnan(y[bad][39])) << name << " block " << bad;
+    EXPECT_TRUE(std::isnan(y[2][0])) << name << " block " << bad;
+  }
+}
+
 TEST(SoftmaxRows, FollowTheFormula) {
   const CpuFacts cpu = HostCpu().facts();
   for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
@@ -120,6 +188,7 @@ TEST(SoftmaxRows, FollowTheFormula) {
         CheckSoftmaxRow<float>(Name(row).text, row.softmax);
         CheckAdded<float>(Name(row).text, row.softmax);
         CheckNan<float>(Name(row).text, row.softmax);
+        CheckBlocks<float>(Name(row).text, row.softmax);
       }
     }
   }
@@ -130,6 +199,7 @@ TEST(SoftmaxRows, FollowTheFormula) {
         CheckSoftmaxRow<double>(Name(row).text, row.softmax);
         CheckAdded<double>(Name(row).text, row.softmax);
         CheckNan<double>(Name(row).text, row.softmax);
+        CheckBlocks<double>(Name(row).text, row.softmax);
       }
     }
   }

@@ -91,7 +91,7 @@ inline Result<std::unique_ptr<CpuPlan>> PlanFor(const CpuExecutable& exe, const 
   return CpuPlan::Build(exe, args);
 }
 
-// The host's own rows, or the portable ones.
+// The host's own rows, or the portable ones and so small a cache that operators work in many blocks.
 inline const CpuConfig& Config(bool portable) {
   static const CpuConfig native = [] {
     CpuConfig c;
@@ -101,6 +101,7 @@ inline const CpuConfig& Config(bool portable) {
   static const CpuConfig generic = [] {
     CpuConfig c;
     c.cpu = CpuFromSpec("generic").value();
+    c.cpu.l2 = {.bytes = 16 << 10};
     return c;
   }();
   return portable ? generic : native;

@@ -64,7 +64,7 @@ class Rules final : public kernels::ScoreRules {
   Rules(const AttentionForm& form, const StepContext& c, const Samples& samples)
       : form_(form), context_(c), samples_(samples) {}
 
-  Row RowOf(int64_t b, int64_t h, int64_t i, float* room) const override {
+  Row RowOf(int64_t b, int64_t h, int64_t i, const Keys& keys, float* room) const override {
     const AttentionForm& f = form_;
     const int64_t position = samples_.First(b) + i;
     Row row{.first = 0, .end = samples_.Keys(b)};
@@ -75,11 +75,11 @@ class Rules final : public kernels::ScoreRules {
     if (f.mask != AttentionForm::Mask::kNone) {
       const bool within = f.mask == AttentionForm::Mask::kSeen || f.mask == AttentionForm::Mask::kAdded;
       if (within) row.end = std::min(row.end, f.mask_columns);
-      row.add[count++] = MaskRow(b, h, i, row, room);
+      row.add[count++] = MaskRow(b, h, i, {std::max(row.first, keys.begin), std::min(row.end, keys.end)}, keys, room);
     }
     if (f.added >= 0) {
-      row.add[count++] =
-          Floats(context_, f.added) + b * f.added_strides[0] + h * f.added_strides[1] + i * f.added_strides[2];
+      row.add[count++] = Floats(context_, f.added) + b * f.added_strides[0] + h * f.added_strides[1] +
+                         i * f.added_strides[2] + keys.begin;
     }
     return row;
   }
@@ -88,36 +88,37 @@ class Rules final : public kernels::ScoreRules {
   }
 
  private:
-  const float* MaskRow(int64_t b, int64_t h, int64_t i, const Row& row, float* room) const {
+  // Of the keys that are seen of the range.
+  const float* MaskRow(int64_t b, int64_t h, int64_t i, const Keys& seen, const Keys& range, float* room) const {
     const AttentionForm& f = form_;
     const int64_t at = b * f.mask_strides[0] + h * f.mask_strides[1] + i * f.mask_strides[2];
     const void* mask = context_.inputs[static_cast<size_t>(f.mask_input)];
     const auto* ints = static_cast<const int32_t*>(mask);
-    // Of int32 masks, element 0 is that of key `from`; earlier keys are seen.
-    const auto fill = [&](const int32_t* seen, int64_t from) {
-      for (int64_t j = row.first; j < std::min(from, row.end); ++j) room[j] = 0;
-      for (int64_t j = std::max(from, row.first); j < row.end; ++j) room[j] = seen[j - from] > 0 ? 0.0f : f.filter;
+    const auto fill = [&](auto add) {
+      for (int64_t j = seen.begin; j < seen.end; ++j) room[j - range.begin] = add(j);
       return room;
+    };
+    // Of int32 masks, element 0 is that of key `from`; earlier keys are seen.
+    const auto fill_ints = [&](const int32_t* counts, int64_t from) {
+      return fill([&](int64_t j) { return j < from || counts[j - from] > 0 ? 0.0f : f.filter; });
     };
     switch (f.mask) {
       case AttentionForm::Mask::kAdded:
-        return static_cast<const float*>(mask) + at;
+        return static_cast<const float*>(mask) + at + range.begin;
       case AttentionForm::Mask::kSeen: {
-        const bool* seen = static_cast<const bool*>(mask) + at;
-        for (int64_t j = row.first; j < row.end; ++j) room[j] = seen[j] ? 0.0f : -kInfinity;
-        return room;
+        const bool* sees = static_cast<const bool*>(mask) + at;
+        return fill([&](int64_t j) { return sees[j] ? 0.0f : -kInfinity; });
       }
       case AttentionForm::Mask::kWords:
-        return fill(ints + b * f.mask_columns, f.keys - f.mask_columns);
+        return fill_ints(ints + b * f.mask_columns, f.keys - f.mask_columns);
       case AttentionForm::Mask::kPairs:
-        return fill(ints + (b * f.queries + i) * f.keys, 0);
+        return fill_ints(ints + (b * f.queries + i) * f.keys, 0);
       case AttentionForm::Mask::kPositions:
-        return fill(ints + (b * f.mask_columns + f.past_rows + i) * f.mask_columns, 0);
+        return fill_ints(ints + (b * f.mask_columns + f.past_rows + i) * f.mask_columns, 0);
       default: {
         const bool ranges = f.mask == AttentionForm::Mask::kRanges;
         const int64_t begin = ranges ? ints[f.batch + b] : 0, end = ints[b];
-        for (int64_t j = row.first; j < row.end; ++j) room[j] = j >= begin && j < end ? 0.0f : f.filter;
-        return room;
+        return fill([&](int64_t j) { return j >= begin && j < end ? 0.0f : f.filter; });
       }
     }
   }
@@ -348,7 +349,7 @@ class AttentionKernel final : public CpuKernel {
     return AttentionStep::Create(form, config_, context.concurrency);
   }
   KernelDescription Describe() const override {
-    return Described(*VectorRowFor(config_), "scores of a block of queries while they are in cache");
+    return Described(*VectorRowFor(config_), "blocks of queries by blocks of keys, with online softmax");
   }
   uint64_t strided_inputs() const override { return operator_.strided_inputs; }
   uint64_t strided_outputs() const override { return operator_.strided_outputs; }

@@ -27,7 +27,7 @@ struct FewRows {
   // Chunks ahead of which memory is asked for weights and scales, across the ends of units: a scale that is late holds
   // up all that follows. Those of 2 bits are half as long.
   static constexpr size_t kChunks = Tile::kBits == 2 ? 2 : 1;
-  static constexpr size_t kWeightsAhead = kChunks * (R == 1 ? 1 : 2), kScalesAhead = kChunks * 2;
+  static constexpr size_t kWeightsAhead = kChunks * 2, kScalesAhead = kChunks * 2;
 
   // Pieces of one unit of columns.
   struct Chunk {

@@ -287,12 +287,18 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
   for (const auto* list : AllPackKernels()) {
     for (size_t r = 0; r < list->count; ++r) {
       const PackKernel& row = list->rows[r];
-      if (!row.run || row.blocks || !IsaRunsOn(row.isa, Host())) continue;
+      // pack_blocks_test.cc has blocks and numbers of less than a byte.
+      if (!row.run || row.blocks || FormatBits(row.source) < 8 || !IsaRunsOn(row.isa, Host())) continue;
       const size_t element = FormatBytes(row.source);
       std::vector<RhsShape> shapes;
       for (size_t n : {1u, 16u, 31u, 200u}) {
         for (size_t k : {1u, 7u, 8u, 64u, 97u, 261u}) {
-          for (size_t segments : {1u, 2u}) shapes.push_back({.k = k, .n = n, .segments = segments});
+          for (size_t segments : {1u, 2u}) shapes.push_back({.k = k, .n = n, .segments = segments, .vector_bytes = 16});
+        }
+      }
+      if (row.layout.n_scale != VectorScale::kFixed) {
+        for (size_t vector : {32u, 64u, 256u}) {
+          for (size_t n : {9u, 200u}) shapes.push_back({.k = 99, .n = n, .segments = 2, .vector_bytes = vector});
         }
       }
       // What goes past the caches: more than 4 MB, with AVX.
@@ -300,9 +306,8 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
       if (past && !row.layout.channel_scales) {
         shapes.push_back({.k = 4165 / FormatBytes(row.layout.element), .n = 1033});
       }
-      for (RhsShape shape : shapes) {
+      for (const RhsShape& shape : shapes) {
         const size_t k = shape.k, n = shape.n, segments = shape.segments;
-        shape.vector_bytes = 16;
         const size_t gap = 3;
         const size_t line = (row.contiguous_n ? n : k) + gap, lines = row.contiguous_n ? k : n;
         GuardedBuffer source(((segments * lines - 1) * line + line - gap) * element);
@@ -330,7 +335,8 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
         row.run(row.layout, shape, s, g.units / 2, g.units, got.data());
         row.run(row.layout, shape, s, 0, g.units / 2, got.data());
         ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0)
-            << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments;
+            << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments << " vectors of "
+            << shape.vector_bytes;
         const size_t columns = g.units * g.n_unit;
         const auto same = [&](size_t at) { return !std::memcmp(want.data() + at, got.data() + at, columns * 4); };
         EXPECT_TRUE(row.layout.sums == Format::kNone || same(g.sums_offset)) << list->stem << " row " << r;

@@ -124,6 +124,7 @@ void BenchPack(benchmark::State& state, const PackKernel& row, size_t n, size_t 
   RhsSource s{.format = row.source, .data = x.data()};
   s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(n);
   s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(k) : element;
+  if (FormatBits(row.source) < 8) s.n_stride = static_cast<ptrdiff_t>(k * FormatBits(row.source) / 8);
   if (row.blocks) {
     s.block_stride = static_cast<ptrdiff_t>(block_bytes);
     s.n_stride = s.block_stride * static_cast<ptrdiff_t>(blocks);
@@ -193,7 +194,7 @@ void BenchQuantize(benchmark::State& state, const LhsPackKernel& row) {
 void AddPreparation() {
   EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
     if (!row.run) return;
-    const std::string order = row.blocks ? "" : row.contiguous_k ? "_nk" : "_kn";
+    const std::string order = row.blocks || FormatBits(row.source) < 8 ? "" : row.contiguous_k ? "_nk" : "_kn";
     const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
                              "_from_" + FormatName(row.source) + order;
     // In L2, in the last cache, and past it.

@@ -5,24 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ukernel/convert.h"
-#include "ukernel/widen_portable.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "ukernel/pack/float_lanes.h"
 
 namespace quern::ukernel {
 namespace {
-
-#if defined(__AVX2__)
-constexpr size_t kLanes = 8;
-#else
-constexpr size_t kLanes = 4;
-#endif
-typedef uint32_t Lanes __attribute__((vector_size(4 * kLanes)));
-typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
-typedef float FloatLanes __attribute__((vector_size(4 * kLanes)));
 
 // The four dwords at from[i] + at of each of kLanes columns.
 inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[4]) {
@@ -83,24 +69,20 @@ inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[1]) {
 inline FloatLanes LoadF16(const uint8_t* const* from, ptrdiff_t at) {
   const auto load = [&](size_t i) { return LoadAs<uint16_t>(from[i] + at); };
 #if defined(__AVX2__)
-  typedef uint16_t Halves __attribute__((vector_size(16)));
-  const Halves x = {load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)};
-  return (FloatLanes)_mm256_cvtph_ps((__m128i)x);
+  const HalfLanes x = {load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)};
 #else
-  const HalfBits x = {load(0), load(1), load(2), load(3)};
-  return WidenHalf<Format::kF16>(x);
+  const HalfLanes x = {load(0), load(1), load(2), load(3)};
 #endif
+  return WidenHalves<Format::kF16>(x);
 }
 
 // To f16 or bf16.
 inline void StoreHalves(Format format, FloatLanes x, char* to) {
-#if defined(__AVX2__)
   if (format == Format::kF16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
-    return;
+    StoreFloats<Format::kF16>(to, x);
+  } else {
+    StoreFloats<Format::kBf16>(to, x);
   }
-#endif
-  for (size_t i = 0; i < kLanes; ++i) StoreFloat(format, to + 2 * i, x[i]);
 }
 
 // Bytes 1 and 2 of each dword change places.

@@ -1,5 +1,5 @@
-// Fast packers of blocks along K into units of 16 columns, or of 8 on Arm, in C++ that compilers vectorize. For kernel
-// files only: internal linkage, their flags.
+// Fast packers of blocks along K into units of 16 columns, or of multiples of 8 on Arm, in C++ that compilers
+// vectorize. For kernel files only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/convert.h"
@@ -206,10 +206,10 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   }
 }
 
-// Lines of kCount dwords of each column.
+// Lines of kCount dwords of each column, of a unit whose lines are `line_bytes` long.
 template <class S, size_t kColumns, size_t kGroup, size_t kCount, class Writer>
 inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], ptrdiff_t from, char* line,
-                        Dwords<kColumns>& totals) {
+                        size_t line_bytes, Dwords<kColumns>& totals) {
   Dwords<kColumns> x[kCount];
   LoadDwords(rows, from, x);
   if constexpr (S::kFours) {
@@ -222,61 +222,68 @@ inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], p
   AddFields<S::kElement>(x, totals);
   for (size_t i = 0; i < kCount; i += kGroup / 4) {
     if constexpr (kGroup == 8) {
-      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * sizeof(x[i]));
+      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * line_bytes);
     } else {
       for (size_t v = 0; v < kColumns / kLanes; ++v) {
-        writer.Put(line + i * sizeof(x[i]) + v * sizeof(Lanes), x[i].of[v]);
+        writer.Put(line + i * line_bytes + v * sizeof(Lanes), x[i].of[v]);
       }
     }
   }
-  return line + kCount * sizeof(x[0]);
+  return line + kCount * line_bytes;
 }
+
+// kColumns columns of a unit: where they are in the source, in the unit and in memory.
+template <size_t kColumns>
+struct UnitPart {
+  char* base;  // of what is packed
+  char* unit;
+  size_t n = 0, column = 0;  // the first, of all and of the unit
+  size_t unit_columns;
+
+  size_t line_bytes() const { return unit_columns * 4; }
+};
 
 // What a unit holds of the numbers of blocks [b, b + count), and their part of its sums.
 template <class S, size_t kColumns, class Writer>
 void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g,
-                  const BlockNumbers<kColumns>& x, size_t b, size_t count, char* unit,
+                  const BlockNumbers<kColumns>& x, size_t b, size_t count, const UnitPart<kColumns>& part,
                   FloatLanes (&sums)[kColumns / kLanes]) {
-  const size_t numbers = count * kColumns, at = b * kColumns;
-  const float *scale = x.scale[0], *zero = x.zero[0], *minimum = x.minimum[0];
-  char* scales = unit + g.scales_offset + at * FormatBytes(layout.scale);
-  if (layout.scale == Format::kF32) {
-    for (size_t i = 0; i < numbers; i += kLanes) writer.Put(scales + i * sizeof(float), LoadAs<FloatLanes>(scale + i));
-  } else {
-    for (size_t i = 0; i < numbers; i += kLanes)
-      StoreHalves(layout.scale, LoadAs<FloatLanes>(scale + i), scales + 2 * i);
-  }
-  char* offsets = unit + g.offsets_offset + at * FormatBytes(layout.offset);
-  if (layout.offset == Format::kU8) {
-    for (size_t i = 0; i < numbers; ++i) offsets[i] = static_cast<char>(static_cast<int>(zero[i]));
-  }
-  if (layout.offset == Format::kF32) {
-    for (size_t i = 0; i < numbers; i += kLanes) {
-      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i); };
-      writer.Put(offsets + i * sizeof(float), load(minimum) - load(scale) * load(zero));
-    }
-  }
   const float block = static_cast<float>(shape.block);
   const int32_t turned = S::kElement == Format::kI8 ? 128 * static_cast<int32_t>(shape.block) : 0;
-  for (size_t v = 0; v < kColumns / kLanes; ++v) {
-    for (size_t i = 0; i < count; ++i) {
-      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i * kColumns + v * kLanes); };
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = (b + i) * part.unit_columns + part.column;
+    char* scales = part.unit + g.scales_offset + at * FormatBytes(layout.scale);
+    char* offsets = part.unit + g.offsets_offset + at * FormatBytes(layout.offset);
+    for (size_t v = 0; v < kColumns / kLanes; ++v) {
+      const size_t c = v * kLanes;
+      const auto scale = LoadAs<FloatLanes>(x.scale[i] + c), zero = LoadAs<FloatLanes>(x.zero[i] + c),
+                 minimum = LoadAs<FloatLanes>(x.minimum[i] + c);
+      if (layout.scale == Format::kF32) {
+        writer.Put(scales + c * sizeof(float), scale);
+      } else {
+        StoreHalves(layout.scale, scale, scales + c * 2);
+      }
+      if (layout.offset == Format::kF32) writer.Put(offsets + c * sizeof(float), minimum - scale * zero);
+      if (layout.offset == Format::kU8) {
+        for (size_t j = 0; j < kLanes; ++j) offsets[c + j] = static_cast<char>(static_cast<int>(x.zero[i][c + j]));
+      }
       const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
-      sums[v] += load(scale) * (total - load(zero) * block) + load(minimum) * block;
+      sums[v] += scale * (total - zero * block) + minimum * block;
     }
   }
 }
 
+// Elements and numbers of a part; returns the end of its last line.
 template <class S, size_t kColumns, size_t kGroup, bool kPast>
-void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
-                      size_t u, char* base) {
+char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
+                       const UnitPart<kColumns>& part) {
   constexpr size_t kBits = FormatBits(S::kElement);
   const LineWriter<kPast> writer;
-  char* unit = base + g.UnitOffset(u);
-  char* line = unit;
+  const size_t line_bytes = part.line_bytes();
+  char* line = part.unit + part.column * kGroup;
   const uint8_t* rows[kColumns];
   for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(u * kColumns + c) * s.n_stride;
+    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n + c) * s.n_stride;
   }
   BlockNumbers<kColumns> numbers;
   const float zero_point = IsGguf(S::kSource) ? S::kSource == Format::kQ4_0 ? 8 : 0 : 1u << (kBits - 1);
@@ -293,8 +300,8 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
     if constexpr (IsGguf(S::kSource)) {
       LoadGgufNumbers<S>(rows, s.block_stride, b, count, numbers);
     } else {
-      LoadScales<S>(s, u * kColumns, b, count, numbers);
-      if (s.zero_points) LoadZeroPoints<S>(s, u * kColumns, b, count, numbers);
+      LoadScales<S>(s, part.n, b, count, numbers);
+      if (s.zero_points) LoadZeroPoints<S>(s, part.n, b, count, numbers);
     }
     ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
@@ -305,31 +312,47 @@ void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const Rhs
       Dwords<kColumns> totals = {};
       ptrdiff_t from = begin;
       for (; from + 16 <= begin + bytes; from += 16) {
-        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
+        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, line_bytes, totals);
       }
       if constexpr (!S::kFours) {  // blocks of 16, or of few bits
         for (; from + 8 <= begin + bytes; from += 8) {
-          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
+          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, line_bytes, totals);
         }
         if constexpr (kGroup == 4) {
-          if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
+          if (from < begin + bytes) {
+            line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, line_bytes, totals);
+          }
         }
       }
       numbers.total[i] = totals;
     }
-    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, unit, sums);
+    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, part, sums);
   }
-  const auto clear = [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) unit[i] = 0;
-  };
-  const size_t numbers_end = g.blocks * kColumns;
-  clear(static_cast<size_t>(line - unit), g.scales_offset);
-  clear(g.scales_offset + numbers_end * FormatBytes(layout.scale), g.offsets_offset);
-  clear(g.offsets_offset + numbers_end * FormatBytes(layout.offset), g.unit_stride);
-  if (layout.sums == Format::kF32) __builtin_memcpy(base + g.sums_offset + u * sizeof(sums), sums, sizeof(sums));
+  if (layout.sums == Format::kF32) __builtin_memcpy(part.base + g.sums_offset + part.n * 4, sums, sizeof(sums));
+  return line - part.column * kGroup;
 }
 
-template <class S, size_t kColumns, size_t kGroup>
+// kScaled: the unit is several times kColumns wide.
+template <class S, size_t kColumns, size_t kGroup, bool kScaled, bool kPast>
+void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
+                      size_t u, char* base) {
+  UnitPart<kColumns> part{.base = base, .unit = base + g.UnitOffset(u), .unit_columns = kScaled ? g.n_unit : kColumns};
+  char* end = part.unit;
+  for (size_t c = 0; c < part.unit_columns; c += kColumns) {
+    part.n = u * part.unit_columns + c;
+    part.column = c;
+    end = PackBlocksOfPart<S, kColumns, kGroup, kPast>(layout, shape, g, s, part);
+  }
+  const auto clear = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) part.unit[i] = 0;
+  };
+  const size_t numbers = g.blocks * part.unit_columns;
+  clear(static_cast<size_t>(end - part.unit), g.scales_offset);
+  clear(g.scales_offset + numbers * FormatBytes(layout.scale), g.offsets_offset);
+  clear(g.offsets_offset + numbers * FormatBytes(layout.offset), g.unit_stride);
+}
+
+template <class S, size_t kColumns, size_t kGroup, bool kScaled>
 uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                     size_t unit_end, void* packed) {
   constexpr size_t kPieceK = 32 / FormatBits(S::kElement) * (S::kFours ? 4 : kGroup / 4);
@@ -338,12 +361,12 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
   const bool past = PassesCaches(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     // Few columns, the end of K, and blocks that are no whole lines go the slow way.
-    if ((u + 1) * kColumns > shape.n || shape.k % shape.block || shape.block % kPieceK) {
+    if ((u + 1) * g.n_unit > shape.n || shape.k % shape.block || shape.block % kPieceK) {
       PackRhs(layout, shape, s, u, u + 1, packed);
     } else if (past) {
-      PackBlocksOfUnit<S, kColumns, kGroup, kCanPassCaches>(layout, shape, g, s, u, base);
+      PackBlocksOfUnit<S, kColumns, kGroup, kScaled, kCanPassCaches>(layout, shape, g, s, u, base);
     } else {
-      PackBlocksOfUnit<S, kColumns, kGroup, false>(layout, shape, g, s, u, base);
+      PackBlocksOfUnit<S, kColumns, kGroup, kScaled, false>(layout, shape, g, s, u, base);
     }
   }
   if (past) LineWriter<kCanPassCaches>::Fence();
@@ -351,14 +374,14 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
 }
 
 // `layout` as it is on x86, kColumns 16 and kGroup 4, or on Arm.
-template <class S, size_t kColumns = 16, size_t kGroup = 4>
+template <class S, size_t kColumns = 16, size_t kGroup = 4, bool kScaled = false>
 constexpr PackKernel BlocksPacker(const PackLayout& layout, float cycles) {
   return {.isa = kIsa,
           .layout = layout,
           .source = S::kSource,
           .blocks = true,
           .cycles_per_element = cycles,
-          .run = QUERN_ISA_HERE ? PackBlocks<S, kColumns, kGroup> : nullptr};
+          .run = QUERN_ISA_HERE ? PackBlocks<S, kColumns, kGroup, kScaled> : nullptr};
 }
 
 using BytesU8 = Bytes<Format::kU8, Format::kU8, 0>;

@@ -1,0 +1,15 @@
+// float32 units from row-major bf16 and f16, either way round, with AVX2.
+#include "ukernel/pack/pack_widen.h"
+
+namespace quern::ukernel {
+namespace {
+
+static constexpr WidenRows kRows = MakeWidenRows(0.3f, 0.6f);
+
+}  // namespace
+
+extern const KernelList<PackKernel> QUERN_KERNEL_LIST;
+constinit const KernelList<PackKernel> QUERN_KERNEL_LIST{kRows.rows, sizeof(kRows.rows) / sizeof(kRows.rows[0]),
+                                                         QUERN_KERNEL_STEM};
+
+}  // namespace quern::ukernel

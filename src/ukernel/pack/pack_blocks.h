@@ -248,27 +248,36 @@ template <class S, size_t kColumns, class Writer>
 void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g,
                   const BlockNumbers<kColumns>& x, size_t b, size_t count, const UnitPart<kColumns>& part,
                   FloatLanes (&sums)[kColumns / kLanes]) {
+  const auto each = [&](const auto& run) {  // run(block of the piece, column of the part, number of the unit)
+    for (size_t i = 0; i < count; ++i) {
+      const size_t at = (b + i) * part.unit_columns + part.column;
+      for (size_t c = 0; c < kColumns; c += kLanes) run(i, c, at + c);
+    }
+  };
+  const auto load = [](const float* p) { return LoadAs<FloatLanes>(p); };
+  char *scales = part.unit + g.scales_offset, *offsets = part.unit + g.offsets_offset;
+  if (layout.scale == Format::kF32) {
+    each([&](size_t i, size_t c, size_t at) { writer.Put(scales + at * 4, load(x.scale[i] + c)); });
+  } else {
+    each([&](size_t i, size_t c, size_t at) { StoreHalves(layout.scale, load(x.scale[i] + c), scales + at * 2); });
+  }
+  if (layout.offset == Format::kU8) {
+    each([&](size_t i, size_t c, size_t at) {
+      for (size_t j = 0; j < kLanes; ++j) offsets[at + j] = static_cast<char>(static_cast<int>(x.zero[i][c + j]));
+    });
+  }
+  if (layout.offset == Format::kF32) {
+    each([&](size_t i, size_t c, size_t at) {
+      writer.Put(offsets + at * 4, load(x.minimum[i] + c) - load(x.scale[i] + c) * load(x.zero[i] + c));
+    });
+  }
   const float block = static_cast<float>(shape.block);
   const int32_t turned = S::kElement == Format::kI8 ? 128 * static_cast<int32_t>(shape.block) : 0;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t at = (b + i) * part.unit_columns + part.column;
-    char* scales = part.unit + g.scales_offset + at * FormatBytes(layout.scale);
-    char* offsets = part.unit + g.offsets_offset + at * FormatBytes(layout.offset);
-    for (size_t v = 0; v < kColumns / kLanes; ++v) {
+  for (size_t v = 0; v < kColumns / kLanes; ++v) {
+    for (size_t i = 0; i < count; ++i) {
       const size_t c = v * kLanes;
-      const auto scale = LoadAs<FloatLanes>(x.scale[i] + c), zero = LoadAs<FloatLanes>(x.zero[i] + c),
-                 minimum = LoadAs<FloatLanes>(x.minimum[i] + c);
-      if (layout.scale == Format::kF32) {
-        writer.Put(scales + c * sizeof(float), scale);
-      } else {
-        StoreHalves(layout.scale, scale, scales + c * 2);
-      }
-      if (layout.offset == Format::kF32) writer.Put(offsets + c * sizeof(float), minimum - scale * zero);
-      if (layout.offset == Format::kU8) {
-        for (size_t j = 0; j < kLanes; ++j) offsets[c + j] = static_cast<char>(static_cast<int>(x.zero[i][c + j]));
-      }
       const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
-      sums[v] += scale * (total - zero * block) + minimum * block;
+      sums[v] += load(x.scale[i] + c) * (total - load(x.zero[i] + c) * block) + load(x.minimum[i] + c) * block;
     }
   }
 }

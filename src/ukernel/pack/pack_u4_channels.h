@@ -55,11 +55,12 @@ char* PackChannelsOfPart(const RhsShape& shape, const RhsGeometry& g, const RhsS
     if (from % 64 == 0) PrefetchRows(reinterpret_cast<const char*>(rows[0]) + from + kAheadBytes, s.n_stride, kColumns);
     line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, line_bytes, totals);
   }
-  const LastNibbles<S, kColumns> last(rows, k, shape.k);
-  for (size_t c = 0; c < kColumns; ++c) rows[c] = last.of[c];
-  for (size_t i = k; i < g.padded_k; i += kWhole / 2) {
-    line =
-        PackDwords<S, kColumns, kGroup, 2>(writer, rows, static_cast<ptrdiff_t>((i - k) / 2), line, line_bytes, totals);
+  if (k < g.padded_k) {
+    const LastNibbles<S, kColumns> last(rows, k, shape.k);
+    for (size_t c = 0; c < kColumns; ++c) rows[c] = last.of[c];
+    for (size_t i = 0; i < (g.padded_k - k) / 2; i += 8) {
+      line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, static_cast<ptrdiff_t>(i), line, line_bytes, totals);
+    }
   }
   const auto zeros = static_cast<uint32_t>(8 * g.padded_k);
   for (Lanes& total : totals.of) total -= zeros;

@@ -1,10 +1,18 @@
 // float32 units from row-major bf16 and f16, either way round, with AVX2.
 #include "ukernel/pack/pack_widen.h"
 
+#if QUERN_ISA_HERE
+#include "ukernel/transpose_f32_avx.h"
+#endif
+
 namespace quern::ukernel {
 namespace {
 
-static constexpr WidenRows kRows = MakeWidenRows(0.3f, 0.6f);
+#if !QUERN_ISA_HERE
+struct Transpose8;
+#endif
+
+static constexpr WidenRows kRows = MakeWidenRows<Transpose8>(0.3f, 0.6f);
 
 }  // namespace
 

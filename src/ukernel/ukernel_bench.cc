@@ -134,9 +134,11 @@ void BenchPack(benchmark::State& state, const PackKernel& row, size_t n, size_t 
   }
   GuardedBuffer packed(g.total_bytes);
   std::vector<char> from((read + scales_read + g.total_bytes) / 2, 1), to(from.size());
+  const auto pack = [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); };
+  pack();  // its pages are there, as the copy's are
   double best = 1e9, best_copy = 1e9;
   for (auto _ : state) {
-    const double time = Seconds([&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
+    const double time = Seconds(pack);
     best = std::min(best, time);
     best_copy = std::min(best_copy, Seconds([&] { std::memcpy(to.data(), from.data(), from.size()); }));
     state.SetIterationTime(time);

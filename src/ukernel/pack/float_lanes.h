@@ -17,7 +17,9 @@
 namespace quern::ukernel {
 namespace {
 
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+constexpr size_t kLanes = 16;
+#elif defined(__AVX2__)
 constexpr size_t kLanes = 8;
 #else
 constexpr size_t kLanes = 4;
@@ -34,7 +36,9 @@ inline FloatLanes WidenHalves(HalfLanes x) {
   if constexpr (F == Format::kBf16) {
     return (FloatLanes)(__builtin_convertvector(x, Lanes) << 16);
   } else {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    return (FloatLanes)_mm512_cvtph_ps((__m256i)x);
+#elif defined(__AVX2__)
     return (FloatLanes)_mm256_cvtph_ps((__m128i)x);
 #elif defined(__ARM_NEON)
     return (FloatLanes)vcvt_f32_f16((float16x4_t)x);
@@ -64,7 +68,9 @@ inline void StoreFloats(char* to, FloatLanes x) {
     const Lanes rounded = bits + (((bits >> 16 & 1u) + 0x7fffu) & ~is_nan);
     StoreAs(to, __builtin_convertvector((rounded | (is_nan & 0x400000u)) >> 16, HalfLanes));
   } else {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+    StoreAs(to, _mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__AVX2__)
     StoreAs(to, _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #elif defined(__ARM_NEON)
     StoreAs(to, vcvt_f16_f32((float32x4_t)x));

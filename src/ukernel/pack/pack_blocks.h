@@ -16,12 +16,12 @@ struct Dwords {  // one per column
   Lanes of[kVectors];
 };
 
-// The dwords at from[c] + at of each column.
+// The first dwords of each column.
 template <size_t kColumns, size_t kCount>
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], ptrdiff_t at, Dwords<kColumns> (&x)[kCount]) {
+inline void LoadDwords(ColumnRows from, Dwords<kColumns> (&x)[kCount]) {
   for (size_t v = 0; v < kColumns / kLanes; ++v) {
     Lanes lanes[kCount];
-    LoadLanes(from + v * kLanes, at, lanes);
+    LoadLanes(from.From(v * kLanes), lanes);
     for (size_t i = 0; i < kCount; ++i) x[i].of[v] = lanes[i];
   }
 }
@@ -81,19 +81,21 @@ struct Halves {
   }
 };
 
-// Sums of the fields of up to four lines, the top bit of int8 turned over.
-template <Format kElement, size_t kColumns, size_t kCount>
-inline void AddFields(const Dwords<kColumns> (&lines)[kCount], Dwords<kColumns>& sums) {
+// Sums of the fields of `count` <= 4 lines, the top bit of int8 turned over.
+template <Format kElement, size_t kColumns>
+inline void AddFields(const Dwords<kColumns>* lines, size_t count, Dwords<kColumns>& sums) {
   constexpr unsigned kBits = FormatBits(kElement);
   for (size_t v = 0; v < sums.kVectors; ++v) {
-    Lanes bytes = {};  // four times 30 at most
-    for (size_t i = 0; i < kCount; ++i) {
+    Lanes bytes = {}, fours = {};  // 120 at most; 12, of two lines
+    for (size_t i = 0; i < count; ++i) {
       const Lanes x = lines[i].of[v];
       if constexpr (kBits == 8) sums.of[v] += SumBytes(kElement == Format::kI8 ? x ^ 0x80808080u : x);
       if constexpr (kBits == 4) bytes += (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
       if constexpr (kBits == 2) {
-        const Lanes fours = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+        fours += (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+        if (i % 2 == 0 && i + 1 < count) continue;
         bytes += (fours & 0x0f0f0f0fu) + (fours >> 4 & 0x0f0f0f0fu);
+        fours = Lanes{};
       }
     }
     if constexpr (kBits < 8) sums.of[v] += SumBytes(bytes);
@@ -125,21 +127,20 @@ inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<k
 template <size_t kColumns>
 struct BlockNumbers {
   static constexpr size_t kBlocks = 16;
-  alignas(32) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
+  alignas(64) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
   Dwords<kColumns> total[kBlocks];
 };
 
 // Of blocks [b, b + count) of GGUF; `rows` are at block 0 of each column.
 template <class S, size_t kColumns>
-void LoadGgufNumbers(const uint8_t* const (&rows)[kColumns], ptrdiff_t block_stride, size_t b, size_t count,
-                     BlockNumbers<kColumns>& x) {
+void LoadGgufNumbers(ColumnRows rows, ptrdiff_t block_stride, size_t b, size_t count, BlockNumbers<kColumns>& x) {
   for (size_t i = 0; i < count; ++i) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(b + i) * block_stride;
+    const ColumnRows at = rows.At(static_cast<ptrdiff_t>(b + i) * block_stride);
     for (size_t c = 0; c < kColumns; c += kLanes) {
-      const FloatLanes scale = LoadF16(rows + c, at);
+      const FloatLanes scale = LoadF16(at.From(c));
       __builtin_memcpy(x.scale[i] + c, &scale, sizeof(scale));
       if (S::kSource == Format::kQ4_1) {
-        const FloatLanes minimum = LoadF16(rows + c, at + 2);
+        const FloatLanes minimum = LoadF16(at.From(c).At(2));
         __builtin_memcpy(x.minimum[i] + c, &minimum, sizeof(minimum));
       }
     }
@@ -148,19 +149,17 @@ void LoadGgufNumbers(const uint8_t* const (&rows)[kColumns], ptrdiff_t block_str
 
 // Of blocks [b, b + count) of MatMulNBits, columns from `n` on, with scales beside them.
 template <class S, size_t kColumns>
-void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n + c) * s.scale_n_stride +
-              static_cast<ptrdiff_t>(b) * s.scale_block_stride;
-  }
-  const ptrdiff_t ahead = 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
-  PrefetchRows(reinterpret_cast<const char*>(rows[0]) + ahead, s.scale_n_stride, kColumns);
+void LoadScales(const RhsSource& s, size_t blocks, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
+  const uint8_t* first = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n) * s.scale_n_stride;
+  const ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.scale_block_stride;
+  const ptrdiff_t next = begin + 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
+  PrefetchNext(first, next, static_cast<ptrdiff_t>(blocks) * s.scale_block_stride, s.scale_n_stride, kColumns);
+  const ColumnRows rows{first + begin, s.scale_n_stride};
   size_t i = 0;
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
     for (; i + 4 <= count; i += 4) {
       Dwords<kColumns> four[4];
-      LoadDwords<kColumns>(rows, static_cast<ptrdiff_t>(i * sizeof(float)), four);
+      LoadDwords<kColumns>(rows.At(static_cast<ptrdiff_t>(i * sizeof(float))), four);
       for (size_t j = 0; j < 4; ++j) __builtin_memcpy(x.scale[i + j], &four[j], sizeof(four[j]));
     }
   }
@@ -175,10 +174,8 @@ template <class S, size_t kColumns>
 void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
   constexpr size_t kBits = FormatBits(S::kSource), kPerDword = 32 / kBits;
   constexpr unsigned kMask = (1u << kBits) - 1;
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n + c) * s.zero_point_n_stride;
-  }
+  const ColumnRows rows{static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n) * s.zero_point_n_stride,
+                        s.zero_point_n_stride};
   size_t i = 0;
   if (IsFloatFormat(s.zero_point_format)) {
     for (; i < count; ++i) {
@@ -191,7 +188,7 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   for (; i + kPerDword <= count; i += kPerDword) {
     for (size_t c = 0; c < kColumns; c += kLanes) {
       Lanes packed[1];
-      LoadLanes(rows + c, static_cast<ptrdiff_t>((b + i) * kBits / 8), packed);
+      LoadLanes(rows.From(c).At(static_cast<ptrdiff_t>((b + i) * kBits / 8)), packed);
       for (size_t j = 0; j < kPerDword; ++j, packed[0] >>= kBits) {
         const FloatLanes zero = __builtin_convertvector((IntLanes)(packed[0] & kMask), FloatLanes);
         __builtin_memcpy(x.zero[i + j] + c, &zero, sizeof(zero));
@@ -206,12 +203,13 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   }
 }
 
-// Lines of kCount dwords of each column, of a unit whose lines are `line_bytes` long.
-template <class S, size_t kColumns, size_t kGroup, size_t kCount, class Writer>
-inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], ptrdiff_t from, char* line,
-                        size_t line_bytes, Dwords<kColumns>& totals) {
+// Lines of kCount dwords of each column, of as many blocks as there are totals, to a unit whose lines are `line_bytes`
+// long.
+template <class S, size_t kGroup, size_t kCount, class Writer, size_t kColumns, size_t kBlocks>
+inline char* PackDwords(Writer writer, ColumnRows rows, char* line, size_t line_bytes,
+                        Dwords<kColumns> (&totals)[kBlocks]) {
   Dwords<kColumns> x[kCount];
-  LoadDwords(rows, from, x);
+  LoadDwords(rows, x);
   if constexpr (S::kFours) {
     S::Lines(x);
   } else {
@@ -219,7 +217,8 @@ inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], p
       for (Lanes& lanes : x[i].of) lanes = S::Line(lanes);
     }
   }
-  AddFields<S::kElement>(x, totals);
+  constexpr size_t kOfBlock = kCount / kBlocks;
+  for (size_t i = 0; i < kBlocks; ++i) AddFields<S::kElement>(x + i * kOfBlock, kOfBlock, totals[i]);
   for (size_t i = 0; i < kCount; i += kGroup / 4) {
     if constexpr (kGroup == 8) {
       StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * line_bytes);
@@ -290,50 +289,55 @@ char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const Rh
   const LineWriter<kPast> writer;
   const size_t line_bytes = part.line_bytes();
   char* line = part.unit + part.column * kGroup;
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n + c) * s.n_stride;
-  }
+  const ColumnRows rows{static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n) * s.n_stride, s.n_stride};
   BlockNumbers<kColumns> numbers;
   const float zero_point = IsGguf(S::kSource) ? S::kSource == Format::kQ4_0 ? 8 : 0 : 1u << (kBits - 1);
-  for (size_t i = 0; i < numbers.kBlocks; ++i) {
-    for (size_t c = 0; c < kColumns; ++c) {
-      numbers.zero[i][c] = zero_point;
-      numbers.minimum[i][c] = 0;
-    }
+  for (size_t i = 0; i < numbers.kBlocks * kColumns; i += kLanes) {
+    StoreAs(numbers.zero[0] + i, FloatLanes{} + zero_point);
+    StoreAs(numbers.minimum[0] + i, FloatLanes{});
   }
   const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
+  const ptrdiff_t row_bytes = static_cast<ptrdiff_t>(g.blocks) * s.block_stride;
   FloatLanes sums[kColumns / kLanes] = {};
   for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
     const size_t count = g.blocks - b < numbers.kBlocks ? g.blocks - b : numbers.kBlocks;
     if constexpr (IsGguf(S::kSource)) {
       LoadGgufNumbers<S>(rows, s.block_stride, b, count, numbers);
     } else {
-      LoadScales<S>(s, part.n, b, count, numbers);
+      LoadScales<S>(s, g.blocks, part.n, b, count, numbers);
       if (s.zero_points) LoadZeroPoints<S>(s, part.n, b, count, numbers);
     }
     ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
       if (begin >= fetched) {
         fetched += 64;
-        PrefetchRows(reinterpret_cast<const char*>(rows[0]) + begin + kAheadBytes, s.n_stride, kColumns);
+        PrefetchNext(rows.first, begin + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kColumns);
       }
-      Dwords<kColumns> totals = {};
+      if constexpr (!S::kFours) {
+        if (bytes == 8 && s.block_stride == 8 && i + 2 <= count) {
+          Dwords<kColumns> totals[2] = {};
+          line = PackDwords<S, kGroup, 4>(writer, rows.At(begin), line, line_bytes, totals);
+          __builtin_memcpy(&numbers.total[i++], totals, sizeof(totals));
+          begin += 8;
+          continue;
+        }
+      }
+      Dwords<kColumns> total[1] = {};
       ptrdiff_t from = begin;
       for (; from + 16 <= begin + bytes; from += 16) {
-        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, line_bytes, totals);
+        line = PackDwords<S, kGroup, 4>(writer, rows.At(from), line, line_bytes, total);
       }
       if constexpr (!S::kFours) {  // blocks of 16, or of few bits
         for (; from + 8 <= begin + bytes; from += 8) {
-          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, line_bytes, totals);
+          line = PackDwords<S, kGroup, 2>(writer, rows.At(from), line, line_bytes, total);
         }
         if constexpr (kGroup == 4) {
           if (from < begin + bytes) {
-            line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, line_bytes, totals);
+            line = PackDwords<S, kGroup, 1>(writer, rows.At(from), line, line_bytes, total);
           }
         }
       }
-      numbers.total[i] = totals;
+      numbers.total[i] = total[0];
     }
     StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, part, sums);
   }

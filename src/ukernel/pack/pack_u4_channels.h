@@ -24,7 +24,7 @@ struct LastNibbles {
   static constexpr size_t kBytes = 32;  // whole lines of 32 k up to a multiple of 64
   uint8_t of[kColumns][kBytes];
 
-  LastNibbles(const uint8_t* const (&rows)[kColumns], size_t begin, size_t k) {
+  LastNibbles(ColumnRows rows, size_t begin, size_t k) {
     for (size_t c = 0; c < kColumns; ++c) {
       for (size_t i = 0; i < kBytes; ++i) {
         const size_t at = begin + 2 * i;
@@ -44,26 +44,24 @@ char* PackChannelsOfPart(const RhsShape& shape, const RhsGeometry& g, const RhsS
   const LineWriter<kPast> writer;
   const size_t line_bytes = part.line_bytes();
   char* line = part.unit + part.column * kGroup;
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n + c) * s.n_stride;
-  }
-  Dwords<kColumns> totals = {};
+  const ColumnRows rows{static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n) * s.n_stride, s.n_stride};
+  Dwords<kColumns> totals[1] = {};
   size_t k = 0;
   for (; k + kWhole <= shape.k; k += kWhole) {
     const auto from = static_cast<ptrdiff_t>(k / 2);
-    if (from % 64 == 0) PrefetchRows(reinterpret_cast<const char*>(rows[0]) + from + kAheadBytes, s.n_stride, kColumns);
-    line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, line_bytes, totals);
+    if (from % 64 == 0)
+      PrefetchRows(reinterpret_cast<const char*>(rows.first) + from + kAheadBytes, s.n_stride, kColumns);
+    line = PackDwords<S, kGroup, 4>(writer, rows.At(from), line, line_bytes, totals);
   }
   if (k < g.padded_k) {
     const LastNibbles<S, kColumns> last(rows, k, shape.k);
-    for (size_t c = 0; c < kColumns; ++c) rows[c] = last.of[c];
+    const ColumnRows rest{last.of[0], last.kBytes};
     for (size_t i = 0; i < (g.padded_k - k) / 2; i += 8) {
-      line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, static_cast<ptrdiff_t>(i), line, line_bytes, totals);
+      line = PackDwords<S, kGroup, 2>(writer, rest.At(static_cast<ptrdiff_t>(i)), line, line_bytes, totals);
     }
   }
   const auto zeros = static_cast<uint32_t>(8 * g.padded_k);
-  for (Lanes& total : totals.of) total -= zeros;
+  for (Lanes& total : totals[0].of) total -= zeros;
   __builtin_memcpy(part.base + g.sums_offset + part.n * 4, &totals, sizeof(totals));
   for (size_t c = 0; c < kColumns; ++c) {
     StoreAs(part.base + g.channel_scales_offset + (part.n + c) * 4,

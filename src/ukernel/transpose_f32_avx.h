@@ -23,17 +23,19 @@ struct Transpose8 {
     Finish(r, out, out_stride);
   }
 
-  // Rows in registers.
+  // Rows in registers. kCrossed: with the middle quarters of 64 bits exchanged, as two vectors are narrowed to one.
+  template <bool kCrossed = false>
   static void Run(const __m256 (&rows)[8], char* out, size_t out_stride) {
     __m256 r[8];
     for (int i = 0; i < 4; ++i) {
       r[i] = _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x20);
       r[i + 4] = _mm256_permute2f128_ps(rows[i], rows[i + 4], 0x31);
     }
-    Finish(r, out, out_stride);
+    Finish<kCrossed>(r, out, out_stride);
   }
 
  private:
+  template <bool kCrossed = false>
   static void Finish(__m256 (&r)[8], char* out, size_t out_stride) {
     __m256 t[8];
     for (int h = 0; h < 8; h += 4) {
@@ -46,7 +48,10 @@ struct Transpose8 {
       r[h + 2] = _mm256_shuffle_ps(t[h + 1], t[h + 3], 0x44);
       r[h + 3] = _mm256_shuffle_ps(t[h + 1], t[h + 3], 0xee);
     }
-    for (int i = 0; i < 8; ++i) _mm256_storeu_ps(reinterpret_cast<float*>(out + i * out_stride), r[i]);
+    for (int i = 0; i < 8; ++i) {
+      const int line = kCrossed && (i / 2 == 1 || i / 2 == 2) ? i ^ 6 : i;
+      _mm256_storeu_ps(reinterpret_cast<float*>(out + line * out_stride), r[i]);
+    }
   }
 };
 

@@ -197,7 +197,8 @@ void AddPreparation() {
   EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
     if (!row.run) return;
     const std::string order = row.blocks || FormatBits(row.source) < 8 ? "" : row.contiguous_k ? "_nk" : "_kn";
-    const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
+    const std::string unit = "/" + std::string(FormatName(row.layout.element)) + "x" +
+                             std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
                              "_from_" + FormatName(row.source) + order;
     // In L2, in the last cache, and past it.
     const size_t past = RoundUp(kPastBytes * 8 / FormatBits(row.source) / kPackLarge, kPackLarge);

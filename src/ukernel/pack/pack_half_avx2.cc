@@ -64,13 +64,14 @@ struct Convert {
       writer.Put(to + 16, _mm_unpackhi_epi16(even, odd));
     }
   }
-  static void Square(const char* in, ptrdiff_t stride, char* to) {
+  template <class Put>
+  static void Square(const char* in, ptrdiff_t stride, const Put& put) {
     if constexpr (kFrom == kTo) {
-      Transpose8::Run(in, stride, to, 64);
+      Transpose8::Run(in, stride, put);
     } else {
       __m256 rows[8];
       for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(LoadRow(in + i * stride));
-      Transpose8::Run<kNarrows>(rows, to, 64);
+      Transpose8::Run<kNarrows>(rows, put);
     }
   }
 };

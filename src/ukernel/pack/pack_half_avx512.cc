@@ -51,13 +51,14 @@ struct Convert {
     if (b) pairs = _mm512_or_si512(pairs, _mm512_slli_epi32(LoadLow(b), 16));
     writer.Put(to, pairs);
   }
-  static void Square(const char* in, ptrdiff_t stride, char* to) {
+  template <class Put>
+  static void Square(const char* in, ptrdiff_t stride, const Put& put) {
     if constexpr (kFrom == kTo) {
-      Transpose8::Run(in, stride, to, 64);
+      Transpose8::Run(in, stride, put);
     } else {
       __m256 rows[8];
       for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(Load(in + i * stride));
-      Transpose8::Run(rows, to, 64);
+      Transpose8::Run<false>(rows, put);
     }
   }
 };

@@ -137,11 +137,13 @@ void LoadGgufNumbers(ColumnRows rows, ptrdiff_t block_stride, size_t b, size_t c
   for (size_t i = 0; i < count; ++i) {
     const ColumnRows at = rows.At(static_cast<ptrdiff_t>(b + i) * block_stride);
     for (size_t c = 0; c < kColumns; c += kLanes) {
-      const FloatLanes scale = LoadF16(at.From(c));
-      __builtin_memcpy(x.scale[i] + c, &scale, sizeof(scale));
-      if (S::kSource == Format::kQ4_1) {
-        const FloatLanes minimum = LoadF16(at.From(c).At(2));
-        __builtin_memcpy(x.minimum[i] + c, &minimum, sizeof(minimum));
+      if constexpr (S::kSource == Format::kQ4_1) {
+        Lanes both[1];
+        LoadLanes(at.From(c), both);
+        StoreAs(x.scale[i] + c, WidenHalves<Format::kF16>(__builtin_convertvector(both[0], HalfLanes)));
+        StoreAs(x.minimum[i] + c, WidenHalves<Format::kF16>(__builtin_convertvector(both[0] >> 16, HalfLanes)));
+      } else {
+        StoreAs(x.scale[i] + c, LoadF16(at.From(c)));
       }
     }
   }
@@ -276,7 +278,9 @@ void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape
     for (size_t i = 0; i < count; ++i) {
       const size_t c = v * kLanes;
       const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
-      sums[v] += load(x.scale[i] + c) * (total - load(x.zero[i] + c) * block) + load(x.minimum[i] + c) * block;
+      FloatLanes sum = load(x.scale[i] + c) * (total - load(x.zero[i] + c) * block);
+      if (S::kSource == Format::kQ4_1) sum += load(x.minimum[i] + c) * block;
+      sums[v] += sum;
     }
   }
 }

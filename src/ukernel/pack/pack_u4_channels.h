@@ -45,12 +45,13 @@ char* PackChannelsOfPart(const RhsShape& shape, const RhsGeometry& g, const RhsS
   const size_t line_bytes = part.line_bytes();
   char* line = part.unit + part.column * kGroup;
   const ColumnRows rows{static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n) * s.n_stride, s.n_stride};
+  const auto row_bytes = static_cast<ptrdiff_t>(CeilDiv(shape.k, size_t{2}));
   Dwords<kColumns> totals[1] = {};
   size_t k = 0;
   for (; k + kWhole <= shape.k; k += kWhole) {
     const auto from = static_cast<ptrdiff_t>(k / 2);
     if (from % 64 == 0)
-      PrefetchRows(reinterpret_cast<const char*>(rows.first) + from + kAheadBytes, s.n_stride, kColumns);
+      PrefetchNext(rows.first, from + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kColumns);
     line = PackDwords<S, kGroup, 4>(writer, rows.At(from), line, line_bytes, totals);
   }
   if (k < g.padded_k) {

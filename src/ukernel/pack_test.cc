@@ -348,6 +348,35 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
   EXPECT_GT(checked, 0u);
 }
 
+// Every number of 16 bits: what the packers convert with instructions of their own.
+TEST(PackRhs, FastPackersConvertEveryHalfAlike) {
+  constexpr size_t kK = 512, kN = 128;
+  size_t checked = 0;
+  for (const auto* list : AllPackKernels()) {
+    for (size_t r = 0; r < list->count; ++r) {
+      const PackKernel& row = list->rows[r];
+      if (!row.run || row.blocks || !IsaRunsOn(row.isa, Host())) continue;
+      if (row.source != Format::kF16 && row.source != Format::kBf16) continue;
+      GuardedBuffer source(kK * kN * 2);
+      for (size_t i = 0; i < kK * kN; ++i) {
+        StoreAs(source.data() + 2 * i, static_cast<uint16_t>(i));
+        StoreFloat(row.source, source.data() + 2 * i, LoadFloat(row.source, source.data() + 2 * i));  // NaN quiet
+      }
+      RhsSource s{.format = row.source, .data = source.data()};
+      s.k_stride = row.contiguous_k ? 2 : static_cast<ptrdiff_t>(kN * 2);
+      s.n_stride = row.contiguous_k ? static_cast<ptrdiff_t>(kK * 2) : 2;
+      const RhsShape shape{.k = kK, .n = kN, .vector_bytes = 16};
+      const RhsGeometry g = DescribeRhs(row.layout, shape);
+      GuardedBuffer want(g.total_bytes), got(g.total_bytes);
+      PackRhs(row.layout, shape, s, 0, g.units, want.data());
+      row.run(row.layout, shape, s, 0, g.units, got.data());
+      ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0) << list->stem << " row " << r;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 0u);
+}
+
 // numerics.md's formula in double precision; rows whose values fall on a rounding boundary in float32 are not drawn.
 TEST(PackLhs, DynamicRowsFollowTheFormula) {
   const size_t m = 7, k = 100;

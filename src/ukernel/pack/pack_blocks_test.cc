@@ -76,7 +76,7 @@ TEST(PackBlocks, FastPackersGiveTheGenericBytes) {
         s.zero_point_format = kind == 2 ? Format::kF32 : row->source;
         s.zero_point_n_stride = static_cast<ptrdiff_t>(kind == 2 ? blocks * 4 : zero_bytes);
       }
-      for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
+      for (Format scale : {Format::kNone, Format::kF32, Format::kF16, Format::kBf16}) {
         for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
           PackLayout layout = row->layout;
           layout.scale = scale;

@@ -301,6 +301,8 @@ char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const Rh
     StoreAs(numbers.minimum[0] + i, FloatLanes{});
   }
   const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
+  // Numbers inside of blocks are read before the elements of all that BlockNumbers holds.
+  constexpr auto kAhead = static_cast<ptrdiff_t>(kBits == 8 ? 2 * kAheadBytes : kAheadBytes);
   const ptrdiff_t row_bytes = static_cast<ptrdiff_t>(g.blocks) * s.block_stride;
   FloatLanes sums[kColumns / kLanes] = {};
   for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
@@ -315,7 +317,7 @@ char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const Rh
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
       if (begin >= fetched) {
         fetched += 64;
-        PrefetchNext(rows.first, begin + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kColumns);
+        PrefetchNext(rows.first, begin + kAhead, row_bytes, s.n_stride, kColumns);
       }
       if constexpr (!S::kFours) {
         if (bytes == 8 && s.block_stride == 8 && i + 2 <= count) {

@@ -495,7 +495,7 @@ class Tests(Runner):
         """speed on this machine: float32 products at least 80 % of the FMA peak, choices near the fastest (--full)"""
         if folder := self.build("release"):
             for cpu in ("native", "haswell"):
-                bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--min-share", 0.8]
+                bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--fma-peak", "--min-share", 0.8]
                 self.check(f"512, 1024, 2048 squared, {cpu}", bench)
             kernels, calibration = [folder / "tools/quern", "kernels"], LOGS / "calibration.txt"
             if self.check("calibrate", [*kernels, "--calibrate", "--output", calibration]):

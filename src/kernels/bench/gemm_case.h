@@ -1,6 +1,8 @@
-// One product on one thread, ready to be timed.
+// One product on one thread or on a pool of several, ready to be timed.
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/peak.h"
+#include "parallel/thread_pool.h"
 #include "ukernel/convert.h"
 
 namespace quern::kernels {
@@ -28,8 +31,9 @@ class GemmCase {
   // kUnsupported when no row of the CPU serves it. The weights' copies together have at least `rhs_bytes`: runs take
   // them in turn.
   static Result<GemmCase> Make(const CpuInfo& cpu, GemmTypes types, size_t m, size_t n, size_t k,
-                               std::string_view row = {}, size_t rhs_bytes = 0) {
+                               std::string_view row = {}, size_t rhs_bytes = 0, int threads = 1) {
     GemmCase c;
+    if (threads > 1) c.pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads});
     SelectOptions options;
     options.cpu = cpu.facts();
     options.force_row = row;
@@ -70,15 +74,16 @@ class GemmCase {
       QUERN_ASSIGN_OR_RETURN(PackedRhs packed, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
       c.packed_.push_back(std::move(packed));
     } while (c.packed_.size() * c.packed_[0].packed_bytes() < rhs_bytes);
-    c.plan_ = c.matmul_.Plan(c.Args(0), 1);
+    c.plan_ = c.matmul_.Plan(c.Args(0), c.threads());
     QUERN_ASSIGN_OR_RETURN(c.workspace_, AlignedBuffer::Allocate(c.plan_.workspace_bytes));
     return c;
   }
 
   void Run() {
     next_ = (next_ + 1) % packed_.size();
-    const Status status =
-        matmul_.Run(plan_, Args(next_), {.workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
+    const Status status = matmul_.Run(
+        plan_, Args(next_),
+        {.executor = pool_.get(), .workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
     QUERN_CHECK(status.ok(), status.message().c_str());
   }
   double operations() const { return 2.0 * static_cast<double>(m_) * static_cast<double>(problem_.n * problem_.k); }
@@ -87,41 +92,59 @@ class GemmCase {
   std::string row_name() const { return ukernel::Name(row()).text; }
   const MatMulPlan& plan() const { return plan_; }
 
-  // Runs for about `seconds` of processor time; runs per second.
+  int threads() const { return pool_ ? pool_->concurrency() : 1; }
+
+  // Runs for about `seconds`, of processor time or, on several threads, of the clock; runs per second.
   double Slice(double seconds) {
     return PerSecond(seconds, [&] { Run(); });
   }
-  // The same for reading the weights alone, four streams at once.
+  // The same for reading the weights alone, a part on each thread.
   double ReadSlice(double seconds) {
     return PerSecond(seconds, [&] {
       next_ = (next_ + 1) % packed_.size();
       const char* p = reinterpret_cast<const char*>(packed_[next_].data());
-      typedef uint64_t Line __attribute__((vector_size(64)));
-      constexpr size_t kStreams = 4;
-      Line sums[kStreams] = {};
-      const size_t apart = packed_[next_].packed_bytes() / kStreams / sizeof(Line) * sizeof(Line);
-      for (size_t i = 0; i < apart; i += sizeof(Line)) {
-        for (size_t j = 0; j < kStreams; ++j) {
-          Line x;
-          __builtin_memcpy(&x, p + j * apart + i, sizeof(x));
-          sums[j] += x;
-        }
-      }
-      for (const Line& s : sums) sink_ = sink_ + s[0];
+      const size_t bytes = packed_[next_].packed_bytes();
+      if (!pool_) return Read(p, bytes);
+      const size_t part = bytes / static_cast<size_t>(threads());
+      const Status status = pool_->ParallelFor(threads(), 1, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) Read(p + static_cast<size_t>(i) * part, part);
+      });
+      QUERN_CHECK(status.ok(), status.message().c_str());
     });
   }
 
  private:
+  double Now() const {
+    if (!pool_) return ThreadSeconds();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
   template <class F>
-  static double PerSecond(double seconds, F f) {
-    const double begin = ThreadSeconds();
+  double PerSecond(double seconds, F f) {
+    const double begin = Now();
     double done = 0, spent = 0;
     do {
       f();
       ++done;
-      spent = ThreadSeconds() - begin;
+      spent = Now() - begin;
     } while (spent < seconds);
     return done / spent;
+  }
+
+  // Four streams at once.
+  static void Read(const char* p, size_t bytes) {
+    typedef uint64_t Line __attribute__((vector_size(64)));
+    constexpr size_t kStreams = 4;
+    Line sums[kStreams] = {};
+    const size_t apart = bytes / kStreams / sizeof(Line) * sizeof(Line);
+    for (size_t i = 0; i < apart; i += sizeof(Line)) {
+      for (size_t j = 0; j < kStreams; ++j) {
+        Line x;
+        __builtin_memcpy(&x, p + j * apart + i, sizeof(x));
+        sums[j] += x;
+      }
+    }
+    for (Line& s : sums) asm volatile("" : : "r"(&s) : "memory");  // keeps compilers from dropping the loop
   }
 
   static Result<AlignedBuffer> Random(Format f, size_t count, uint32_t seed) {
@@ -160,7 +183,7 @@ class GemmCase {
   MatMulPlan plan_;
   std::vector<PackedRhs> packed_;
   AlignedBuffer lhs_, rhs_, scales_, dst_, workspace_;
-  uint64_t sink_ = 0;
+  std::unique_ptr<ThreadPool> pool_;
 };
 
 }  // namespace quern::kernels

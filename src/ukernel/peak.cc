@@ -25,6 +25,8 @@ Format NarrowFormat(const GemmKernel& row) {
 
 bool Serves(const PeakKernel& loop, Format multiplies, const GemmKernel& row, const CpuFacts& c) {
   if (!loop.run || loop.multiplies != multiplies || (loop.half_sums && row.precision != Precision::kFp16)) return false;
+  // Rows of NEON that share the units of SME need it too.
+  if (loop.m_scale != VectorScale::kFixed && row.cost.engine != Engine::kMatrix) return false;
   if (loop.isa.any_arch || row.isa.any_arch) return loop.isa.any_arch && row.isa.any_arch;
   return loop.isa.arch == row.isa.arch && row.isa.needs.ContainsAll(loop.isa.needs) && IsaRunsOn(loop.isa, c);
 }

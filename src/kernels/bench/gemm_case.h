@@ -17,7 +17,8 @@
 
 namespace quern::kernels {
 
-// Of the operands as GemmProblem has them, and of the result; dynamic rows by int8 have channel scales.
+// Of the operands as GemmProblem has them, and of the result. Dynamic rows by int8 or int4 have channel scales; results
+// of bytes are requantized with a scale for each column.
 struct GemmTypes {
   Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
   Precision precision = Precision::kFp32;  // of floats
@@ -39,16 +40,24 @@ class GemmCase {
     options.force_row = row;
     c.m_ = m;
     c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
-    c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
+    const bool fours = types.rhs == Format::kI4;
+    c.problem_.channel_scales = types.lhs == Format::kI8d && (types.rhs == Format::kI8 || fours);
     c.problem_.precision = types.precision;
-    const bool blocks = FormatBits(types.rhs) < (types.lhs == Format::kF32 ? 16 : 8);
+    const bool bytes_in_blocks = types.lhs == Format::kF32 || (types.lhs == Format::kI8d && types.rhs == Format::kU8);
+    const bool blocks = !fours && FormatBits(types.rhs) < (bytes_in_blocks ? 16 : 8);
     if (blocks) {
       c.problem_.block = kBlock;
       c.problem_.scale = Format::kF32;
     }
     c.dst_bytes_ = FormatBytes(types.dst);
-    c.convert_.format = types.dst;
-    c.converts_ = types.dst == Format::kBf16 || types.dst == Format::kF16;
+    c.last_.format = types.dst;
+    c.ends_ = c.dst_bytes_ < 4;
+    if (c.dst_bytes_ == 1) {
+      QUERN_ASSIGN_OR_RETURN(c.result_scales_, AlignedBuffer::Allocate(n * sizeof(float)));
+      for (size_t i = 0; i < n; ++i) c.result_scales_.as<float>()[i] = 1e-3f;
+      c.last_.kind = ukernel::EpilogueKind::kRequantize;
+      c.last_.data = c.result_scales_.data();
+    }
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
     c.lhs_format_ = IsDynamic(types.lhs) ? Format::kF32 : types.lhs;
@@ -70,6 +79,7 @@ class GemmCase {
       source.scale_block_stride = 4;
       source.scale_n_stride = static_cast<ptrdiff_t>(count) * 4;
     }
+    if (fours) source.n_stride = static_cast<ptrdiff_t>(ukernel::CeilDiv(k, 2));  // a row of each column
     do {
       QUERN_ASSIGN_OR_RETURN(PackedRhs packed, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
       c.packed_.push_back(std::move(packed));
@@ -169,20 +179,20 @@ class GemmCase {
     a.packed_rhs = &packed_[copy];
     a.dst = const_cast<std::byte*>(dst_.data());
     a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * dst_bytes_);
-    a.ops = &convert_;
-    a.op_count = converts_ ? 1 : 0;
+    a.ops = &last_;
+    a.op_count = ends_ ? 1 : 0;
     return a;
   }
 
   size_t m_ = 0, next_ = 0, dst_bytes_ = 4;
-  bool converts_ = false;
-  EpilogueOp convert_{.kind = ukernel::EpilogueKind::kConvert};
+  bool ends_ = false;  // with `last_`
+  EpilogueOp last_{.kind = ukernel::EpilogueKind::kConvert};
   GemmProblem problem_;
   Format lhs_format_ = Format::kF32;
   MatMul matmul_;
   MatMulPlan plan_;
   std::vector<PackedRhs> packed_;
-  AlignedBuffer lhs_, rhs_, scales_, dst_, workspace_;
+  AlignedBuffer lhs_, rhs_, scales_, result_scales_, dst_, workspace_;
   std::unique_ptr<ThreadPool> pool_;
 };
 

@@ -25,6 +25,7 @@ constexpr char kUsage[] =
     "--threads: products as a session of N threads runs them, by the clock, beside N loops at the same time; 1 (the\n"
     "default) counts processor time.\n"
     "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "Results may also be i8 or u8, requantized; weights u8, qb4w and qb2w come in blocks of 32, i4 by channels.\n"
     "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
     "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
     "cache together; GB/s of them beside a loop that only reads them.\n"

@@ -19,8 +19,8 @@ SRC, DST, WEIGHTS, SCALES = 1, 17, 33, 4096
 QUERY_WEIGHTS_MD, QUERY_IMPLEMENTATION = 131, 8
 FPMATH_ANY = 3
 BLOCK = 32
-# source, weights, destination; what has scales: "blocks" of K of the weights, "columns" of them, "all" (the columns, the
-# source and the destination, as for requantized results), or nothing
+# source, weights, destination; what has scales: "blocks" of K of the weights, "columns" of them, "all" (columns, source
+# and destination, as for requantized results); "any": nothing, but the arithmetic is free
 TYPES = {
     "f32": (F32, F32, F32, ""),
     "bf16": (BF16, BF16, F32, ""),

@@ -203,7 +203,9 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
   size_t share = 0;
   if (mover) {
     const CpuInfo& host = HostCpu();
-    const size_t memory = std::min(kMostBytes, std::max<size_t>(size_t{64} << 20, host.l3.bytes * 5 / 2));
+    // Threads may have a last-level cache each, also where a virtual machine does not say so.
+    const size_t per_thread = std::max<size_t>(size_t{64} << 20, host.l3.bytes * 5 / 2);
+    const size_t memory = std::min(kMostBytes, per_thread * static_cast<size_t>(threads));
     Result<AlignedBuffer> made = AlignedBuffer::Allocate(memory, {.huge_pages = true});
     if (made.ok()) {
       buffer = std::move(*made);

@@ -116,7 +116,7 @@ class GemmCase {
       const size_t bytes = packed_[next_].packed_bytes();
       if (!pool_) return Read(p, bytes);
       const size_t part = bytes / static_cast<size_t>(threads());
-      const Status status = pool_->ParallelFor(threads(), 1, [&](int64_t begin, int64_t end, int) {
+      const Status status = pool_->ParallelFor(threads(), 1, [&](int, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) Read(p + static_cast<size_t>(i) * part, part);
       });
       QUERN_CHECK(status.ok(), status.message().c_str());

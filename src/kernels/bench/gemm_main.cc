@@ -28,7 +28,7 @@ constexpr char kUsage[] =
     "Results may also be i8 or u8, requantized; weights u8, qb4w and qb2w come in blocks of 32, i4 by channels.\n"
     "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
     "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
-    "cache together; GB/s of them beside a loop that only reads them.\n"
+    "cache together, and so for each thread; GB/s of them beside a loop that only reads them.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared; cold 1, 4 and 16 rows of 4096 squared. QUERN_CPU sets the CPU where\n"
     "--cpu does not.\n";
@@ -59,8 +59,11 @@ bool ParsePrecision(const std::string& name, Precision* precision) {
   return false;
 }
 
-// More than twice the last-level cache, whose share of this machine may be more than it can spare.
-size_t ColdBytes() { return std::clamp(HostCpu().l3.bytes * 5 / 2, size_t{64} << 20, size_t{1} << 30); }
+// More than twice the last-level cache, of which each thread may have one, and whose share of this machine may be more
+// than it can spare.
+size_t ColdBytes(int threads) {
+  return std::clamp(HostCpu().l3.bytes * 5 / 2 * static_cast<size_t>(threads), size_t{64} << 20, size_t{1} << 30);
+}
 
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
@@ -114,7 +117,7 @@ int Main(int argc, char** argv) {
   for (const char* shape : shapes) {
     size_t m = 0, n = 0, k = 0;
     if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
-    Result<GemmCase> made = GemmCase::Make(*cpu, types, m, n, k, row, cold ? ColdBytes() : 0, threads);
+    Result<GemmCase> made = GemmCase::Make(*cpu, types, m, n, k, row, cold ? ColdBytes(threads) : 0, threads);
     if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
     GemmCase& c = *made;
     const double work = (cold ? c.rhs_bytes() : c.operations()) / 1e9;

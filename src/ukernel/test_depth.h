@@ -1,0 +1,16 @@
+// How many shapes the tests by construction take.
+#pragma once
+
+#include <cstdlib>
+
+namespace quern::ukernel {
+
+// kBrief: under an emulator of another architecture, fewest that still reach each loop; kFull: with ./test.sh --full.
+enum class TestDepth { kBrief, kUsual, kFull };
+
+inline TestDepth Depth() {
+  if (std::getenv("QUERN_TEST_FULL") != nullptr) return TestDepth::kFull;
+  return std::getenv("QUERN_TEST_BRIEF") != nullptr ? TestDepth::kBrief : TestDepth::kUsual;
+}
+
+}  // namespace quern::ukernel

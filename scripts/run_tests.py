@@ -108,15 +108,14 @@ class Tests(Runner):
         pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
         # What is alike on every CPU: large matrices, what drivers make of rows' sums over many blocks of K, and drivers
         # with portable rows. Rows of SVE and SME: below, at each vector length.
-        brief = {} if self.args.full else {"QUERN_TEST_BRIEF": "1"}
         alike = "PackedRhs.Large*" if self.args.full else "PackedRhs.Large*:*GemmRows.ReducesRows*:Rows/*_portable*"
-        self.ctest("aarch64", folder, pick, env=brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=CORES)
+        self.ctest("aarch64", folder, pick, env=self.brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=CORES)
         for cpu, bits in SVE_CPUS.items():
             self.ctest(
                 "aarch64",
                 folder,
                 self.arm_tests(cpu),
-                env=brief | {"QUERN_EXPECT_SVE": str(bits)},
+                env=self.brief | {"QUERN_EXPECT_SVE": str(bits)},
                 gtest_filter=f"*_sve*:*Sve*-{alike}",
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
@@ -127,7 +126,7 @@ class Tests(Runner):
                 "aarch64",
                 folder,
                 self.arm_tests(cpu),
-                env=brief | {"QUERN_EXPECT_SVL": str(bits)},  # the tests of rows fail where the length is another one
+                env=self.brief | {"QUERN_EXPECT_SVL": str(bits)},  # tests of rows fail where the length is another
                 # 2vx: rows beside SME's that share its units of two vectors.
                 gtest_filter=f"*sme*:*Sme*:*2vx*_neon*-{alike}",
                 emulator=cpu,
@@ -354,7 +353,7 @@ class Tests(Runner):
             "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
-        self.ctest("asan", folder, env=env, shards=CORES)
+        self.ctest("asan", folder, env=env | self.brief, shards=CORES)
         material = self.generated()
         if material:
             self.verify(

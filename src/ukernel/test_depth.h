@@ -5,7 +5,8 @@
 
 namespace quern::ukernel {
 
-// kBrief: under an emulator of another architecture, fewest that still reach each loop; kFull: with ./test.sh --full.
+// kBrief: under emulators of other architectures and sanitizers, the fewest that still reach each loop; kFull: with
+// ./test.sh --full.
 enum class TestDepth { kBrief, kUsual, kFull };
 
 inline TestDepth Depth() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Instructions of the main loops of the Arm GEMM kernels, counted in their objects: no Arm hardware is needed.
 
-The main loop of an object is the loop without other branches with the most multiply-accumulates; of several the first,
-which is that of the file's first row. Lengths are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's
+The main loop of an object is the innermost loop with the most multiply-accumulates; of several the first, which is that
+of the file's first row. Lengths are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's
 model of a CPU says (NEON and SVE only): neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, ...
 
     cmake --preset aarch64 && cmake --build build/aarch64 --target ukernel_test
@@ -65,16 +65,17 @@ def functions(objdump, path):
 
 
 def loops(code):
-    """Loops of one basic block: main loops have no branch but the one back."""
+    """Innermost loops: from the target of a branch back to the last branch to it, no other loop within."""
     index = {address: i for i, (address, _) in enumerate(code)}
-    begin = 0
+    ends = {}
     for i, (_, text) in enumerate(code):
         jump = BRANCH.match(text)
         target = index.get(int(jump[1], 16), i + 1) if jump else i + 1
-        if begin <= target <= i:
-            yield [text for _, text in code[target : i + 1]]
-        if jump or text.startswith(("ret", "br", "bl")):
-            begin = i + 1
+        if target <= i:
+            ends[target] = i
+    for begin, end in ends.items():
+        if not any(begin < other <= end for other in ends):
+            yield [text for _, text in code[begin : end + 1]]
 
 
 def main_loop(objdump, path):

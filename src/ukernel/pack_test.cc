@@ -287,12 +287,18 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
   for (const auto* list : AllPackKernels()) {
     for (size_t r = 0; r < list->count; ++r) {
       const PackKernel& row = list->rows[r];
-      if (!row.run || row.blocks || !IsaRunsOn(row.isa, Host())) continue;
+      // pack_blocks_test.cc has blocks and numbers of less than a byte.
+      if (!row.run || row.blocks || FormatBits(row.source) < 8 || !IsaRunsOn(row.isa, Host())) continue;
       const size_t element = FormatBytes(row.source);
       std::vector<RhsShape> shapes;
       for (size_t n : {1u, 16u, 31u, 200u}) {
         for (size_t k : {1u, 7u, 8u, 64u, 97u, 261u}) {
-          for (size_t segments : {1u, 2u}) shapes.push_back({.k = k, .n = n, .segments = segments});
+          for (size_t segments : {1u, 2u}) shapes.push_back({.k = k, .n = n, .segments = segments, .vector_bytes = 16});
+        }
+      }
+      if (row.layout.n_scale != VectorScale::kFixed) {
+        for (size_t vector : {32u, 64u, 256u}) {
+          for (size_t n : {9u, 200u}) shapes.push_back({.k = 99, .n = n, .segments = 2, .vector_bytes = vector});
         }
       }
       // What goes past the caches: more than 4 MB, with AVX.
@@ -300,9 +306,8 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
       if (past && !row.layout.channel_scales) {
         shapes.push_back({.k = 4165 / FormatBytes(row.layout.element), .n = 1033});
       }
-      for (RhsShape shape : shapes) {
+      for (const RhsShape& shape : shapes) {
         const size_t k = shape.k, n = shape.n, segments = shape.segments;
-        shape.vector_bytes = 16;
         const size_t gap = 3;
         const size_t line = (row.contiguous_n ? n : k) + gap, lines = row.contiguous_n ? k : n;
         GuardedBuffer source(((segments * lines - 1) * line + line - gap) * element);
@@ -330,13 +335,43 @@ TEST(PackRhs, FastPackersGiveTheGenericBytes) {
         row.run(row.layout, shape, s, g.units / 2, g.units, got.data());
         row.run(row.layout, shape, s, 0, g.units / 2, got.data());
         ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0)
-            << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments;
+            << list->stem << " row " << r << " n=" << n << " k=" << k << " segments=" << segments << " vectors of "
+            << shape.vector_bytes;
         const size_t columns = g.units * g.n_unit;
         const auto same = [&](size_t at) { return !std::memcmp(want.data() + at, got.data() + at, columns * 4); };
         EXPECT_TRUE(row.layout.sums == Format::kNone || same(g.sums_offset)) << list->stem << " row " << r;
         EXPECT_TRUE(!row.layout.channel_scales || same(g.channel_scales_offset)) << list->stem << " row " << r;
         ++checked;
       }
+    }
+  }
+  EXPECT_GT(checked, 0u);
+}
+
+// Every number of 16 bits: what the packers convert with instructions of their own.
+TEST(PackRhs, FastPackersConvertEveryHalfAlike) {
+  constexpr size_t kK = 512, kN = 128;
+  size_t checked = 0;
+  for (const auto* list : AllPackKernels()) {
+    for (size_t r = 0; r < list->count; ++r) {
+      const PackKernel& row = list->rows[r];
+      if (!row.run || row.blocks || !IsaRunsOn(row.isa, Host())) continue;
+      if (row.source != Format::kF16 && row.source != Format::kBf16) continue;
+      GuardedBuffer source(kK * kN * 2);
+      for (size_t i = 0; i < kK * kN; ++i) {
+        StoreAs(source.data() + 2 * i, static_cast<uint16_t>(i));
+        StoreFloat(row.source, source.data() + 2 * i, LoadFloat(row.source, source.data() + 2 * i));  // NaN quiet
+      }
+      RhsSource s{.format = row.source, .data = source.data()};
+      s.k_stride = row.contiguous_k ? 2 : static_cast<ptrdiff_t>(kN * 2);
+      s.n_stride = row.contiguous_k ? static_cast<ptrdiff_t>(kK * 2) : 2;
+      const RhsShape shape{.k = kK, .n = kN, .vector_bytes = 16};
+      const RhsGeometry g = DescribeRhs(row.layout, shape);
+      GuardedBuffer want(g.total_bytes), got(g.total_bytes);
+      PackRhs(row.layout, shape, s, 0, g.units, want.data());
+      row.run(row.layout, shape, s, 0, g.units, got.data());
+      ASSERT_EQ(std::memcmp(want.data(), got.data(), g.units * g.unit_stride), 0) << list->stem << " row " << r;
+      ++checked;
     }
   }
   EXPECT_GT(checked, 0u);

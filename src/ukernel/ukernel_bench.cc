@@ -2,6 +2,10 @@
 // the peaks to compare with. New rows are benchmarked without a change here: --benchmark_filter=<part of a name>.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include "base/cpu.h"
 #include "ukernel/dwconv.h"
 #include "ukernel/elementwise.h"
@@ -92,38 +96,56 @@ void AddGemm() {
   });
 }
 
-constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32, kPackLarge = 4096;
+constexpr size_t kPackN = 256, kPackK = 512, kPackBlock = 32, kPackLarge = 4096, kPastBytes = size_t{48} << 20;
 
+double Seconds(auto f) {
+  const auto begin = std::chrono::steady_clock::now();
+  f();
+  benchmark::ClobberMemory();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// In turn with a copy of as many bytes as are read and written, half of them each; "of_copy" is the quotient of the
+// fastest times, in per cent.
 void BenchPack(benchmark::State& state, const PackKernel& row, size_t n, size_t k) {
   RhsShape shape{.k = k, .n = n, .vector_bytes = VectorBytes(row.layout.n_scale)};
   if (row.blocks) shape.block = kPackBlock;
   const RhsGeometry g = DescribeRhs(row.layout, shape);
-  constexpr size_t kSmall = kPackK * kPackN;
-  std::vector<float> x = RandomFloats(kSmall);  // rows of formats up to 4 bytes
-  x.resize(k * n);
-  for (size_t i = kSmall; i < k * n; ++i) x[i] = x[i - kSmall];
+  const size_t blocks = row.blocks ? k / kPackBlock : 0;
+  const size_t block_bytes = kPackBlock * FormatBits(row.source) / 8 + (row.source == Format::kQ4_1 ? 4
+                                                                        : IsGguf(row.source)        ? size_t{2}
+                                                                                                    : size_t{0});
+  const size_t read = row.blocks ? n * blocks * block_bytes : n * k * FormatBits(row.source) / 8;
+  const size_t scales_read = row.blocks && !IsGguf(row.source) ? n * blocks * sizeof(float) : 0;
+  const std::vector<float> random = RandomFloats(kPackK * kPackN);
+  std::vector<float> x(CeilDiv(read, sizeof(float))), scales(scales_read / sizeof(float), 0.01f);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = random[i % random.size()];  // rows of formats up to 4 bytes
   const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(row.source));
   RhsSource s{.format = row.source, .data = x.data()};
   s.k_stride = row.contiguous_k ? element : element * static_cast<ptrdiff_t>(n);
   s.n_stride = row.contiguous_k ? element * static_cast<ptrdiff_t>(k) : element;
+  if (FormatBits(row.source) < 8) s.n_stride = static_cast<ptrdiff_t>(k * FormatBits(row.source) / 8);
   if (row.blocks) {
-    s.block_stride =
-        static_cast<ptrdiff_t>(kPackBlock * FormatBits(row.source) / 8 + (IsGguf(row.source) ? size_t{4} : size_t{0}));
-    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(k / kPackBlock);
-    s.scales = x.data();
-    s.scale_block_stride = 4;
-    s.scale_n_stride = static_cast<ptrdiff_t>(k / kPackBlock * 4);
+    s.block_stride = static_cast<ptrdiff_t>(block_bytes);
+    s.n_stride = s.block_stride * static_cast<ptrdiff_t>(blocks);
+    s.scales = scales.data();
+    s.scale_block_stride = sizeof(float);
+    s.scale_n_stride = static_cast<ptrdiff_t>(blocks * sizeof(float));
   }
   GuardedBuffer packed(g.total_bytes);
-  row.run(row.layout, shape, s, 0, g.units, packed.data());  // its pages are there, as the copies' are
-  const double bytes = static_cast<double>(k * n) * static_cast<double>(FormatBits(row.source)) / 8;
-  Measure(state, "bytes", bytes, [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); });
-}
-
-void BenchCopy(benchmark::State& state, size_t bytes) {
-  const std::vector<char> from(bytes, 1);
-  std::vector<char> to(bytes);
-  Measure(state, "bytes", static_cast<double>(bytes), [&] { std::memcpy(to.data(), from.data(), bytes); });
+  std::vector<char> from((read + scales_read + g.total_bytes) / 2, 1), to(from.size());
+  const auto pack = [&] { row.run(row.layout, shape, s, 0, g.units, packed.data()); };
+  pack();  // its pages are there, as the copy's are
+  double best = 1e9, best_copy = 1e9;
+  for (auto _ : state) {
+    const double time = Seconds(pack);
+    best = std::min(best, time);
+    best_copy = std::min(best_copy, Seconds([&] { std::memcpy(to.data(), from.data(), from.size()); }));
+    state.SetIterationTime(time);
+  }
+  state.counters["bytes"] = benchmark::Counter(static_cast<double>(read + scales_read) / best);
+  state.counters["copy"] = benchmark::Counter(static_cast<double>(from.size()) / best_copy);
+  state.counters["of_copy"] = 100 * best_copy / best;
 }
 
 void BenchTransform(benchmark::State& state, const TransformKernel& row) {
@@ -174,15 +196,20 @@ void BenchQuantize(benchmark::State& state, const LhsPackKernel& row) {
 void AddPreparation() {
   EachRow(AllPackKernels(), [](const PackKernel& row, const std::string& stem) {
     if (!row.run) return;
-    const std::string order = row.blocks ? "" : row.contiguous_k ? "_nk" : "_kn";
-    const std::string unit = "/" + std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
+    const std::string order = row.blocks || FormatBits(row.source) < 8 ? "" : row.contiguous_k ? "_nk" : "_kn";
+    const std::string unit = "/" + std::string(FormatName(row.layout.element)) + "x" +
+                             std::to_string(row.layout.n_unit) + (row.layout.channel_scales ? "_channels" : "") +
                              "_from_" + FormatName(row.source) + order;
-    Add(stem + unit, [&row](benchmark::State& state) { BenchPack(state, row, kPackN, kPackK); });
-    Add(stem + unit + "/large", [&row](benchmark::State& state) { BenchPack(state, row, kPackLarge, kPackLarge); });
+    // In L2, in the last cache, and past it.
+    const size_t past = RoundUp(kPastBytes * 8 / FormatBits(row.source) / kPackLarge, kPackLarge);
+    const std::pair<const char*, size_t> sizes[] = {{"", kPackN}, {"/large", kPackLarge}, {"/past", past}};
+    for (const auto& [size, n] : sizes) {
+      const size_t k = n == kPackN ? kPackK : kPackLarge;
+      benchmark::RegisterBenchmark((stem + unit + size).c_str(), [&row, n, k](benchmark::State& state) {
+        BenchPack(state, row, n, k);
+      })->UseManualTime();
+    }
   });
-  for (size_t bytes : {kPackLarge * kPackLarge, kPackLarge * kPackLarge * 4}) {
-    Add("pack/copy/" + std::to_string(bytes >> 20) + "MB", [bytes](auto& state) { BenchCopy(state, bytes); });
-  }
   EachRow(AllTransformKernels(), [](const TransformKernel& row, const std::string& stem) {
     if (row.run) Add(stem, [&row](benchmark::State& state) { BenchTransform(state, row); });
   });

@@ -60,13 +60,20 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     if constexpr (kColumns == Columns::kUnits) return {kLine, a.rhs_unit_stride, V::kUnit};
     return {a.vector_bytes / 2 * D::kGroup, kLine, a.vector_bytes / 2};
   }
-  // Where what a block has for the columns of vector v begins, if each has `bytes`.
-  static const char* AtVector(const GemmArgs& a, const void* p, const Strides& stride, size_t block, int v,
-                              size_t bytes) {
+  // Scales and zero points or minima of a block, and the bytes of one.
+  struct Numbers {
+    const char *scales, *offsets;
+    size_t scale_bytes, offset_bytes;
+  };
+  static Numbers NumbersOf(const GemmArgs& a) {
+    return {static_cast<const char*>(a.rhs_scales), static_cast<const char*>(a.rhs_offsets), FormatBytes(a.rhs_scale),
+            FormatBytes(a.rhs_offset)};
+  }
+  // Where those for the columns of vector v begin.
+  static const char* AtVector(const GemmArgs& a, const char* p, int v, size_t bytes) {
     const bool units = kColumns == Columns::kUnits;
-    const size_t column = block * stride.block + static_cast<size_t>(units ? v % kPerUnit : v) * V::kLanes;
-    const size_t unit = units ? static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride : 0;
-    return static_cast<const char*>(p) + unit + column * bytes;
+    const size_t column = static_cast<size_t>(units ? v % kPerUnit : v) * V::kLanes;
+    return p + (units ? static_cast<size_t>(v / kPerUnit) * a.rhs_unit_stride : 0) + column * bytes;
   }
 
   QUERN_INLINE static void Clear(Sums& sums) {
@@ -116,22 +123,45 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  // What the weights stand for zero by, less what they are turned by.
-  QUERN_INLINE static Int Zero(Format offset, const char* zeros) {
-    if (offset == Format::kF32) return V::Set1Int(-kTurned);
-    if (offset == Format::kU8) return vsubq_s32(V::LoadZeros(zeros), V::Set1Int(kTurned));
-    return V::Set1Int((1 << (kBits - 1)) - kTurned);
+  QUERN_INLINE static void LoadScales(const GemmArgs& a, const Numbers& block, Reg (&scale)[kVectors]) {
+    const auto load = [&](Format format) __attribute__((always_inline)) {
+      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+        scale[v] = V::LoadScale(AtVector(a, block.scales, v, FormatBytes(format)), format);
+      }
+    };
+    if (a.rhs_scale == Format::kF32) {
+      load(Format::kF32);
+    } else if (a.rhs_scale == Format::kF16) {
+      load(Format::kF16);
+    } else {
+      load(Format::kBf16);
+    }
   }
+
+  // What the weights stand for zero by, less what they are turned by.
+  QUERN_INLINE static Int ConstantZero(Format offset) {
+    return V::Set1Int((offset == Format::kF32 ? 0 : 1 << (kBits - 1)) - kTurned);
+  }
+  QUERN_INLINE static void LoadZeros(const GemmArgs& a, const Numbers& block, Int (&zero)[kVectors]) {
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) zero[v] = ConstantZero(a.rhs_offset);
+    if (a.rhs_offset != Format::kU8) return;
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      zero[v] = vsubq_s32(V::LoadZeros(AtVector(a, block.offsets, v, 1)), V::Set1Int(kTurned));
+    }
+  }
+
   static Int Total(const Sums& sums, int r, int v) {
     return D::Reduce(sums.dots[r / D::kRows] + v * kPerVector, r % D::kRows);
   }
   static Int RowSum(const Sums& sums, int r) { return D::RowSum(sums.rows[r / D::kRows], r % D::kRows); }
 
   // Scales the sums of a block of the weights, or of the 32 k at `lhs_scales` in it.
-  QUERN_INLINE static void Scale(const GemmArgs& a, const Strides& stride, size_t block, const char* lhs_scales,
-                                 const Sums& sums, Acc& acc) {
-    Int row_sum[MR];
-    Reg row_scale[MR];
+  QUERN_INLINE static void Scale(const GemmArgs& a, const Numbers& block, const char* lhs_scales, const Sums& sums,
+                                 Acc& acc) {
+    Int row_sum[MR], zero[kVectors];
+    Reg row_scale[MR], scale[kVectors];
+    LoadScales(a, block, scale);
+    if constexpr (kSummed) LoadZeros(a, block, zero);
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       if constexpr (kSummed) row_sum[r] = RowSum(sums, r);
       if constexpr (kLhsBlocks) {
@@ -139,22 +169,19 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
       }
     }
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const Reg scale =
-          V::LoadScale(AtVector(a, a.rhs_scales, stride, block, v, FormatBytes(a.rhs_scale)), a.rhs_scale);
-      const Int zero = Zero(a.rhs_offset, AtVector(a, a.rhs_offsets, stride, block, v, 1));
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         Int sum = Total(sums, r, v);
-        if constexpr (kSummed) sum = vmlsq_s32(sum, zero, row_sum[r]);
-        const Reg both = kLhsBlocks ? V::Mul(row_scale[r], scale) : scale;
+        if constexpr (kSummed) sum = vmlsq_s32(sum, zero[v], row_sum[r]);
+        const Reg both = kLhsBlocks ? V::Mul(row_scale[r], scale[v]) : scale[v];
         acc[r][v] = V::Add(acc[r][v], V::Mul(V::ToFloat(sum), both));
       }
-      if (kSummed && a.rhs_offset == Format::kF32) {
-        const char* minima = AtVector(a, a.rhs_offsets, stride, block, v, sizeof(float));
-        const Reg minimum = V::Load(reinterpret_cast<const float*>(minima));
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          const Reg q = V::ToFloat(row_sum[r]);
-          acc[r][v] = V::Add(acc[r][v], V::Mul(kLhsBlocks ? V::Mul(q, row_scale[r]) : q, minimum));
-        }
+    }
+    if (!kSummed || a.rhs_offset != Format::kF32) return;
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const Reg minimum = V::Load(reinterpret_cast<const float*>(AtVector(a, block.offsets, v, sizeof(float))));
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+        const Reg q = V::ToFloat(row_sum[r]);
+        acc[r][v] = V::Add(acc[r][v], V::Mul(kLhsBlocks ? V::Mul(q, row_scale[r]) : q, minimum));
       }
     }
   }
@@ -177,7 +204,7 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     for (size_t k = 0; k < a.k; k += kStepK, rhs += kLines * stride.line) Step(sums, rows, k, rhs, stride);
     IntAcc acc;
     Base::Each(
-        [&](int r, int v) { acc[r][v] = vmlsq_s32(Total(sums, r, v), Zero(Format::kNone, nullptr), RowSum(sums, r)); });
+        [&](int r, int v) { acc[r][v] = vmlsq_s32(Total(sums, r, v), ConstantZero(Format::kNone), RowSum(sums, r)); });
     if (!a.first_k) {
       IntAcc before;
       Base::ReadInt(a.acc, a.acc_row_stride, before, tail);
@@ -204,15 +231,17 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
     const char* rhs = static_cast<const char*>(a.rhs);
     const auto* lhs_scales = static_cast<const char*>(a.lhs_scales);
     const size_t length = kLhsBlocks ? kLhsBlock : a.block;  // of a sum
-    for (size_t begin = 0, block = 0, next = a.block; begin < a.k; begin += length) {
+    Numbers block = NumbersOf(a);
+    for (size_t begin = 0, next = a.block; begin < a.k; begin += length) {
       const size_t end = a.k - begin < length ? a.k : begin + length;
       Sums sums;
       Clear(sums);
       for (size_t k = begin; k < end; k += kStepK, rhs += kLines * stride.line) Step(sums, rows, k, rhs, stride);
-      Scale(a, stride, block, lhs_scales, sums, acc);
+      Scale(a, block, lhs_scales, sums, acc);
       lhs_scales += kLhsBlocks ? sizeof(float) : 0;
-      if (begin + length >= next) {
-        ++block;
+      if (!kLhsBlocks || begin + length >= next) {
+        block.scales += stride.block * block.scale_bytes;
+        block.offsets += stride.block * block.offset_bytes;
         next += a.block;
       }
     }

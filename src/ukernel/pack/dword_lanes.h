@@ -5,107 +5,114 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ukernel/convert.h"
-#include "ukernel/widen_portable.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "ukernel/pack/float_lanes.h"
 
 namespace quern::ukernel {
 namespace {
 
-#if defined(__AVX2__)
-constexpr size_t kLanes = 8;
-#else
-constexpr size_t kLanes = 4;
-#endif
-typedef uint32_t Lanes __attribute__((vector_size(4 * kLanes)));
-typedef int32_t IntLanes __attribute__((vector_size(4 * kLanes)));
-typedef float FloatLanes __attribute__((vector_size(4 * kLanes)));
+// Rows of bytes a constant distance apart, a column's numbers each.
+struct ColumnRows {
+  const uint8_t* first;
+  ptrdiff_t stride;
 
-// The four dwords at from[i] + at of each of kLanes columns.
-inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[4]) {
-  typedef uint32_t Four __attribute__((vector_size(16)));
-  const auto load = [&](size_t i) {
-    Four r;
-    __builtin_memcpy(&r, from[i] + at, sizeof(r));
-    return r;
-  };
-#if defined(__AVX2__)
+  const uint8_t* operator[](size_t c) const { return first + static_cast<ptrdiff_t>(c) * stride; }
+  ColumnRows From(size_t c) const { return {(*this)[c], stride}; }
+  ColumnRows At(ptrdiff_t bytes) const { return {first + bytes, stride}; }
+};
+
+// Pairs of lanes of 32 and of 64 bits interleaved, within 128 bits each.
+#if defined(__AVX512F__)
+inline Lanes Low32(Lanes a, Lanes b) { return (Lanes)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b); }
+inline Lanes High32(Lanes a, Lanes b) { return (Lanes)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b); }
+inline Lanes Low64(Lanes a, Lanes b) { return (Lanes)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b); }
+inline Lanes High64(Lanes a, Lanes b) { return (Lanes)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b); }
+#elif defined(__AVX2__)
+inline Lanes Low32(Lanes a, Lanes b) { return (Lanes)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b); }
+inline Lanes High32(Lanes a, Lanes b) { return (Lanes)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b); }
+inline Lanes Low64(Lanes a, Lanes b) { return (Lanes)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b); }
+inline Lanes High64(Lanes a, Lanes b) { return (Lanes)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b); }
+#else
+inline Lanes Low32(Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+inline Lanes High32(Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+inline Lanes Low64(Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 0, 1, 4, 5); }
+inline Lanes High64(Lanes a, Lanes b) { return __builtin_shufflevector(a, b, 2, 3, 6, 7); }
+#endif
+
+// The four dwords of column i in the first 128 bits, of column i + 4 in the next, and so on; `fours` are where columns
+// 0, 4, .. begin.
+inline Lanes LoadEveryFourth(const uint8_t* const (&fours)[kLanes / 4], ptrdiff_t at) {
+  Lanes x;
+#if defined(__AVX512F__)
+  const auto load = [&](size_t i) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(fours[i] + at)); };
+  const __m256i low = _mm256_inserti128_si256(_mm256_castsi128_si256(load(0)), load(1), 1);
+  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(2)), load(3), 1);
+  x = (Lanes)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+#else
+  for (size_t i = 0; i < kLanes / 4; ++i) __builtin_memcpy(reinterpret_cast<char*>(&x) + 16 * i, fours[i] + at, 16);
+#endif
+  return x;
+}
+
+// The four dwords of each of kLanes columns.
+inline void LoadLanes(ColumnRows from, Lanes (&x)[4]) {
+  const uint8_t* fours[kLanes / 4];
+  for (size_t i = 0; i < kLanes / 4; ++i) {
+    fours[i] = from[4 * i];
+    asm("" : "+r"(fours[i]));  // addresses from these and the stride: there are not registers for one each
+  }
   Lanes r[4];
-  for (size_t i = 0; i < 4; ++i) r[i] = __builtin_shufflevector(load(i), load(i + 4), 0, 1, 2, 3, 4, 5, 6, 7);
-  const Lanes a = __builtin_shufflevector(r[0], r[1], 0, 8, 1, 9, 4, 12, 5, 13);
-  const Lanes b = __builtin_shufflevector(r[0], r[1], 2, 10, 3, 11, 6, 14, 7, 15);
-  const Lanes d = __builtin_shufflevector(r[2], r[3], 0, 8, 1, 9, 4, 12, 5, 13);
-  const Lanes e = __builtin_shufflevector(r[2], r[3], 2, 10, 3, 11, 6, 14, 7, 15);
-  x[0] = __builtin_shufflevector(a, d, 0, 1, 8, 9, 4, 5, 12, 13);
-  x[1] = __builtin_shufflevector(a, d, 2, 3, 10, 11, 6, 7, 14, 15);
-  x[2] = __builtin_shufflevector(b, e, 0, 1, 8, 9, 4, 5, 12, 13);
-  x[3] = __builtin_shufflevector(b, e, 2, 3, 10, 11, 6, 7, 14, 15);
-#else
-  const Four r[4] = {load(0), load(1), load(2), load(3)};
-  const Four a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), b = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-  const Four d = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5), e = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-  x[0] = __builtin_shufflevector(a, d, 0, 1, 4, 5);
-  x[1] = __builtin_shufflevector(a, d, 2, 3, 6, 7);
-  x[2] = __builtin_shufflevector(b, e, 0, 1, 4, 5);
-  x[3] = __builtin_shufflevector(b, e, 2, 3, 6, 7);
-#endif
+  for (size_t i = 0; i < 4; ++i) r[i] = LoadEveryFourth(fours, static_cast<ptrdiff_t>(i) * from.stride);
+  const Lanes a = Low32(r[0], r[1]), b = High32(r[0], r[1]), c = Low32(r[2], r[3]), d = High32(r[2], r[3]);
+  x[0] = Low64(a, c);
+  x[1] = High64(a, c);
+  x[2] = Low64(b, d);
+  x[3] = High64(b, d);
 }
 
-// The two dwords there.
-inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[2]) {
-  const auto load = [&](size_t i) { return LoadAs<uint64_t>(from[i] + at); };
+// The two dwords of each.
+inline void LoadLanes(ColumnRows from, Lanes (&x)[2]) {
   typedef uint64_t Twos __attribute__((vector_size(sizeof(Lanes))));
-#if defined(__AVX2__)
-  const Twos a = {load(0), load(1), load(4), load(5)}, b = {load(2), load(3), load(6), load(7)};
-  x[0] = __builtin_shufflevector((Lanes)a, (Lanes)b, 0, 2, 8, 10, 4, 6, 12, 14);
-  x[1] = __builtin_shufflevector((Lanes)a, (Lanes)b, 1, 3, 9, 11, 5, 7, 13, 15);
-#else
-  const Twos a = {load(0), load(1)}, b = {load(2), load(3)};
-  x[0] = __builtin_shufflevector((Lanes)a, (Lanes)b, 0, 2, 4, 6);
-  x[1] = __builtin_shufflevector((Lanes)a, (Lanes)b, 1, 3, 5, 7);
-#endif
+  Twos a, b;  // columns 0 1 4 5 .. and 2 3 6 7 ..
+  for (size_t i = 0; i < kLanes / 2; ++i) {
+    const size_t c = i / 2 * 4 + i % 2;
+    a[i] = LoadAs<uint64_t>(from[c]);
+    b[i] = LoadAs<uint64_t>(from[c + 2]);
+  }
+  const Lanes low = Low32((Lanes)a, (Lanes)b), high = High32((Lanes)a, (Lanes)b);  // 0 2, 1 3
+  x[0] = Low32(low, high);
+  x[1] = High32(low, high);
 }
 
-// The dword there.
-inline void LoadLanes(const uint8_t* const* from, ptrdiff_t at, Lanes (&x)[1]) {
-  const auto load = [&](size_t i) { return LoadAs<uint32_t>(from[i] + at); };
-#if defined(__AVX2__)
-  x[0] = Lanes{load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)};
-#else
-  x[0] = Lanes{load(0), load(1), load(2), load(3)};
-#endif
+// The dword of each.
+inline void LoadLanes(ColumnRows from, Lanes (&x)[1]) {
+  for (size_t i = 0; i < kLanes; ++i) x[0][i] = LoadAs<uint32_t>(from[i]);
 }
 
-// The float16 there.
-inline FloatLanes LoadF16(const uint8_t* const* from, ptrdiff_t at) {
-  const auto load = [&](size_t i) { return LoadAs<uint16_t>(from[i] + at); };
-#if defined(__AVX2__)
-  typedef uint16_t Halves __attribute__((vector_size(16)));
-  const Halves x = {load(0), load(1), load(2), load(3), load(4), load(5), load(6), load(7)};
-  return (FloatLanes)_mm256_cvtph_ps((__m128i)x);
-#else
-  const HalfBits x = {load(0), load(1), load(2), load(3)};
-  return WidenHalf<Format::kF16>(x);
-#endif
+// The float16 of each.
+inline FloatLanes LoadF16(ColumnRows from) {
+  HalfLanes x;
+  for (size_t i = 0; i < kLanes; ++i) x[i] = LoadAs<uint16_t>(from[i]);
+  return WidenHalves<Format::kF16>(x);
 }
 
 // To f16 or bf16.
 inline void StoreHalves(Format format, FloatLanes x, char* to) {
-#if defined(__AVX2__)
   if (format == Format::kF16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
-    return;
+    StoreFloats<Format::kF16>(to, x);
+  } else {
+    StoreFloats<Format::kBf16>(to, x);
   }
-#endif
-  for (size_t i = 0; i < kLanes; ++i) StoreFloat(format, to + 2 * i, x[i]);
 }
 
 // Bytes 1 and 2 of each dword change places.
 inline Lanes SwapMiddleBytes(Lanes x) {
 #if defined(__AVX2__)
+  asm("" : "+v"(x));  // compilers would make three of this and the shuffle before
+#endif
+#if defined(__AVX512F__)
+  const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  return (Lanes)_mm512_shuffle_epi8((__m512i)x, _mm512_broadcast_i32x4(order));
+#elif defined(__AVX2__)
   const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
   return (Lanes)_mm256_shuffle_epi8((__m256i)x, _mm256_broadcastsi128_si256(order));
 #else
@@ -116,7 +123,10 @@ inline Lanes SwapMiddleBytes(Lanes x) {
 
 // The sum of the four bytes of each dword.
 inline Lanes SumBytes(Lanes x) {
-#if defined(__AVX2__)
+#if defined(__AVX512F__)
+  const __m512i pairs = _mm512_maddubs_epi16((__m512i)x, _mm512_set1_epi8(1));
+  return (Lanes)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+#elif defined(__AVX2__)
   const __m256i pairs = _mm256_maddubs_epi16((__m256i)x, _mm256_set1_epi8(1));
   return (Lanes)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #else

@@ -26,6 +26,12 @@ inline void PrefetchRows(const char* at, ptrdiff_t stride, size_t rows) {
 }
 [[maybe_unused]] constexpr size_t kAheadBytes = 512;  // of what is read of a row
 
+// Asks for the line at `at` of rows of `bytes`, or after their end for that of as many rows that follow them.
+inline void PrefetchNext(const void* row, ptrdiff_t at, ptrdiff_t bytes, ptrdiff_t stride, size_t rows) {
+  const char* from = static_cast<const char*>(row) + at;
+  PrefetchRows(at < bytes ? from : from - bytes + static_cast<ptrdiff_t>(rows) * stride, stride, rows);
+}
+
 // How vectors are written: all of a line by one piece of code, so that it leaves the core whole.
 template <bool kPast>
 struct LineWriter {

@@ -1,5 +1,5 @@
-// Fast packers of blocks along K into units of 16 columns, or of 8 on Arm, in C++ that compilers vectorize. For kernel
-// files only: internal linkage, their flags.
+// Fast packers of blocks along K into units of 16 columns, or of multiples of 8 on Arm, in C++ that compilers
+// vectorize. For kernel files only: internal linkage, their flags.
 #pragma once
 
 #include "ukernel/convert.h"
@@ -16,12 +16,12 @@ struct Dwords {  // one per column
   Lanes of[kVectors];
 };
 
-// The dwords at from[c] + at of each column.
+// The first dwords of each column.
 template <size_t kColumns, size_t kCount>
-inline void LoadDwords(const uint8_t* const (&from)[kColumns], ptrdiff_t at, Dwords<kColumns> (&x)[kCount]) {
+inline void LoadDwords(ColumnRows from, Dwords<kColumns> (&x)[kCount]) {
   for (size_t v = 0; v < kColumns / kLanes; ++v) {
     Lanes lanes[kCount];
-    LoadLanes(from + v * kLanes, at, lanes);
+    LoadLanes(from.From(v * kLanes), lanes);
     for (size_t i = 0; i < kCount; ++i) x[i].of[v] = lanes[i];
   }
 }
@@ -81,19 +81,21 @@ struct Halves {
   }
 };
 
-// Sums of the fields of up to four lines, the top bit of int8 turned over.
-template <Format kElement, size_t kColumns, size_t kCount>
-inline void AddFields(const Dwords<kColumns> (&lines)[kCount], Dwords<kColumns>& sums) {
+// Sums of the fields of `count` <= 4 lines, the top bit of int8 turned over.
+template <Format kElement, size_t kColumns>
+inline void AddFields(const Dwords<kColumns>* lines, size_t count, Dwords<kColumns>& sums) {
   constexpr unsigned kBits = FormatBits(kElement);
   for (size_t v = 0; v < sums.kVectors; ++v) {
-    Lanes bytes = {};  // four times 30 at most
-    for (size_t i = 0; i < kCount; ++i) {
+    Lanes bytes = {}, fours = {};  // 120 at most; 12, of two lines
+    for (size_t i = 0; i < count; ++i) {
       const Lanes x = lines[i].of[v];
       if constexpr (kBits == 8) sums.of[v] += SumBytes(kElement == Format::kI8 ? x ^ 0x80808080u : x);
       if constexpr (kBits == 4) bytes += (x & 0x0f0f0f0fu) + (x >> 4 & 0x0f0f0f0fu);
       if constexpr (kBits == 2) {
-        const Lanes fours = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+        fours += (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+        if (i % 2 == 0 && i + 1 < count) continue;
         bytes += (fours & 0x0f0f0f0fu) + (fours >> 4 & 0x0f0f0f0fu);
+        fours = Lanes{};
       }
     }
     if constexpr (kBits < 8) sums.of[v] += SumBytes(bytes);
@@ -125,22 +127,23 @@ inline void StoreEights(Writer writer, const Dwords<kColumns>& a, const Dwords<k
 template <size_t kColumns>
 struct BlockNumbers {
   static constexpr size_t kBlocks = 16;
-  alignas(32) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
+  alignas(64) float scale[kBlocks][kColumns], zero[kBlocks][kColumns], minimum[kBlocks][kColumns];
   Dwords<kColumns> total[kBlocks];
 };
 
 // Of blocks [b, b + count) of GGUF; `rows` are at block 0 of each column.
 template <class S, size_t kColumns>
-void LoadGgufNumbers(const uint8_t* const (&rows)[kColumns], ptrdiff_t block_stride, size_t b, size_t count,
-                     BlockNumbers<kColumns>& x) {
+void LoadGgufNumbers(ColumnRows rows, ptrdiff_t block_stride, size_t b, size_t count, BlockNumbers<kColumns>& x) {
   for (size_t i = 0; i < count; ++i) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(b + i) * block_stride;
+    const ColumnRows at = rows.At(static_cast<ptrdiff_t>(b + i) * block_stride);
     for (size_t c = 0; c < kColumns; c += kLanes) {
-      const FloatLanes scale = LoadF16(rows + c, at);
-      __builtin_memcpy(x.scale[i] + c, &scale, sizeof(scale));
-      if (S::kSource == Format::kQ4_1) {
-        const FloatLanes minimum = LoadF16(rows + c, at + 2);
-        __builtin_memcpy(x.minimum[i] + c, &minimum, sizeof(minimum));
+      if constexpr (S::kSource == Format::kQ4_1) {
+        Lanes both[1];
+        LoadLanes(at.From(c), both);
+        StoreAs(x.scale[i] + c, WidenHalves<Format::kF16>(__builtin_convertvector(both[0], HalfLanes)));
+        StoreAs(x.minimum[i] + c, WidenHalves<Format::kF16>(__builtin_convertvector(both[0] >> 16, HalfLanes)));
+      } else {
+        StoreAs(x.scale[i] + c, LoadF16(at.From(c)));
       }
     }
   }
@@ -148,19 +151,17 @@ void LoadGgufNumbers(const uint8_t* const (&rows)[kColumns], ptrdiff_t block_str
 
 // Of blocks [b, b + count) of MatMulNBits, columns from `n` on, with scales beside them.
 template <class S, size_t kColumns>
-void LoadScales(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n + c) * s.scale_n_stride +
-              static_cast<ptrdiff_t>(b) * s.scale_block_stride;
-  }
-  const ptrdiff_t ahead = 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
-  PrefetchRows(reinterpret_cast<const char*>(rows[0]) + ahead, s.scale_n_stride, kColumns);
+void LoadScales(const RhsSource& s, size_t blocks, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
+  const uint8_t* first = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n) * s.scale_n_stride;
+  const ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.scale_block_stride;
+  const ptrdiff_t next = begin + 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
+  PrefetchNext(first, next, static_cast<ptrdiff_t>(blocks) * s.scale_block_stride, s.scale_n_stride, kColumns);
+  const ColumnRows rows{first + begin, s.scale_n_stride};
   size_t i = 0;
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
     for (; i + 4 <= count; i += 4) {
       Dwords<kColumns> four[4];
-      LoadDwords<kColumns>(rows, static_cast<ptrdiff_t>(i * sizeof(float)), four);
+      LoadDwords<kColumns>(rows.At(static_cast<ptrdiff_t>(i * sizeof(float))), four);
       for (size_t j = 0; j < 4; ++j) __builtin_memcpy(x.scale[i + j], &four[j], sizeof(four[j]));
     }
   }
@@ -175,10 +176,8 @@ template <class S, size_t kColumns>
 void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
   constexpr size_t kBits = FormatBits(S::kSource), kPerDword = 32 / kBits;
   constexpr unsigned kMask = (1u << kBits) - 1;
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n + c) * s.zero_point_n_stride;
-  }
+  const ColumnRows rows{static_cast<const uint8_t*>(s.zero_points) + static_cast<ptrdiff_t>(n) * s.zero_point_n_stride,
+                        s.zero_point_n_stride};
   size_t i = 0;
   if (IsFloatFormat(s.zero_point_format)) {
     for (; i < count; ++i) {
@@ -191,7 +190,7 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   for (; i + kPerDword <= count; i += kPerDword) {
     for (size_t c = 0; c < kColumns; c += kLanes) {
       Lanes packed[1];
-      LoadLanes(rows + c, static_cast<ptrdiff_t>((b + i) * kBits / 8), packed);
+      LoadLanes(rows.From(c).At(static_cast<ptrdiff_t>((b + i) * kBits / 8)), packed);
       for (size_t j = 0; j < kPerDword; ++j, packed[0] >>= kBits) {
         const FloatLanes zero = __builtin_convertvector((IntLanes)(packed[0] & kMask), FloatLanes);
         __builtin_memcpy(x.zero[i + j] + c, &zero, sizeof(zero));
@@ -206,12 +205,13 @@ void LoadZeroPoints(const RhsSource& s, size_t n, size_t b, size_t count, BlockN
   }
 }
 
-// Lines of kCount dwords of each column.
-template <class S, size_t kColumns, size_t kGroup, size_t kCount, class Writer>
-inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], ptrdiff_t from, char* line,
-                        Dwords<kColumns>& totals) {
+// Lines of kCount dwords of each column, of as many blocks as there are totals, to a unit whose lines are `line_bytes`
+// long.
+template <class S, size_t kGroup, size_t kCount, class Writer, size_t kColumns, size_t kBlocks>
+inline char* PackDwords(Writer writer, ColumnRows rows, char* line, size_t line_bytes,
+                        Dwords<kColumns> (&totals)[kBlocks]) {
   Dwords<kColumns> x[kCount];
-  LoadDwords(rows, from, x);
+  LoadDwords(rows, x);
   if constexpr (S::kFours) {
     S::Lines(x);
   } else {
@@ -219,117 +219,159 @@ inline char* PackDwords(Writer writer, const uint8_t* const (&rows)[kColumns], p
       for (Lanes& lanes : x[i].of) lanes = S::Line(lanes);
     }
   }
-  AddFields<S::kElement>(x, totals);
+  constexpr size_t kOfBlock = kCount / kBlocks;
+  for (size_t i = 0; i < kBlocks; ++i) AddFields<S::kElement>(x + i * kOfBlock, kOfBlock, totals[i]);
   for (size_t i = 0; i < kCount; i += kGroup / 4) {
     if constexpr (kGroup == 8) {
-      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * sizeof(x[i]));
+      StoreEights<S::kElement>(writer, x[i], x[i + 1], line + i * line_bytes);
     } else {
       for (size_t v = 0; v < kColumns / kLanes; ++v) {
-        writer.Put(line + i * sizeof(x[i]) + v * sizeof(Lanes), x[i].of[v]);
+        writer.Put(line + i * line_bytes + v * sizeof(Lanes), x[i].of[v]);
       }
     }
   }
-  return line + kCount * sizeof(x[0]);
+  return line + kCount * line_bytes;
 }
+
+// kColumns columns of a unit: where they are in the source, in the unit and in memory.
+template <size_t kColumns>
+struct UnitPart {
+  char* base;  // of what is packed
+  char* unit;
+  size_t n = 0, column = 0;  // the first, of all and of the unit
+  size_t unit_columns;
+
+  size_t line_bytes() const { return unit_columns * 4; }
+};
 
 // What a unit holds of the numbers of blocks [b, b + count), and their part of its sums.
 template <class S, size_t kColumns, class Writer>
 void StoreNumbers(Writer writer, const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g,
-                  const BlockNumbers<kColumns>& x, size_t b, size_t count, char* unit,
+                  const BlockNumbers<kColumns>& x, size_t b, size_t count, const UnitPart<kColumns>& part,
                   FloatLanes (&sums)[kColumns / kLanes]) {
-  const size_t numbers = count * kColumns, at = b * kColumns;
-  const float *scale = x.scale[0], *zero = x.zero[0], *minimum = x.minimum[0];
-  char* scales = unit + g.scales_offset + at * FormatBytes(layout.scale);
+  const auto each = [&](const auto& run) {  // run(block of the piece, column of the part, number of the unit)
+    for (size_t i = 0; i < count; ++i) {
+      const size_t at = (b + i) * part.unit_columns + part.column;
+      for (size_t c = 0; c < kColumns; c += kLanes) run(i, c, at + c);
+    }
+  };
+  const auto load = [](const float* p) { return LoadAs<FloatLanes>(p); };
+  char *scales = part.unit + g.scales_offset, *offsets = part.unit + g.offsets_offset;
   if (layout.scale == Format::kF32) {
-    for (size_t i = 0; i < numbers; i += kLanes) writer.Put(scales + i * sizeof(float), LoadAs<FloatLanes>(scale + i));
+    each([&](size_t i, size_t c, size_t at) { writer.Put(scales + at * 4, load(x.scale[i] + c)); });
   } else {
-    for (size_t i = 0; i < numbers; i += kLanes)
-      StoreHalves(layout.scale, LoadAs<FloatLanes>(scale + i), scales + 2 * i);
+    each([&](size_t i, size_t c, size_t at) { StoreHalves(layout.scale, load(x.scale[i] + c), scales + at * 2); });
   }
-  char* offsets = unit + g.offsets_offset + at * FormatBytes(layout.offset);
   if (layout.offset == Format::kU8) {
-    for (size_t i = 0; i < numbers; ++i) offsets[i] = static_cast<char>(static_cast<int>(zero[i]));
+    each([&](size_t i, size_t c, size_t at) {
+      for (size_t j = 0; j < kLanes; ++j) offsets[at + j] = static_cast<char>(static_cast<int>(x.zero[i][c + j]));
+    });
   }
   if (layout.offset == Format::kF32) {
-    for (size_t i = 0; i < numbers; i += kLanes) {
-      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i); };
-      writer.Put(offsets + i * sizeof(float), load(minimum) - load(scale) * load(zero));
-    }
+    each([&](size_t i, size_t c, size_t at) {
+      writer.Put(offsets + at * 4, load(x.minimum[i] + c) - load(x.scale[i] + c) * load(x.zero[i] + c));
+    });
   }
   const float block = static_cast<float>(shape.block);
   const int32_t turned = S::kElement == Format::kI8 ? 128 * static_cast<int32_t>(shape.block) : 0;
   for (size_t v = 0; v < kColumns / kLanes; ++v) {
     for (size_t i = 0; i < count; ++i) {
-      const auto load = [&](const float* p) { return LoadAs<FloatLanes>(p + i * kColumns + v * kLanes); };
+      const size_t c = v * kLanes;
       const FloatLanes total = __builtin_convertvector((IntLanes)x.total[i].of[v] - turned, FloatLanes);
-      sums[v] += load(scale) * (total - load(zero) * block) + load(minimum) * block;
+      FloatLanes sum = load(x.scale[i] + c) * (total - load(x.zero[i] + c) * block);
+      if (S::kSource == Format::kQ4_1) sum += load(x.minimum[i] + c) * block;
+      sums[v] += sum;
     }
   }
 }
 
+// Elements and numbers of a part; returns the end of its last line.
 template <class S, size_t kColumns, size_t kGroup, bool kPast>
-void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
-                      size_t u, char* base) {
+char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
+                       const UnitPart<kColumns>& part) {
   constexpr size_t kBits = FormatBits(S::kElement);
   const LineWriter<kPast> writer;
-  char* unit = base + g.UnitOffset(u);
-  char* line = unit;
-  const uint8_t* rows[kColumns];
-  for (size_t c = 0; c < kColumns; ++c) {
-    rows[c] = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(u * kColumns + c) * s.n_stride;
-  }
+  const size_t line_bytes = part.line_bytes();
+  char* line = part.unit + part.column * kGroup;
+  const ColumnRows rows{static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(part.n) * s.n_stride, s.n_stride};
   BlockNumbers<kColumns> numbers;
   const float zero_point = IsGguf(S::kSource) ? S::kSource == Format::kQ4_0 ? 8 : 0 : 1u << (kBits - 1);
-  for (size_t i = 0; i < numbers.kBlocks; ++i) {
-    for (size_t c = 0; c < kColumns; ++c) {
-      numbers.zero[i][c] = zero_point;
-      numbers.minimum[i][c] = 0;
-    }
+  for (size_t i = 0; i < numbers.kBlocks * kColumns; i += kLanes) {
+    StoreAs(numbers.zero[0] + i, FloatLanes{} + zero_point);
+    StoreAs(numbers.minimum[0] + i, FloatLanes{});
   }
   const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
+  // Numbers inside of blocks are read before the elements of all that BlockNumbers holds.
+  constexpr auto kAhead = static_cast<ptrdiff_t>(kBits == 8 ? 2 * kAheadBytes : kAheadBytes);
+  const ptrdiff_t row_bytes = static_cast<ptrdiff_t>(g.blocks) * s.block_stride;
   FloatLanes sums[kColumns / kLanes] = {};
   for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
     const size_t count = g.blocks - b < numbers.kBlocks ? g.blocks - b : numbers.kBlocks;
     if constexpr (IsGguf(S::kSource)) {
       LoadGgufNumbers<S>(rows, s.block_stride, b, count, numbers);
     } else {
-      LoadScales<S>(s, u * kColumns, b, count, numbers);
-      if (s.zero_points) LoadZeroPoints<S>(s, u * kColumns, b, count, numbers);
+      LoadScales<S>(s, g.blocks, part.n, b, count, numbers);
+      if (s.zero_points) LoadZeroPoints<S>(s, part.n, b, count, numbers);
     }
     ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.block_stride + static_cast<ptrdiff_t>(S::kHeader), fetched = begin;
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
       if (begin >= fetched) {
         fetched += 64;
-        PrefetchRows(reinterpret_cast<const char*>(rows[0]) + begin + kAheadBytes, s.n_stride, kColumns);
+        PrefetchNext(rows.first, begin + kAhead, row_bytes, s.n_stride, kColumns);
       }
-      Dwords<kColumns> totals = {};
+      if constexpr (!S::kFours) {
+        if (bytes == 8 && s.block_stride == 8 && i + 2 <= count) {
+          Dwords<kColumns> totals[2] = {};
+          line = PackDwords<S, kGroup, 4>(writer, rows.At(begin), line, line_bytes, totals);
+          __builtin_memcpy(&numbers.total[i++], totals, sizeof(totals));
+          begin += 8;
+          continue;
+        }
+      }
+      Dwords<kColumns> total[1] = {};
       ptrdiff_t from = begin;
       for (; from + 16 <= begin + bytes; from += 16) {
-        line = PackDwords<S, kColumns, kGroup, 4>(writer, rows, from, line, totals);
+        line = PackDwords<S, kGroup, 4>(writer, rows.At(from), line, line_bytes, total);
       }
       if constexpr (!S::kFours) {  // blocks of 16, or of few bits
         for (; from + 8 <= begin + bytes; from += 8) {
-          line = PackDwords<S, kColumns, kGroup, 2>(writer, rows, from, line, totals);
+          line = PackDwords<S, kGroup, 2>(writer, rows.At(from), line, line_bytes, total);
         }
         if constexpr (kGroup == 4) {
-          if (from < begin + bytes) line = PackDwords<S, kColumns, kGroup, 1>(writer, rows, from, line, totals);
+          if (from < begin + bytes) {
+            line = PackDwords<S, kGroup, 1>(writer, rows.At(from), line, line_bytes, total);
+          }
         }
       }
-      numbers.total[i] = totals;
+      numbers.total[i] = total[0];
     }
-    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, unit, sums);
+    StoreNumbers<S>(writer, layout, shape, g, numbers, b, count, part, sums);
   }
-  const auto clear = [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) unit[i] = 0;
-  };
-  const size_t numbers_end = g.blocks * kColumns;
-  clear(static_cast<size_t>(line - unit), g.scales_offset);
-  clear(g.scales_offset + numbers_end * FormatBytes(layout.scale), g.offsets_offset);
-  clear(g.offsets_offset + numbers_end * FormatBytes(layout.offset), g.unit_stride);
-  if (layout.sums == Format::kF32) __builtin_memcpy(base + g.sums_offset + u * sizeof(sums), sums, sizeof(sums));
+  if (layout.sums == Format::kF32) __builtin_memcpy(part.base + g.sums_offset + part.n * 4, sums, sizeof(sums));
+  return line - part.column * kGroup;
 }
 
-template <class S, size_t kColumns, size_t kGroup>
+// kScaled: the unit is several times kColumns wide.
+template <class S, size_t kColumns, size_t kGroup, bool kScaled, bool kPast>
+void PackBlocksOfUnit(const PackLayout& layout, const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
+                      size_t u, char* base) {
+  UnitPart<kColumns> part{.base = base, .unit = base + g.UnitOffset(u), .unit_columns = kScaled ? g.n_unit : kColumns};
+  char* end = part.unit;
+  for (size_t c = 0; c < part.unit_columns; c += kColumns) {
+    part.n = u * part.unit_columns + c;
+    part.column = c;
+    end = PackBlocksOfPart<S, kColumns, kGroup, kPast>(layout, shape, g, s, part);
+  }
+  const auto clear = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) part.unit[i] = 0;
+  };
+  const size_t numbers = g.blocks * part.unit_columns;
+  clear(static_cast<size_t>(end - part.unit), g.scales_offset);
+  clear(g.scales_offset + numbers * FormatBytes(layout.scale), g.offsets_offset);
+  clear(g.offsets_offset + numbers * FormatBytes(layout.offset), g.unit_stride);
+}
+
+template <class S, size_t kColumns, size_t kGroup, bool kScaled>
 uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                     size_t unit_end, void* packed) {
   constexpr size_t kPieceK = 32 / FormatBits(S::kElement) * (S::kFours ? 4 : kGroup / 4);
@@ -338,12 +380,12 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
   const bool past = PassesCaches(g.total_bytes);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     // Few columns, the end of K, and blocks that are no whole lines go the slow way.
-    if ((u + 1) * kColumns > shape.n || shape.k % shape.block || shape.block % kPieceK) {
+    if ((u + 1) * g.n_unit > shape.n || shape.k % shape.block || shape.block % kPieceK) {
       PackRhs(layout, shape, s, u, u + 1, packed);
     } else if (past) {
-      PackBlocksOfUnit<S, kColumns, kGroup, kCanPassCaches>(layout, shape, g, s, u, base);
+      PackBlocksOfUnit<S, kColumns, kGroup, kScaled, kCanPassCaches>(layout, shape, g, s, u, base);
     } else {
-      PackBlocksOfUnit<S, kColumns, kGroup, false>(layout, shape, g, s, u, base);
+      PackBlocksOfUnit<S, kColumns, kGroup, kScaled, false>(layout, shape, g, s, u, base);
     }
   }
   if (past) LineWriter<kCanPassCaches>::Fence();
@@ -351,14 +393,14 @@ uint32_t PackBlocks(const PackLayout& layout, const RhsShape& shape, const RhsSo
 }
 
 // `layout` as it is on x86, kColumns 16 and kGroup 4, or on Arm.
-template <class S, size_t kColumns = 16, size_t kGroup = 4>
+template <class S, size_t kColumns = 16, size_t kGroup = 4, bool kScaled = false>
 constexpr PackKernel BlocksPacker(const PackLayout& layout, float cycles) {
   return {.isa = kIsa,
           .layout = layout,
           .source = S::kSource,
           .blocks = true,
           .cycles_per_element = cycles,
-          .run = QUERN_ISA_HERE ? PackBlocks<S, kColumns, kGroup> : nullptr};
+          .run = QUERN_ISA_HERE ? PackBlocks<S, kColumns, kGroup, kScaled> : nullptr};
 }
 
 using BytesU8 = Bytes<Format::kU8, Format::kU8, 0>;

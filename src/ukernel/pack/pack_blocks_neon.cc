@@ -1,33 +1,35 @@
-// Blocks along K, of MatMulNBits and GGUF, into NEON's units of 8 columns.
+// Blocks along K, of MatMulNBits and GGUF, into the units of NEON, 8 columns wide, and of SVE and SME, several times
+// that.
 #include "ukernel/layouts_arm.h"
 #include "ukernel/pack/pack_blocks.h"
 
 namespace quern::ukernel {
 namespace {
 
-template <class S, size_t kGroup>
-constexpr PackKernel Row() {
-  return BlocksPacker<S, 8, kGroup>(ArmBlocks(S::kElement, kGroup, Format::kF32), 1.0f);
+struct Layouts {
+  PackKernel rows[5];
+};
+template <class S>
+constexpr Layouts Rows() {
+  constexpr float kCycles = 1;
+  constexpr auto scaled = [](VectorScale scale, uint16_t group) {
+    return ScaledBlocks(scale, S::kElement, group, Format::kF32);
+  };
+  return {{BlocksPacker<S, 8, 4>(ArmBlocks(S::kElement, 4, Format::kF32), kCycles),
+           BlocksPacker<S, 8, 8>(ArmBlocks(S::kElement, 8, Format::kF32), kCycles),
+           BlocksPacker<S, 8, 4, true>(scaled(VectorScale::kSve, 4), kCycles),
+           BlocksPacker<S, 8, 8, true>(scaled(VectorScale::kSve, 8), kCycles),
+           BlocksPacker<S, 8, 4, true>(scaled(VectorScale::kSme, 4), kCycles)}};
 }
 
-static constexpr PackKernel kRows[] = {
-    Row<Nibbles, 4>(),
-    Row<Nibbles, 8>(),
-    Row<Pairs, 4>(),
-    Row<Pairs, 8>(),
-    Row<BytesU8, 4>(),
-    Row<BytesU8, 8>(),
-    Row<HalvesQ4, 4>(),
-    Row<HalvesQ4, 8>(),
-    Row<BytesQ8, 4>(),
-    Row<BytesQ8, 8>(),
-    Row<HalvesQ4WithMinimum, 4>(),
-    Row<HalvesQ4WithMinimum, 8>(),
-};
+static constexpr Layouts kSources[] = {Rows<Nibbles>(),  Rows<Pairs>(),   Rows<BytesU8>(),
+                                       Rows<HalvesQ4>(), Rows<BytesQ8>(), Rows<HalvesQ4WithMinimum>()};
+static_assert(sizeof(kSources) == 30 * sizeof(PackKernel));
 
 }  // namespace
 
 extern const KernelList<PackKernel> QUERN_KERNEL_LIST;
-constinit const KernelList<PackKernel> QUERN_KERNEL_LIST{kRows, sizeof(kRows) / sizeof(kRows[0]), QUERN_KERNEL_STEM};
+constinit const KernelList<PackKernel> QUERN_KERNEL_LIST{kSources[0].rows, 5 * sizeof(kSources) / sizeof(kSources[0]),
+                                                         QUERN_KERNEL_STEM};
 
 }  // namespace quern::ukernel

@@ -1,4 +1,4 @@
-// Fast packers of blocks: the bytes of the generic packer.
+// Fast packers of blocks and of 4-bit channels: the bytes of the generic packer.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,8 +25,14 @@ TEST(PackBlocks, FastPackersGiveTheGenericBytes) {
       for (size_t n : {1u, 16u, 37u}) {
         for (size_t k : {32u, 64u, 100u, 256u, 1184u}) {
           for (size_t block : {16u, 32u, 128u}) {
-            if (block == 32 || !IsGguf(row.source)) cases.push_back({&row, {.k = k, .n = n, .block = block}});
+            if (block != 32 && IsGguf(row.source)) continue;
+            cases.push_back({&row, {.k = k, .n = n, .block = block, .vector_bytes = 16}});
           }
+        }
+      }
+      if (row.layout.n_scale != VectorScale::kFixed) {
+        for (size_t vector : {32u, 64u, 256u}) {
+          cases.push_back({&row, {.k = 192, .n = vector / 2 + 5, .block = 32, .vector_bytes = vector}});
         }
       }
       // What goes past the caches: more than 4 MB with float32 scales and offsets, with AVX.
@@ -70,7 +76,7 @@ TEST(PackBlocks, FastPackersGiveTheGenericBytes) {
         s.zero_point_format = kind == 2 ? Format::kF32 : row->source;
         s.zero_point_n_stride = static_cast<ptrdiff_t>(kind == 2 ? blocks * 4 : zero_bytes);
       }
-      for (Format scale : {Format::kF32, Format::kF16, Format::kBf16}) {
+      for (Format scale : {Format::kNone, Format::kF32, Format::kF16, Format::kBf16}) {
         for (Format offset : {Format::kNone, Format::kU8, Format::kF32}) {
           PackLayout layout = row->layout;
           layout.scale = scale;
@@ -94,6 +100,57 @@ TEST(PackBlocks, FastPackersGiveTheGenericBytes) {
     }
   }
   EXPECT_GT(checked, 100u);
+}
+
+// The elements of all units, their sums and their channels' scales.
+TEST(PackFourBits, FastPackersGiveTheGenericBytes) {
+  size_t checked = 0;
+  for (const auto* list : AllPackKernels()) {
+    for (size_t r = 0; r < list->count; ++r) {
+      const PackKernel& row = list->rows[r];
+      if (!row.run || row.blocks || FormatBits(row.source) != 4 || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+      std::vector<RhsShape> shapes;
+      for (size_t n : {1u, 16u, 37u}) {
+        for (size_t k : {1u, 2u, 15u, 16u, 31u, 32u, 33u, 64u, 127u, 200u}) {
+          shapes.push_back({.k = k, .n = n, .vector_bytes = 16});
+        }
+      }
+      if (row.layout.n_scale != VectorScale::kFixed) {
+        for (size_t vector : {32u, 64u, 256u}) shapes.push_back({.k = 99, .n = vector + 5, .vector_bytes = vector});
+      }
+      // Past the caches: more than 4 MB.
+      if (row.layout.n_scale == VectorScale::kFixed) shapes.push_back({.k = 8225, .n = 1033, .vector_bytes = 16});
+      for (const RhsShape& shape : shapes) {
+        const size_t row_bytes = CeilDiv(shape.k, 2);
+        GuardedBuffer data(shape.n * row_bytes);
+        std::mt19937 rng(3);
+        for (size_t i = 0; i < data.bytes(); ++i) data.data()[i] = static_cast<char>(rng());
+        std::vector<float> scales(shape.n);
+        for (float& x : scales) x = static_cast<float>(rng() % 512) / 64.0f;
+        const RhsSource s{.format = row.source,
+                          .data = data.data(),
+                          .n_stride = static_cast<ptrdiff_t>(row_bytes),
+                          .channel_scales = shape.k % 2 ? scales.data() : nullptr};
+        ASSERT_TRUE(CanPackRhs(row.layout, s));
+        const RhsGeometry g = DescribeRhs(row.layout, shape);
+        GuardedBuffer want(g.total_bytes), got(g.total_bytes);
+        std::memset(got.data(), 0x33, got.bytes());
+        PackRhs(row.layout, shape, s, 0, g.units, want.data());
+        row.run(row.layout, shape, s, g.units / 2, g.units, got.data());
+        row.run(row.layout, shape, s, 0, g.units / 2, got.data());
+        const size_t columns = g.units * g.n_unit;
+        for (const auto& [at, bytes] : {std::pair{size_t{0}, g.units * g.unit_stride},
+                                        {g.sums_offset, columns * 4},
+                                        {g.channel_scales_offset, columns * 4}}) {
+          ASSERT_EQ(std::memcmp(want.data() + at, got.data() + at, bytes), 0)
+              << list->stem << " row " << r << " n=" << shape.n << " k=" << shape.k << " vectors of "
+              << shape.vector_bytes << " at " << at;
+        }
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 0u);
 }
 
 }  // namespace

@@ -49,11 +49,13 @@ uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const Rh
                          static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
       char* out = unit + segment * g.segment_k * kUnit * sizeof(float);
       const size_t whole = columns == kUnit ? shape.k / T::kSide * T::kSide : 0;
+      const auto row_bytes = static_cast<ptrdiff_t>(shape.k * sizeof(float));
       for (size_t k = 0; k < whole; k += T::kSide) {
         char* to = out + k * kUnit * sizeof(float);
         char* lines = stream.Lines(to, stage);
         const char* in = from + k * sizeof(float);
-        if (k * sizeof(float) % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
+        const auto at = static_cast<ptrdiff_t>(k * sizeof(float));
+        if (at % 64 == 0) PrefetchNext(from, at + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kUnit);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
           T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * sizeof(float),
                  kUnit * sizeof(float));

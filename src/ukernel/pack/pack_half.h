@@ -12,7 +12,7 @@ namespace {
 //   kSource, kDest             formats
 //   kLanes, Pairs(writer, a, b, to)
 //                              that many columns of two k, `b` null for zeros, to [kLanes][2]
-//   Square(in, stride, to)     8 rows of 16 elements transposed in pairs, to lines of 64 bytes
+//   Square(in, stride, put)    8 rows of 16 elements transposed in pairs: put(line, vector of 8 pairs) for each of 8
 template <class C>
 struct PackHalf {
   static constexpr size_t kUnit = 16, kPairBytes = 64, kElement = FormatBytes(C::kSource);
@@ -54,39 +54,51 @@ struct PackHalf {
     return kPackFine;
   }
 
+  // Lines of 16 k of a whole unit. The first square waits in L1 for the second: lines leave the core whole.
+  template <class Writer>
+  static void TwoSquares(Writer writer, const char* in, ptrdiff_t stride, char* lines) {
+    constexpr size_t kHalf = kPairBytes / 2;
+    alignas(32) char first[8 * kHalf];
+    C::Square(in, stride, [&](size_t i, auto x) { StoreAs(first + i * kHalf, x); });
+    C::Square(in + 8 * stride, stride, [&](size_t i, auto x) {
+      writer.Put(lines + i * kPairBytes, LoadAs<decltype(x)>(first + i * kHalf));
+      writer.Put(lines + i * kPairBytes + kHalf, x);
+    });
+  }
+
+  template <bool kPast>
+  static void UnitFromNK(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s, size_t u, char* unit) {
+    constexpr size_t kSpan = 16;  // k of a square
+    const size_t columns = RealColumns(shape, u);
+    for (size_t segment = 0; segment < shape.segments; ++segment) {
+      const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
+                         static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
+      char* out = unit + segment * g.segment_k / 2 * kPairBytes;
+      const size_t whole = columns == kUnit ? shape.k / kSpan * kSpan : 0;
+      const auto row_bytes = static_cast<ptrdiff_t>(shape.k * kElement);
+      for (size_t k = 0; k < whole; k += kSpan) {
+        const auto at = static_cast<ptrdiff_t>(k * kElement);
+        if (at % 64 == 0) PrefetchNext(from, at + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kUnit);
+        TwoSquares(LineWriter<kPast>(), from + at, s.n_stride, out + k / 2 * kPairBytes);
+      }
+      for (size_t k = whole; k < shape.k; k += 2) {
+        const char* a = from + k * kElement;
+        PartPair(a, k + 1 < shape.k ? a + kElement : nullptr, s.n_stride, columns, out + k / 2 * kPairBytes);
+      }
+    }
+    ClearRest(unit, (shape.segments * g.segment_k + 1) / 2 * kPairBytes, g.unit_stride);
+  }
+
   // Source with contiguous K (N x K): pairs are transposed in squares of 8.
   static uint32_t FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                          size_t unit_end, void* packed) {
-    constexpr size_t kSide = 8, kSpan = 2 * kSide;  // columns, k of a square
     const RhsGeometry g = DescribeRhs(layout, shape);
-    char* base = static_cast<char*>(packed);
-    const LineStream stream(g.total_bytes);
-    alignas(64) char stage[kSide * kPairBytes];
+    const bool past = PassesCaches(g.total_bytes);
     for (size_t u = unit_begin; u < unit_end; ++u) {
-      char* unit = base + g.UnitOffset(u);
-      const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
-      for (size_t segment = 0; segment < shape.segments; ++segment) {
-        const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
-                           static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
-        char* out = unit + segment * g.segment_k / 2 * kPairBytes;
-        const size_t whole = columns == kUnit ? shape.k / kSpan * kSpan : 0;
-        for (size_t k = 0; k < whole; k += kSpan) {
-          char* square = out + k / 2 * kPairBytes;
-          char* lines = stream.Lines(square, stage);
-          const char* in = from + k * kElement;
-          if (k * kElement % 64 == 0) PrefetchRows(in + kAheadBytes, s.n_stride, kUnit);
-          for (size_t c = 0; c < kUnit; c += kSide) {
-            C::Square(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + 4 * c);
-          }
-          stream.Write(square, lines, sizeof(stage));
-        }
-        for (size_t k = whole; k < shape.k; k += 2) {
-          const char* a = from + k * kElement;
-          PartPair(a, k + 1 < shape.k ? a + kElement : nullptr, s.n_stride, columns, out + k / 2 * kPairBytes);
-        }
-      }
-      ClearRest(unit, (shape.segments * g.segment_k + 1) / 2 * kPairBytes, g.unit_stride);
+      char* unit = static_cast<char*>(packed) + g.UnitOffset(u);
+      (past ? UnitFromNK<kCanPassCaches> : UnitFromNK<false>)(shape, g, s, u, unit);
     }
+    if (past) LineWriter<kCanPassCaches>::Fence();
     return kPackFine;
   }
 };

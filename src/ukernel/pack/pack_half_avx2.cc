@@ -14,10 +14,16 @@ namespace {
 inline __m256i NearestBf16(__m256 x) {
   const __m256i u = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-  asm("" : "+x"(x));  // compilers would compare the float16 that these were made from, one by one
   const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
   const __m256i up = _mm256_andnot_si256(is_nan, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   return _mm256_or_si256(_mm256_add_epi32(u, up), _mm256_and_si256(is_nan, _mm256_set1_epi32(0x400000)));
+}
+
+// The same of what were float16: their 11 bits and 16 more fit float32, which rounds their sum to 8 bits below.
+inline __m256i NearestBf16OfHalves(__m256 x) {
+  const __m256 both = _mm256_set1_ps(0x1p16f + 1);
+  const __m256 rest = _mm256_fmsub_ps(x, both, _mm256_mul_ps(x, both));  // of x, less the nearest; NaN of infinities
+  return _mm256_castps_si256(_mm256_sub_ps(x, _mm256_max_ps(rest, _mm256_set1_ps(-0x1p16f))));
 }
 
 template <Format kFrom, Format kTo>
@@ -31,25 +37,26 @@ struct Convert {
     if constexpr (kFrom == Format::kF16) return _mm256_cvtph_ps(LoadHalves(p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(LoadHalves(p)), 16));
   }
+  // bf16 in the high 16 bits of each lane.
+  static __m256i Nearest(const char* p) {
+    if constexpr (kFrom == Format::kF16) return NearestBf16OfHalves(LoadWide(p));
+    return NearestBf16(LoadWide(p));
+  }
   static __m128i Load(const char* p) {
     if constexpr (kFrom == kTo) return LoadHalves(p);
-    if constexpr (kTo == Format::kF16)
-      return _mm256_cvtps_ph(LoadWide(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256i low = _mm256_srli_epi32(NearestBf16(LoadWide(p)), 16);
-    return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    return _mm256_cvtps_ph(LoadWide(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  static __m256i LoadRow(const char* p) {  // of 16
+  static constexpr bool kNarrows = kFrom != kTo && kTo == Format::kBf16;
+  static __m256i LoadRow(const char* p) {  // of 16; if kNarrows, crossed
     const char* rest = p + 8 * FormatBytes(kFrom);
-    if constexpr (kFrom == kTo || kTo == Format::kF16) return _mm256_setr_m128i(Load(p), Load(rest));
-    const __m256i low = _mm256_srli_epi32(NearestBf16(LoadWide(p)), 16);
-    const __m256i high = _mm256_srli_epi32(NearestBf16(LoadWide(rest)), 16);
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
+    if constexpr (!kNarrows) return _mm256_setr_m128i(Load(p), Load(rest));
+    return _mm256_packus_epi32(_mm256_srli_epi32(Nearest(p), 16), _mm256_srli_epi32(Nearest(rest), 16));
   }
   template <class Writer>
   static void Pairs(Writer writer, const char* a, const char* b, char* to) {
-    if constexpr (kFrom != kTo && kTo == Format::kBf16) {
-      const __m256i even = _mm256_srli_epi32(NearestBf16(LoadWide(a)), 16);
-      const __m256i odd = b ? NearestBf16(LoadWide(b)) : _mm256_setzero_si256();
+    if constexpr (kNarrows) {
+      const __m256i even = _mm256_srli_epi32(Nearest(a), 16);
+      const __m256i odd = b ? Nearest(b) : _mm256_setzero_si256();
       writer.Put(to, _mm256_blend_epi16(even, odd, 0xaa));
     } else {
       const __m128i even = Load(a), odd = b ? Load(b) : _mm_setzero_si128();
@@ -57,13 +64,14 @@ struct Convert {
       writer.Put(to + 16, _mm_unpackhi_epi16(even, odd));
     }
   }
-  static void Square(const char* in, ptrdiff_t stride, char* to) {
+  template <class Put>
+  static void Square(const char* in, ptrdiff_t stride, const Put& put) {
     if constexpr (kFrom == kTo) {
-      Transpose8::Run(in, stride, to, 64);
+      Transpose8::Run(in, stride, put);
     } else {
       __m256 rows[8];
       for (int i = 0; i < 8; ++i) rows[i] = _mm256_castsi256_ps(LoadRow(in + i * stride));
-      Transpose8::Run(rows, to, 64);
+      Transpose8::Run<kNarrows>(rows, put);
     }
   }
 };

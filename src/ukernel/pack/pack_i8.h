@@ -146,9 +146,9 @@ void PackI8Unit(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
     alignas(64) char stage[kRunK * kLineColumns];
     size_t k = 0;
     for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
+      PrefetchNext(from, static_cast<ptrdiff_t>(k + kAhead), static_cast<ptrdiff_t>(shape.k), s.n_stride, kLineColumns);
       for (size_t c = 0; c < kLineColumns; c += T::kSide) {
         const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
-        PrefetchRows(in + kAhead, s.n_stride, T::kSide);
         for (size_t i = 0; i < kRunK; i += kSquareK) {
           T::Run(in + i, s.n_stride, stage + i / kLineK * kLine + c * kLineK, kLine);
         }

@@ -1,4 +1,4 @@
-// int8 units of Arm's layouts from row-major int8, either way round, on NEON.
+// int8 units of Arm's layouts from row-major int8 and uint8 (less 128), either way round, on NEON.
 #include "ukernel/layouts_arm.h"
 #include "ukernel/pack.h"
 
@@ -18,12 +18,17 @@ void Clear(char* p, size_t bytes) {
   for (; bytes; --bytes) *p++ = 0;
 }
 
+// What is added to uint8, whose top bits are turned over.
+template <bool kTurn>
+constexpr char kZero = static_cast<char>(kTurn ? 128 : 0);
+
 // Groups of kGroup k of 8 columns, from kGroup rows of the source.
-template <size_t kGroup>
+template <size_t kGroup, bool kTurn>
 void Interleave(const char* from, ptrdiff_t stride, char* to) {
   const auto pair = [&](size_t k) {
     const auto row = [&](size_t i) {
-      return vld1_s8(reinterpret_cast<const int8_t*>(from + static_cast<ptrdiff_t>(i) * stride));
+      return veor_s8(vld1_s8(reinterpret_cast<const int8_t*>(from + static_cast<ptrdiff_t>(i) * stride)),
+                     vdup_n_s8(kZero<kTurn>));
     };
     const int8x8x2_t z = vzip_s8(row(k), row(k + 1));
     return vreinterpretq_s16_s8(vcombine_s8(z.val[0], z.val[1]));
@@ -39,31 +44,40 @@ void Interleave(const char* from, ptrdiff_t stride, char* to) {
 }
 
 // `columns` of 8 columns of a segment, the others zero. `to` is at the first of them.
-template <size_t kGroup>
+template <size_t kGroup, bool kTurn>
 void PackFromKN(const char* from, ptrdiff_t k_stride, size_t k, size_t columns, char* to, size_t group_stride) {
   size_t i = 0;
   for (; columns == kColumns && i + kGroup <= k; i += kGroup, from += kGroup * k_stride, to += group_stride) {
-    Interleave<kGroup>(from, k_stride, to);
+    Interleave<kGroup, kTurn>(from, k_stride, to);
   }
   for (; i < k; i += kGroup, to += group_stride) {
-    char block[kGroup][kColumns] = {};
+    char block[kGroup][kColumns];
+    __builtin_memset(block, kZero<kTurn>, sizeof(block));
     for (size_t r = 0; r < kGroup && i + r < k; ++r, from += k_stride) {
       for (size_t c = 0; c < columns; ++c) block[r][c] = from[c];
     }
-    Interleave<kGroup>(block[0], kColumns, to);
+    Interleave<kGroup, kTurn>(block[0], kColumns, to);
   }
 }
-template <size_t kGroup>
+
+template <size_t kGroup, bool kTurn>
 void PackFromNK(const char* from, ptrdiff_t n_stride, size_t k, size_t columns, char* to, size_t group_stride) {
+  typedef char Group __attribute__((vector_size(kGroup)));
+  const auto put = [](const char* group, char* out) {
+    Group x;
+    __builtin_memcpy(&x, group, kGroup);
+    x ^= Group{} + kZero<kTurn>;
+    __builtin_memcpy(out, &x, kGroup);
+  };
   for (size_t c = 0; c < kColumns; ++c, to += kGroup) {
     char* out = to;
     const char* row = from + static_cast<ptrdiff_t>(c) * n_stride;
     size_t i = 0;
-    for (; c < columns && i + kGroup <= k; i += kGroup, out += group_stride) __builtin_memcpy(out, row + i, kGroup);
+    for (; c < columns && i + kGroup <= k; i += kGroup, out += group_stride) put(row + i, out);
     for (; i < k; i += kGroup, out += group_stride) {
-      char group[kGroup] = {};
-      for (size_t j = 0; c < columns && j < kGroup && i + j < k; ++j) group[j] = row[i + j];
-      __builtin_memcpy(out, group, kGroup);
+      char group[kGroup];
+      for (size_t j = 0; j < kGroup; ++j) group[j] = c < columns && i + j < k ? row[i + j] : kZero<kTurn>;
+      put(group, out);
     }
   }
 }
@@ -88,7 +102,7 @@ void Sum(const char* packed, size_t groups, size_t group_stride, int32_t* sums) 
   }
 }
 
-template <size_t kGroup, bool kContiguousN>
+template <size_t kGroup, bool kContiguousN, bool kTurn>
 uint32_t Run(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin, size_t unit_end,
              void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
@@ -106,9 +120,9 @@ uint32_t Run(const PackLayout& layout, const RhsShape& shape, const RhsSource& s
                            static_cast<ptrdiff_t>(n) * s.n_stride;
         char* to = unit + segment * g.segment_k * g.n_unit + c * kGroup;
         if constexpr (kContiguousN) {
-          PackFromKN<kGroup>(from, s.k_stride, shape.k, columns, to, group_stride);
+          PackFromKN<kGroup, kTurn>(from, s.k_stride, shape.k, columns, to, group_stride);
         } else {
-          PackFromNK<kGroup>(from, s.n_stride, shape.k, columns, to, group_stride);
+          PackFromNK<kGroup, kTurn>(from, s.n_stride, shape.k, columns, to, group_stride);
         }
       }
       Sum<kGroup>(unit + c * kGroup, g.padded_k / kGroup, group_stride,
@@ -121,28 +135,40 @@ uint32_t Run(const PackLayout& layout, const RhsShape& shape, const RhsSource& s
   }
   return kPackFine;
 }
+
+template <bool kContiguousN, bool kTurn>
+constexpr decltype(PackKernel::run) RunOf(const PackLayout& l) {
+  return l.k_interleave == 4 ? Run<4, kContiguousN, kTurn> : Run<8, kContiguousN, kTurn>;
+}
+#else
+template <bool kContiguousN, bool kTurn>
+constexpr decltype(PackKernel::run) RunOf(const PackLayout&) {
+  return nullptr;
+}
 #endif
 
 struct Rows {
-  PackKernel rows[20];
+  PackKernel rows[40];
 };
+template <bool kContiguousN, bool kTurn>
+constexpr PackKernel Row(const PackLayout& l) {
+  return {.isa = kIsa,
+          .layout = l,
+          .source = kTurn ? Format::kU8 : Format::kI8,
+          .contiguous_n = kContiguousN,
+          .contiguous_k = !kContiguousN,
+          .cycles_per_element = kContiguousN ? 0.3f : 0.6f,
+          .run = RunOf<kContiguousN, kTurn>(l)};
+}
 constexpr Rows MakeRows() {
   Rows all;
   size_t i = 0;
-  for (const PackLayout& l : {kI8x8Dot4, kI8x8Dot8, kI8SveDot4, kI8SveDot8, kI8Sme}) {
-    for (bool scales : {false, true}) {
-      PackKernel row{.isa = kIsa, .layout = scales ? WithChannelScales(l) : l, .source = Format::kI8};
-      PackKernel columns = row;
-      row.contiguous_n = true;
-      row.cycles_per_element = 0.3f;
-      columns.contiguous_k = true;
-      columns.cycles_per_element = 0.6f;
-#if QUERN_ISA_HERE
-      row.run = l.k_interleave == 4 ? Run<4, true> : Run<8, true>;
-      columns.run = l.k_interleave == 4 ? Run<4, false> : Run<8, false>;
-#endif
-      all.rows[i++] = row;
-      all.rows[i++] = columns;
+  for (const PackLayout& of : {kI8x8Dot4, kI8x8Dot8, kI8SveDot4, kI8SveDot8, kI8Sme}) {
+    for (const PackLayout& l : {of, WithChannelScales(of)}) {
+      all.rows[i++] = Row<true, false>(l);
+      all.rows[i++] = Row<false, false>(l);
+      all.rows[i++] = Row<true, true>(l);
+      all.rows[i++] = Row<false, true>(l);
     }
   }
   return all;

@@ -34,7 +34,7 @@ template <Format kFrom, class T>
 uint32_t WidenFromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
                      size_t unit_end, void* packed) {
   constexpr size_t kElement = FormatBytes(kFrom), kLine = kUnitColumns * sizeof(float);
-  constexpr size_t kSpan = 32;  // k: a cache line of each row
+  constexpr size_t kSpan = 16;  // k of a square
   const RhsGeometry g = DescribeRhs(layout, shape);
   const LineStream stream(g.total_bytes);
   alignas(64) char wide[kUnitColumns][kSpan * sizeof(float)], stage[kSpan * kLine];
@@ -47,7 +47,7 @@ uint32_t WidenFromNK(const PackLayout& layout, const RhsShape& shape, const RhsS
       char* to = unit + segment * g.segment_k * kLine;
       for (size_t k = 0; k < shape.k; k += kSpan, from += kSpan * kElement, to += kSpan * kLine) {
         const size_t count = shape.k - k < kSpan ? shape.k - k : kSpan;
-        PrefetchRows(from + kAheadBytes, s.n_stride, columns);
+        if (k * kElement % 64 == 0) PrefetchRows(from + kAheadBytes, s.n_stride, columns);
         for (size_t c = 0; c < columns; ++c) {
           ConvertFloats<kFrom, Format::kF32>(from + static_cast<ptrdiff_t>(c) * s.n_stride, count, wide[c]);
         }

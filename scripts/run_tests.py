@@ -106,17 +106,17 @@ class Tests(Runner):
         if not folder:
             return
         pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
-        # Rows of SVE and SME: below, at each vector length. Large matrices take long, and are alike on every CPU, as
-        # is what drivers make of rows' sums over many blocks of K.
-        left_out = "*_sve*:*_sme*:PackedRhs.Large*" + ("" if self.args.full else ":*GemmRows.ReducesRows*")
-        self.ctest("aarch64", folder, pick, gtest_filter=f"-{left_out}", shards=CORES)
+        # What is alike on every CPU: large matrices, what drivers make of rows' sums over many blocks of K, and drivers
+        # with portable rows. Rows of SVE and SME: below, at each vector length.
+        alike = "PackedRhs.Large*" if self.args.full else "PackedRhs.Large*:*GemmRows.ReducesRows*:Rows/*_portable*"
+        self.ctest("aarch64", folder, pick, env=self.brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=CORES)
         for cpu, bits in SVE_CPUS.items():
             self.ctest(
                 "aarch64",
                 folder,
                 self.arm_tests(cpu),
-                env={"QUERN_EXPECT_SVE": str(bits)},
-                gtest_filter="*_sve*:*Sve*",
+                env=self.brief | {"QUERN_EXPECT_SVE": str(bits)},
+                gtest_filter=f"*_sve*:*Sve*:Peak*Row*-{alike}",
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
                 shards=CORES,
@@ -126,8 +126,9 @@ class Tests(Runner):
                 "aarch64",
                 folder,
                 self.arm_tests(cpu),
-                env={"QUERN_EXPECT_SVL": str(bits)},  # the tests of rows fail where the length is another one
-                gtest_filter="*sme*:*Sme*:*2vx*_neon*",  # 2vx: rows beside SME's that share its units of two vectors
+                env=self.brief | {"QUERN_EXPECT_SVL": str(bits)},  # tests of rows fail where the length is another
+                # 2vx: rows beside SME's that share its units of two vectors.
+                gtest_filter=f"*sme*:*Sme*:*2vx*_neon*:Peak*Row*-{alike}",
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
                 shards=CORES,
@@ -352,7 +353,7 @@ class Tests(Runner):
             "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
-        self.ctest("asan", folder, env=env, shards=CORES)
+        self.ctest("asan", folder, env=env | self.brief, shards=CORES)
         material = self.generated()
         if material:
             self.verify(
@@ -495,7 +496,7 @@ class Tests(Runner):
         """speed on this machine: float32 products at least 80 % of the FMA peak, choices near the fastest (--full)"""
         if folder := self.build("release"):
             for cpu in ("native", "haswell"):
-                bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--min-share", 0.8]
+                bench = [folder / "src/kernels/quern_gemm_bench", "--cpu", cpu, "--fma-peak", "--min-share", 0.8]
                 self.check(f"512, 1024, 2048 squared, {cpu}", bench)
             kernels, calibration = [folder / "tools/quern", "kernels"], LOGS / "calibration.txt"
             if self.check("calibrate", [*kernels, "--calibrate", "--output", calibration]):

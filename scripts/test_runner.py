@@ -75,6 +75,8 @@ class Runner:
             self.environment["QUERN_SHARED"] = str(self.shared)
         if args.full:
             self.environment["QUERN_TEST_FULL"] = "1"
+        # For what is slow: emulated architectures, sanitizers.
+        self.brief = {} if args.full else {"QUERN_TEST_BRIEF": "1"}
 
     def run(self, name, command, env=None, cwd=ROOT, timeout=None):
         """Runs a command with its output in a log; returns (exit status, log)."""

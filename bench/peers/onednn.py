@@ -13,19 +13,25 @@ import sys
 import time
 
 # Of dnnl_types.h and dnnl_common_types.h.
-CPU, IN_ORDER, ANY, AB, ALLOCATE = 1, 1, 1, 3, C.c_void_p(-1)
-F16, BF16, F32, S32, S8, U8, U4 = 1, 2, 3, 4, 5, 6, 12
+CPU, IN_ORDER, ANY, A, AB, ALLOCATE = 1, 1, 1, 2, 3, C.c_void_p(-1)
+F16, BF16, F32, S32, S8, U8, S4, U4 = 1, 2, 3, 4, 5, 6, 11, 12
 SRC, DST, WEIGHTS, SCALES = 1, 17, 33, 4096
 QUERY_WEIGHTS_MD, QUERY_IMPLEMENTATION = 131, 8
 FPMATH_ANY = 3
 BLOCK = 32
-TYPES = {  # source, weights, destination; weights in blocks of K with a scale each
-    "f32": (F32, F32, F32, False),
-    "bf16": (BF16, BF16, F32, False),
-    "f16": (F16, F16, F32, False),
-    "u8i8": (U8, S8, S32, False),
-    "i8i8": (S8, S8, S32, False),
-    "f32u4": (F32, U4, F32, True),
+# source, weights, destination; what has scales: "blocks" of K of the weights, "columns" of them, "all" (columns, source
+# and destination, as for requantized results); "any": nothing, but the arithmetic is free
+TYPES = {
+    "f32": (F32, F32, F32, ""),
+    "bf16": (BF16, BF16, F32, ""),
+    "f16": (F16, F16, F32, ""),
+    "f32f16": (F32, F16, F32, "any"),
+    "u8i8": (U8, S8, S32, ""),
+    "i8i8": (S8, S8, S32, ""),
+    "i8i8i8": (S8, S8, S8, "all"),
+    "i8i4": (S8, S4, F32, "columns"),
+    "f32u4": (F32, U4, F32, "blocks"),
+    "f32u8": (F32, U8, F32, "blocks"),
 }
 
 
@@ -68,14 +74,24 @@ class Library:
 
     def matmul(self, kind, m, n, k):
         """A function that computes one product, and the name of what computes it."""
-        src, weights, dst, blocks = TYPES[kind]
+        src, weights, dst, scaled = TYPES[kind]
         src_md, dst_md = self.desc((m, k), src, AB), self.desc((m, n), dst, AB)
         attributes = C.c_void_p()
-        if blocks:
+        scales = []  # operand, shape
+        if scaled:
             self.call("dnnl_primitive_attr_create", C.byref(attributes))
+        if scaled in ("blocks", "any"):
+            self.call("dnnl_primitive_attr_set_fpmath_mode_v2", attributes, FPMATH_ANY, 1)
+        if scaled == "blocks":
             groups = (C.c_int64 * 12)(BLOCK, 1)
             self.call("dnnl_primitive_attr_set_scales", attributes, WEIGHTS, 3, 2, groups, F32)
-            self.call("dnnl_primitive_attr_set_fpmath_mode_v2", attributes, FPMATH_ANY, 1)
+            scales = [(WEIGHTS, (k // BLOCK, n))]
+        elif scaled in ("columns", "all"):
+            self.call("dnnl_primitive_attr_set_scales_mask", attributes, WEIGHTS, 2)
+            scales = [(WEIGHTS, (n,))]
+            for operand in (SRC, DST) if scaled == "all" else ():
+                self.call("dnnl_primitive_attr_set_scales_mask", attributes, operand, 0)
+                scales.append((operand, (1,)))
         wanted, primitive_desc, primitive = self.desc((k, n), weights, ANY), C.c_void_p(), C.c_void_p()
         self.call(
             "dnnl_matmul_primitive_desc_create",
@@ -92,8 +108,7 @@ class Library:
         name = C.c_char_p()
         self.call("dnnl_primitive_desc_query", primitive_desc, QUERY_IMPLEMENTATION, 0, C.byref(name))
         operands = [(SRC, src_md), (WEIGHTS, weights_md), (DST, dst_md)]
-        if blocks:
-            operands.append((SCALES | WEIGHTS, self.desc((k // BLOCK, n), F32, AB)))
+        operands += [(SCALES | of, self.desc(shape, F32, A if len(shape) == 1 else AB)) for of, shape in scales]
 
         class Argument(C.Structure):
             _fields_ = [("arg", C.c_int), ("memory", C.c_void_p)]

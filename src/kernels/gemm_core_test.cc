@@ -17,6 +17,7 @@
 #include "parallel/hostile_executor.h"
 #include "parallel/thread_pool.h"
 #include "ukernel/convert.h"
+#include "ukernel/test_depth.h"
 
 namespace quern::kernels {
 namespace {
@@ -205,12 +206,15 @@ TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
   const size_t lhs_bytes = Product(row, layouts[0], most_m, n, k).Plan({}, 1).lhs_geometry.total_bytes;
   // Room for all rows; for most of them and the panels of all columns; for few rows and few columns.
   const size_t some = lhs_bytes * 9 / 10, few = lhs_bytes / 4;
+  const bool brief = ukernel::Depth() == ukernel::TestDepth::kBrief;
   for (size_t layout : layouts) {
     for (size_t m : {size_t{1}, size_t{40}, most_m}) {
+      if (brief && m == 40) continue;
       Product product(row, layout, m, n, k);
       std::vector<char> want;
       for (size_t prepared : {kPreparedBytes, some, few}) {
         for (int threads : {1, 2}) {
+          if (brief && threads != 2) continue;
           ThreadPool pool({.threads = threads});
           DriverCounters counters;
           const GemmPlan plan = product.Plan({}, threads, prepared);
@@ -257,6 +261,7 @@ size_t SeveralBlocks(const GemmKernel& row) {
 // norm.
 TEST_P(GemmRows, ReducesRows) {
   const GemmKernel& row = *GetParam();
+  const bool brief = ukernel::Depth() == ukernel::TestDepth::kBrief;
   const size_t n = 200, k = SeveralBlocks(row);
   for (size_t m : {size_t{1}, size_t{70}}) {
     Product product(row, 0, m, n, k);
@@ -265,6 +270,7 @@ TEST_P(GemmRows, ReducesRows) {
     std::vector<float> first_sums;
     for (int threads : {1, 3}) {
       for (bool hostile : {false, true}) {
+        if (brief && hostile != threads > 1) continue;
         range.assign(2 * m, 0.0f);
         sums.assign(m, 0.0f);
         std::vector<EpilogueOp> ops = {{.kind = EpilogueKind::kMulScalar, .a = 0.125f},

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/aligned_buffer.h"
+#include "base/check.h"
 #include "ukernel/peak.h"
 
 namespace quern::kernels {
@@ -36,20 +37,6 @@ const void* RandomData() {
 
 bool Runs(const PeakKernel& row, const CpuFacts& cpu) {
   return row.run && IsaRunsOn(row.isa, cpu) && IsaRunsOn(row.isa, HostCpu().facts());
-}
-
-const PeakKernel* WidestFma(const CpuFacts& cpu) {
-  const PeakKernel* best = nullptr;
-  for (const auto* list : ukernel::AllPeakKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const PeakKernel& row = list->rows[i];
-      if (!row.is_float32_fma || !Runs(row, cpu)) continue;
-      // Portable code is the last resort, whatever it does in a step.
-      const auto rank = [](const PeakKernel& r) { return r.isa.any_arch ? 0.0 : r.operations; };
-      if (!best || rank(row) > rank(*best)) best = &row;
-    }
-  }
-  return best;
 }
 
 // The row of memory with the widest registers.
@@ -79,12 +66,13 @@ double Rate(double seconds, const Work& work) {
 
 double Slice(const PeakKernel& row, double seconds) {
   size_t steps = 1000;
+  const double operations = PeakOperations(row, HostCpu().facts());
   return Rate(seconds, [&] {
     const double now = ThreadSeconds();
     const size_t run = steps;
     g_sink = g_sink + row.run(run, RandomData());
     if (ThreadSeconds() - now < 1e-3) steps *= 2;
-    return row.operations * static_cast<double>(run) / 1e9;
+    return operations * static_cast<double>(run) / 1e9;
   });
 }
 
@@ -160,26 +148,39 @@ double ThreadSeconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-const char* FmaSliceName(const CpuFacts& cpu) {
-  const PeakKernel* row = WidestFma(cpu);
-  return row ? row->isa.name : "none";
+std::string PeakName(const PeakKernel& loop) { return std::string(loop.engine) + " " + loop.isa.name; }
+
+std::string PeakNameOf(std::string_view kernel) {
+  const CpuFacts host = HostCpu().facts();
+  for (const auto* list : ukernel::AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      if (kernel != Name(list->rows[i]).text) continue;
+      const PeakKernel* loop = PeakOf(list->rows[i], host);
+      return loop ? PeakName(*loop) : "";
+    }
+  }
+  return "";
 }
 
-double MeasureFmaSlice(const CpuFacts& cpu, double seconds) {
-  const PeakKernel* row = WidestFma(cpu);
-  return row ? Slice(*row, seconds) : 0;
-}
-
-double MeasureIntegerSlice(const ukernel::Isa& isa, const CpuFacts& cpu, double seconds) {
+const PeakKernel& WidestFma(const CpuFacts& cpu) {
+  const PeakKernel* best = nullptr;
   for (const auto* list : ukernel::AllPeakKernels()) {
     for (size_t i = 0; i < list->count; ++i) {
       const PeakKernel& row = list->rows[i];
-      if (Runs(row, cpu) && std::strcmp(row.unit, "GOP/s") == 0 && std::strcmp(row.isa.name, isa.name) == 0) {
-        return Slice(row, seconds);
+      if (row.multiplies != ukernel::Format::kF32 || row.m_scale != ukernel::VectorScale::kFixed || !Runs(row, cpu)) {
+        continue;
       }
+      // Portable code is the last resort, whatever it does in a step.
+      const auto rank = [](const PeakKernel& r) { return r.isa.any_arch ? 0.0 : PeakOperations(r, HostCpu().facts()); };
+      if (!best || rank(row) > rank(*best)) best = &row;
     }
   }
-  return MeasureFmaSlice(cpu, seconds);
+  QUERN_CHECK(best, "the portable loop is always there");
+  return *best;
+}
+
+double MeasureSlice(const PeakKernel& loop, double seconds, int threads) {
+  return Together(threads, [&](int) { return Slice(loop, seconds); });
 }
 
 std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
@@ -190,7 +191,7 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
       const PeakKernel& row = list->rows[i];
       if (!Runs(row, facts)) continue;
       Series s;
-      s.peak.name = std::string(row.engine) + " " + row.isa.name;
+      s.peak.name = PeakName(row);
       s.peak.unit = row.unit;
       s.row = &row;
       all.push_back(std::move(s));
@@ -202,7 +203,9 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
   size_t share = 0;
   if (mover) {
     const CpuInfo& host = HostCpu();
-    const size_t memory = std::min(kMostBytes, std::max<size_t>(size_t{64} << 20, host.l3.bytes * 5 / 2));
+    // Threads may have a last-level cache each, also where a virtual machine does not say so.
+    const size_t per_thread = std::max<size_t>(size_t{64} << 20, host.l3.bytes * 5 / 2);
+    const size_t memory = std::min(kMostBytes, per_thread * static_cast<size_t>(threads));
     Result<AlignedBuffer> made = AlignedBuffer::Allocate(memory, {.huge_pages = true});
     if (made.ok()) {
       buffer = std::move(*made);

@@ -4,10 +4,11 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cpu.h"
-#include "ukernel/isa.h"
+#include "ukernel/peak.h"
 
 namespace quern::kernels {
 
@@ -34,13 +35,16 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options = 
 // timed with.
 double ThreadSeconds();
 
-// One timed slice of the FMA loop of the widest engine that `cpu` has: GFLOP/s. For benchmarks that alternate it with
-// the code that they measure.
-double MeasureFmaSlice(const CpuFacts& cpu, double seconds);
-// One of the loop over the instruction that integer products on `isa` are made of, GOP/s; where an ISA has none, of the
-// widest multiply-add.
-double MeasureIntegerSlice(const ukernel::Isa& isa, const CpuFacts& cpu, double seconds);
-// The ISA whose loop MeasureFmaSlice runs: "avx512".
-const char* FmaSliceName(const CpuFacts& cpu);
+// "vnni avx512vnni", as MeasurePeaks calls it.
+std::string PeakName(const ukernel::PeakKernel& loop);
+// The loop that bounds the row of products `kernel` by its arithmetic, by its name (ukernel::Name); "" where the name
+// is no such row's or no loop is made of its instruction.
+std::string PeakNameOf(std::string_view kernel);
+// The multiply-add loop on float32 of the widest vectors that `cpu` has.
+const ukernel::PeakKernel& WidestFma(const CpuFacts& cpu);
+
+// One timed slice of a loop that this host runs, on so many threads at the same time: a billion operations per second
+// of all together. For benchmarks that alternate it with the code that they measure.
+double MeasureSlice(const ukernel::PeakKernel& loop, double seconds, int threads = 1);
 
 }  // namespace quern::kernels

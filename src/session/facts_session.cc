@@ -12,11 +12,14 @@
 //                       side_by_side "GROUP.WORKER": steps of one group run at the same time, those of one worker one
 //                       after another; absent for others
 //   profile {clusters [{provider, nodes, runs, seconds}],
-//            nodes [{name, op, domain, outputs, provider, cluster, kernel, runs, seconds, operations, bytes}]}
-//                       sums over all runs since the session was made, of a session that is profiled; `operations` are
-//                       the multiplications and additions of products, `bytes` the operands and results. A node without
-//                       runs is a view, or known to the plan. Of a provider that does not tell, clusters only.
-//                       Nodes that run side by side have the time that each took: together more than the run's
+//            nodes [{name, op, domain, outputs, provider, cluster, kernel, runs, seconds, operations, bytes,
+//            peak}]}
+//                       `peak` is the name of the measured loop (cpu: peaks) that bounds the kernel's arithmetic, where
+//                       one does; the others are sums over all runs since the session was made, of a session that is
+//                       profiled; `operations` are the multiplications and additions of products, `bytes` the operands
+//                       and results. A node without runs is a view, or known to the plan. Of a provider that does not
+//                       tell, clusters only. Nodes that run side by side have the time that each took: together more
+//                       than the run's
 //   subgraphs [{node, attribute, neutral, partition, compiled, plan, profile}]        of If, Loop, Scan
 //   pack_cache {folder, limit_bytes, found, found_bytes, stored, stored_bytes, damaged, removed}
 //                       weights since the session was made; absent without such a cache
@@ -27,6 +30,7 @@
 
 #include "base/mapped_file.h"
 #include "graph/text.h"
+#include "kernels/peak.h"
 #include "session/executable.h"
 #include "session/facts.h"
 #include "session/facts_json.h"
@@ -237,6 +241,9 @@ Json ProfileJson(const Executable& exe) {
       if (!node.is_object()) continue;
       node["provider"] = step.provider->name();
       node["cluster"] = i;
+      if (const auto kernel = node.find("kernel"); kernel != node.end() && kernel->is_string()) {
+        if (std::string peak = kernels::PeakNameOf(kernel->get<std::string>()); !peak.empty()) node["peak"] = peak;
+      }
       nodes.push_back(std::move(node));
     }
   }

@@ -63,10 +63,12 @@ TEST(Profile, SumsRunsAndWorkOfEachNode) {
   EXPECT_EQ(product["operations"], 2.0 * (3 * 6 + 2 * 1) * kK * kN);
   EXPECT_EQ(product["provider"], "cpu");
   EXPECT_EQ(product["kernel"].get<std::string>().rfind("gemm_f32_f32_f32_", 0), 0u) << product;
+  EXPECT_EQ(product["peak"].get<std::string>().rfind("fma ", 0), 0u) << product;
   EXPECT_GT(product["seconds"], 0);
   const Json& softmax = NodeNamed(doc, "y");
   EXPECT_EQ(softmax["runs"], 5);
   EXPECT_EQ(softmax["operations"], 0);
+  EXPECT_FALSE(softmax.contains("peak"));
   EXPECT_EQ(softmax["bytes"], 4.0 * 2 * (3 * 6 + 2 * 1) * kN);
   ASSERT_EQ(doc["profile"]["clusters"].size(), 1u);
   const Json& cluster = doc["profile"]["clusters"][0];

@@ -360,12 +360,14 @@ void BenchPeak(benchmark::State& state, const PeakKernel& row) {
   std::mt19937 rng(1);
   for (size_t i = 0; i < kPeakDataBytes; ++i) data.data()[i] = static_cast<char>(rng());
   constexpr size_t kSteps = 10000;
-  Measure(state, "ops", row.operations * kSteps, [&] { benchmark::DoNotOptimize(row.run(kSteps, data.data())); });
+  Measure(state, "ops", PeakOperations(row, HostCpu().facts()) * kSteps,
+          [&] { benchmark::DoNotOptimize(row.run(kSteps, data.data())); });
 }
 
 [[maybe_unused]] const bool kRegistered = [] {
-  EachRow(AllPeakKernels(), [](const PeakKernel& row, const std::string& stem) {
-    if (row.run) Add(stem, [&row](benchmark::State& state) { BenchPeak(state, row); });
+  EachRow(AllPeakKernels(), [](const PeakKernel& row, const std::string&) {
+    const std::string name = std::string("peak_") + row.engine + "_" + row.isa.name;
+    if (row.run) Add(name, [&row](benchmark::State& state) { BenchPeak(state, row); });
   });
   AddGemm();
   AddPreparation();

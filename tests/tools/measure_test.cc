@@ -167,6 +167,7 @@ Json Cpu() {
           {"peaks",
            {{{"name", "fma avx2"}, {"unit", "GFLOP/s"}, {"value", 50}},
             {{"name", "fma avx512"}, {"unit", "GFLOP/s"}, {"value", 100}},
+            {{"name", "fma16 avx512fp16"}, {"unit", "GFLOP/s"}, {"value", 200}},
             {{"name", "vnni avx512vnni"}, {"unit", "GOP/s"}, {"value", 400}},
             {{"name", "read l2"}, {"unit", "GB/s"}, {"value", 1e-6}},
             {{"name", "read memory"}, {"unit", "GB/s"}, {"value", 8}}}}};
@@ -224,9 +225,18 @@ TEST(NodeRows, ThreadsRaiseTheLimit) {
   EXPECT_DOUBLE_EQ(rows[1].reached(), 0.25);
 }
 
+TEST(NodeRows, TheSessionSaysWhichPeakIsTheKernelsOwn) {
+  Json facts = Facts(1);
+  facts["profile"]["nodes"][0]["peak"] = "fma avx2";
+  const std::vector<NodeRow> rows = NodeRows({Facts(0), facts, 1}, {Cpu(), 1});
+  EXPECT_EQ(rows[0].limit, "fma avx2");
+  EXPECT_DOUBLE_EQ(rows[0].reached(), 1) << "100e9 / 50e9 = 2 s";
+  EXPECT_EQ(rows[1].limit, "vnni avx512vnni");
+}
+
 TEST(NodeRows, WithoutAPeakOfTheArithmeticOnlyReadingBinds) {
   Json cpu = Cpu();
-  cpu["peaks"].erase(2);
+  cpu["peaks"].erase(3);
   const std::vector<NodeRow> rows = NodeRows({Facts(0), Facts(1), 1}, {cpu, 1});
   EXPECT_EQ(rows[1].limit, "read l2");
 }

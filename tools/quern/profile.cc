@@ -60,16 +60,16 @@ Peak BestPeak(const Machine& machine, const std::string& begin, const char* unit
   return best;
 }
 
-// Of the arithmetic that the micro-kernel is made of: integers, bf16 tiles, or float32.
-Peak ArithmeticPeak(const Machine& machine, const std::string& kernel) {
+// Of the arithmetic that the micro-kernel is made of: `own`, or, where the session names none, integers or float32.
+Peak ArithmeticPeak(const Machine& machine, const std::string& own, const std::string& kernel) {
+  if (const Peak peak = PeakNamed(machine, own); peak.per_second > 0) return peak;
   const std::vector<std::string> words = Words(kernel);
   const bool integers =
       words.size() > 2 && std::any_of(words.begin() + 1, words.begin() + 3, [](const std::string& type) {
         return type == "i8" || type == "u8" || type == "i8d";
       });
   if (integers) return BestPeak(machine, "", "GOP/s");
-  if (words.back().rfind("amx", 0) == 0) return BestPeak(machine, "amx", "GFLOP/s");
-  return BestPeak(machine, "fma", "GFLOP/s");
+  return BestPeak(machine, "fma ", "GFLOP/s");
 }
 
 // Bytes that fit in the second-level caches of the threads are taken to come from there.
@@ -80,7 +80,8 @@ Peak BandwidthPeak(const Machine& machine, double bytes_per_run) {
   return bytes_per_run <= l2 * machine.threads && near.per_second > 0 ? near : PeakNamed(machine, "read memory");
 }
 
-void FindLimit(const Machine& machine, NodeRow& row) {
+// `own`: the peak that bounds the kernel's arithmetic, or "".
+void FindLimit(const Machine& machine, const std::string& own, NodeRow& row) {
   const auto consider = [&](const Peak& peak, double amount) {
     if (peak.per_second <= 0 || amount <= 0) return;
     const double seconds = amount / (peak.per_second * machine.threads);
@@ -89,7 +90,7 @@ void FindLimit(const Machine& machine, NodeRow& row) {
     row.limit_seconds = seconds;
   };
   consider(BandwidthPeak(machine, row.runs > 0 ? row.bytes / row.runs : 0), row.bytes);
-  consider(ArithmeticPeak(machine, row.kernel), row.operations);
+  consider(ArithmeticPeak(machine, own, row.kernel), row.operations);
 }
 
 class Rows {
@@ -148,7 +149,7 @@ class Rows {
     row.seconds = between("seconds");
     row.operations = between("operations");
     row.bytes = between("bytes");
-    if (!owner) FindLimit(machine_, row);
+    if (!owner) FindLimit(machine_, Text(after, "peak"), row);
     rows_.push_back(std::move(row));
   }
 

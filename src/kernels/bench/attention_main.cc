@@ -112,7 +112,7 @@ int Main(int argc, char** argv) {
   if (!cpu.ok()) return std::fprintf(stderr, "%s\n", cpu.status().message().c_str()), 2;
   if (const Status can = CheckCanRun(*cpu); !can.ok()) return std::fprintf(stderr, "%s\n", can.message().c_str()), 2;
   std::printf("cpu %s on %s, peak loop fma %s, one thread\n", cpu->name.c_str(), HostCpu().model.c_str(),
-              FmaSliceName(cpu->facts()));
+              WidestFma(cpu->facts()).isa.name);
   for (const char* shape : shapes) {
     Case c;
     AttentionSizes& s = c.sizes;
@@ -145,7 +145,7 @@ int Main(int argc, char** argv) {
     c.Run();
     double runs = 0, peak = 0;
     for (int r = 0; r < rounds; ++r) {
-      peak = std::max(peak, MeasureFmaSlice(cpu->facts(), seconds / 2));
+      peak = std::max(peak, MeasureSlice(WidestFma(cpu->facts()), seconds / 2));
       runs = std::max(runs, c.Slice(seconds));
     }
     std::printf(

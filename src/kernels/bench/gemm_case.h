@@ -1,6 +1,8 @@
-// One product on one thread, ready to be timed.
+// One product on one thread or on a pool of several, ready to be timed.
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,11 +12,13 @@
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/peak.h"
+#include "parallel/thread_pool.h"
 #include "ukernel/convert.h"
 
 namespace quern::kernels {
 
-// Of the operands as GemmProblem has them, and of the result; dynamic rows by int8 have channel scales.
+// Of the operands as GemmProblem has them, and of the result. Dynamic rows by int8 or int4 have channel scales; results
+// of bytes are requantized with a scale for each column.
 struct GemmTypes {
   Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
   Precision precision = Precision::kFp32;  // of floats
@@ -28,23 +32,32 @@ class GemmCase {
   // kUnsupported when no row of the CPU serves it. The weights' copies together have at least `rhs_bytes`: runs take
   // them in turn.
   static Result<GemmCase> Make(const CpuInfo& cpu, GemmTypes types, size_t m, size_t n, size_t k,
-                               std::string_view row = {}, size_t rhs_bytes = 0) {
+                               std::string_view row = {}, size_t rhs_bytes = 0, int threads = 1) {
     GemmCase c;
+    if (threads > 1) c.pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads});
     SelectOptions options;
     options.cpu = cpu.facts();
     options.force_row = row;
     c.m_ = m;
     c.problem_ = {.lhs = types.lhs, .rhs = types.rhs, .n = n, .k = k, .expected_m = m};
-    c.problem_.channel_scales = types.lhs == Format::kI8d && types.rhs == Format::kI8;
+    const bool fours = types.rhs == Format::kI4;
+    c.problem_.channel_scales = types.lhs == Format::kI8d && (types.rhs == Format::kI8 || fours);
     c.problem_.precision = types.precision;
-    const bool blocks = FormatBits(types.rhs) < (types.lhs == Format::kF32 ? 16 : 8);
+    const bool bytes_in_blocks = types.lhs == Format::kF32 || (types.lhs == Format::kI8d && types.rhs == Format::kU8);
+    const bool blocks = !fours && FormatBits(types.rhs) < (bytes_in_blocks ? 16 : 8);
     if (blocks) {
       c.problem_.block = kBlock;
       c.problem_.scale = Format::kF32;
     }
     c.dst_bytes_ = FormatBytes(types.dst);
-    c.convert_.format = types.dst;
-    c.converts_ = types.dst == Format::kBf16 || types.dst == Format::kF16;
+    c.last_.format = types.dst;
+    c.ends_ = c.dst_bytes_ < 4;
+    if (c.dst_bytes_ == 1) {
+      QUERN_ASSIGN_OR_RETURN(c.result_scales_, AlignedBuffer::Allocate(n * sizeof(float)));
+      for (size_t i = 0; i < n; ++i) c.result_scales_.as<float>()[i] = 1e-3f;
+      c.last_.kind = ukernel::EpilogueKind::kRequantize;
+      c.last_.data = c.result_scales_.data();
+    }
     QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.problem_, options));
     QUERN_ASSIGN_OR_RETURN(c.matmul_, MatMul::Create(c.problem_, options, layout));
     c.lhs_format_ = IsDynamic(types.lhs) ? Format::kF32 : types.lhs;
@@ -66,19 +79,21 @@ class GemmCase {
       source.scale_block_stride = 4;
       source.scale_n_stride = static_cast<ptrdiff_t>(count) * 4;
     }
+    if (fours) source.n_stride = static_cast<ptrdiff_t>(ukernel::CeilDiv(k, 2));  // a row of each column
     do {
       QUERN_ASSIGN_OR_RETURN(PackedRhs packed, PackedRhs::Pack(c.problem_, layout, source, executor, options.cpu));
       c.packed_.push_back(std::move(packed));
     } while (c.packed_.size() * c.packed_[0].packed_bytes() < rhs_bytes);
-    c.plan_ = c.matmul_.Plan(c.Args(0), 1);
+    c.plan_ = c.matmul_.Plan(c.Args(0), c.threads());
     QUERN_ASSIGN_OR_RETURN(c.workspace_, AlignedBuffer::Allocate(c.plan_.workspace_bytes));
     return c;
   }
 
   void Run() {
     next_ = (next_ + 1) % packed_.size();
-    const Status status =
-        matmul_.Run(plan_, Args(next_), {.workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
+    const Status status = matmul_.Run(
+        plan_, Args(next_),
+        {.executor = pool_.get(), .workspace = workspace_.data(), .workspace_bytes = plan_.workspace_bytes});
     QUERN_CHECK(status.ok(), status.message().c_str());
   }
   double operations() const { return 2.0 * static_cast<double>(m_) * static_cast<double>(problem_.n * problem_.k); }
@@ -87,41 +102,59 @@ class GemmCase {
   std::string row_name() const { return ukernel::Name(row()).text; }
   const MatMulPlan& plan() const { return plan_; }
 
-  // Runs for about `seconds` of processor time; runs per second.
+  int threads() const { return pool_ ? pool_->concurrency() : 1; }
+
+  // Runs for about `seconds`, of processor time or, on several threads, of the clock; runs per second.
   double Slice(double seconds) {
     return PerSecond(seconds, [&] { Run(); });
   }
-  // The same for reading the weights alone, four streams at once.
+  // The same for reading the weights alone, a part on each thread.
   double ReadSlice(double seconds) {
     return PerSecond(seconds, [&] {
       next_ = (next_ + 1) % packed_.size();
       const char* p = reinterpret_cast<const char*>(packed_[next_].data());
-      typedef uint64_t Line __attribute__((vector_size(64)));
-      constexpr size_t kStreams = 4;
-      Line sums[kStreams] = {};
-      const size_t apart = packed_[next_].packed_bytes() / kStreams / sizeof(Line) * sizeof(Line);
-      for (size_t i = 0; i < apart; i += sizeof(Line)) {
-        for (size_t j = 0; j < kStreams; ++j) {
-          Line x;
-          __builtin_memcpy(&x, p + j * apart + i, sizeof(x));
-          sums[j] += x;
-        }
-      }
-      for (const Line& s : sums) sink_ = sink_ + s[0];
+      const size_t bytes = packed_[next_].packed_bytes();
+      if (!pool_) return Read(p, bytes);
+      const size_t part = bytes / static_cast<size_t>(threads());
+      const Status status = pool_->ParallelFor(threads(), 1, [&](int, int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) Read(p + static_cast<size_t>(i) * part, part);
+      });
+      QUERN_CHECK(status.ok(), status.message().c_str());
     });
   }
 
  private:
+  double Now() const {
+    if (!pool_) return ThreadSeconds();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
   template <class F>
-  static double PerSecond(double seconds, F f) {
-    const double begin = ThreadSeconds();
+  double PerSecond(double seconds, F f) {
+    const double begin = Now();
     double done = 0, spent = 0;
     do {
       f();
       ++done;
-      spent = ThreadSeconds() - begin;
+      spent = Now() - begin;
     } while (spent < seconds);
     return done / spent;
+  }
+
+  // Four streams at once.
+  static void Read(const char* p, size_t bytes) {
+    typedef uint64_t Line __attribute__((vector_size(64)));
+    constexpr size_t kStreams = 4;
+    Line sums[kStreams] = {};
+    const size_t apart = bytes / kStreams / sizeof(Line) * sizeof(Line);
+    for (size_t i = 0; i < apart; i += sizeof(Line)) {
+      for (size_t j = 0; j < kStreams; ++j) {
+        Line x;
+        __builtin_memcpy(&x, p + j * apart + i, sizeof(x));
+        sums[j] += x;
+      }
+    }
+    for (Line& s : sums) asm volatile("" : : "r"(&s) : "memory");  // keeps compilers from dropping the loop
   }
 
   static Result<AlignedBuffer> Random(Format f, size_t count, uint32_t seed) {
@@ -146,21 +179,21 @@ class GemmCase {
     a.packed_rhs = &packed_[copy];
     a.dst = const_cast<std::byte*>(dst_.data());
     a.dst_row_stride = static_cast<ptrdiff_t>(problem_.n * dst_bytes_);
-    a.ops = &convert_;
-    a.op_count = converts_ ? 1 : 0;
+    a.ops = &last_;
+    a.op_count = ends_ ? 1 : 0;
     return a;
   }
 
   size_t m_ = 0, next_ = 0, dst_bytes_ = 4;
-  bool converts_ = false;
-  EpilogueOp convert_{.kind = ukernel::EpilogueKind::kConvert};
+  bool ends_ = false;  // with `last_`
+  EpilogueOp last_{.kind = ukernel::EpilogueKind::kConvert};
   GemmProblem problem_;
   Format lhs_format_ = Format::kF32;
   MatMul matmul_;
   MatMulPlan plan_;
   std::vector<PackedRhs> packed_;
-  AlignedBuffer lhs_, rhs_, scales_, dst_, workspace_;
-  uint64_t sink_ = 0;
+  AlignedBuffer lhs_, rhs_, scales_, result_scales_, dst_, workspace_;
+  std::unique_ptr<ThreadPool> pool_;
 };
 
 }  // namespace quern::kernels

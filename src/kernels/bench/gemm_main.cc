@@ -1,4 +1,5 @@
-// quern_gemm_bench: products of one thread beside the peak of their instruction, or the read bandwidth, in alternation.
+// quern_gemm_bench: products beside the peak of their instruction, or the read bandwidth, in alternation, on one thread
+// or several.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +17,18 @@ double Median(std::vector<double> v) {
 }
 
 constexpr char kUsage[] =
-    "quern_gemm_bench [--types LHS,RHS,DST] [--precision P] [--cpu NAME] [--row NAME] [--cold] [--rounds N]\n"
-    "                 [--seconds S] [--min-share F] [MxNxK...]\n"
-    "Products on one thread beside the peak of the same run: speed and share of the fastest round of each (what else\n"
-    "the machine runs only slows), and the median of the rounds' shares. The peak is that of the float32 multiply-\n"
-    "add, of integer products that of their row's own instruction.\n"
+    "quern_gemm_bench [--types LHS,RHS,DST] [--precision P] [--cpu NAME] [--row NAME] [--cold] [--threads N]\n"
+    "                 [--rounds N] [--seconds S] [--min-share F] [--fma-peak] [MxNxK...]\n"
+    "Products beside the peak of the same run: speed and share of the fastest round of each (what else the machine\n"
+    "runs only slows), and the median of the rounds' shares. The peak is that of the instruction that the row is made\n"
+    "of, as the end of a line says, or of the float32 multiply-add where there is no such loop or with --fma-peak.\n"
+    "--threads: products as a session of N threads runs them, by the clock, beside N loops at the same time; 1 (the\n"
+    "default) counts processor time.\n"
     "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "Results may also be i8 or u8, requantized; weights u8, qb4w and qb2w come in blocks of 32, i4 by channels.\n"
     "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
     "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
-    "cache together; GB/s of them beside a loop that only reads them.\n"
+    "cache together, and so for each thread; GB/s of them beside a loop that only reads them.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared; cold 1, 4 and 16 rows of 4096 squared. QUERN_CPU sets the CPU where\n"
     "--cpu does not.\n";
@@ -55,15 +59,18 @@ bool ParsePrecision(const std::string& name, Precision* precision) {
   return false;
 }
 
-// More than twice the last-level cache, whose share of this machine may be more than it can spare.
-size_t ColdBytes() { return std::clamp(HostCpu().l3.bytes * 5 / 2, size_t{64} << 20, size_t{1} << 30); }
+// More than twice the last-level cache, of which each thread may have one, and whose share of this machine may be more
+// than it can spare.
+size_t ColdBytes(int threads) {
+  return std::clamp(HostCpu().l3.bytes * 5 / 2 * static_cast<size_t>(threads), size_t{64} << 20, size_t{1} << 30);
+}
 
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;
   GemmTypes types;
-  bool cold = false;
-  int rounds = 25;
+  bool cold = false, fma_peak = false;
+  int rounds = 25, threads = 1;
   double seconds = 0.1, min_share = 0;
   std::vector<const char*> shapes;
   for (int i = 1; i < argc; ++i) {
@@ -80,6 +87,10 @@ int Main(int argc, char** argv) {
       if (!ParsePrecision(p, &types.precision)) return std::fprintf(stderr, "'%s' is no precision\n", p), 2;
     } else if (!std::strcmp(argv[i], "--cold")) {
       cold = true;
+    } else if (!std::strcmp(argv[i], "--fma-peak")) {
+      fma_peak = true;
+    } else if (const char* w = value("--threads")) {
+      threads = std::max(1, std::atoi(w));
     } else if (const char* n = value("--rounds")) {
       rounds = std::max(1, std::atoi(n));
     } else if (const char* s = value("--seconds")) {
@@ -100,21 +111,21 @@ int Main(int argc, char** argv) {
   const Result<CpuInfo> cpu = CpuFromSpec(spec);
   if (!cpu.ok()) return std::fprintf(stderr, "%s\n", cpu.status().message().c_str()), 2;
   if (const Status can = CheckCanRun(*cpu); !can.ok()) return std::fprintf(stderr, "%s\n", can.message().c_str()), 2;
-  std::printf("cpu %s on %s, peak loop fma %s, one thread\n", cpu->name.c_str(), HostCpu().model.c_str(),
-              FmaSliceName(cpu->facts()));
+  std::printf("cpu %s on %s, %d %s\n", cpu->name.c_str(), HostCpu().model.c_str(), threads,
+              threads == 1 ? "thread" : "threads");
   bool reached = true;
   for (const char* shape : shapes) {
     size_t m = 0, n = 0, k = 0;
     if (std::sscanf(shape, "%zux%zux%zu", &m, &n, &k) != 3) return std::fprintf(stderr, "'%s' is no MxNxK\n", shape), 2;
-    Result<GemmCase> made = GemmCase::Make(*cpu, types, m, n, k, row, cold ? ColdBytes() : 0);
+    Result<GemmCase> made = GemmCase::Make(*cpu, types, m, n, k, row, cold ? ColdBytes(threads) : 0, threads);
     if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
     GemmCase& c = *made;
     const double work = (cold ? c.rhs_bytes() : c.operations()) / 1e9;
     const auto measure = [&] { return c.Slice(seconds) * work; };
+    const ukernel::PeakKernel* own = fma_peak ? nullptr : PeakOf(c.row(), cpu->facts());
+    const ukernel::PeakKernel& loop = own ? *own : WidestFma(cpu->facts());
     const auto limit = [&] {
-      if (cold) return c.ReadSlice(seconds / 2) * work;
-      return c.row().dst == Format::kI32 ? MeasureIntegerSlice(c.row().isa, cpu->facts(), seconds / 2)
-                                         : MeasureFmaSlice(cpu->facts(), seconds / 2);
+      return cold ? c.ReadSlice(seconds / 2) * work : MeasureSlice(loop, seconds / 2, c.threads());
     };
     c.Run();
     c.Run();
@@ -129,10 +140,10 @@ int Main(int argc, char** argv) {
       shares.push_back(r % 2 ? first / second : second / first);
     }
     const GemmPlan& p = c.plan().gemm;
-    const char* unit = cold ? "GB/s" : c.row().dst == Format::kI32 ? "GOP/s" : "GFLOP/s";
-    std::printf("%-16s %7.1f %s of %7.1f  %5.1f %%  median %5.1f %%  %s (k block %zu, n block %zu, m block %zu)\n",
-                shape, speed, unit, peak, 100 * speed / peak, 100 * Median(shares), c.row_name().c_str(), p.k_block,
-                p.n_block, p.m_block);
+    const std::string beside = cold ? "reading" : PeakName(loop) + (own || fma_peak ? "" : ", as none is of its own");
+    std::printf("%-16s %7.1f %s of %7.1f  %5.1f %%  median %5.1f %%  %s (k block %zu, n block %zu, m block %zu; %s)\n",
+                shape, speed, cold ? "GB/s" : loop.unit, peak, 100 * speed / peak, 100 * Median(shares),
+                c.row_name().c_str(), p.k_block, p.n_block, p.m_block, beside.c_str());
     if (speed < min_share * peak) {
       std::printf("%s is below the share of %.1f %%\n", shape, 100 * min_share);
       reached = false;

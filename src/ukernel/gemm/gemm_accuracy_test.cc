@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "base/cpu.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/test_depth.h"
 
 namespace quern::ukernel {
 namespace {
@@ -70,12 +70,13 @@ double Median(std::vector<double> x) {
 TEST_P(Accuracy, AtLeastThatOfALoop) {
   const GemmKernel& row = *GetParam();
   const bool f32 = LhsSourceFormat(row) == Format::kF32 && row.rhs == Format::kF32;
-  const bool full = std::getenv("QUERN_TEST_FULL") != nullptr;
   // One row is what few rows are computed by; a whole tile has more results for each seed.
   for (const size_t m : {size_t{1}, TileM(row, HostCpu().facts())}) {
     // Those of 16-bit floats stay far below the loop; emulated instructions are slow.
     const uint32_t most = m > 1 && row.isa.emulated ? 11 : 101;
-    const uint32_t seeds = full ? most : m > 1 ? 3 : f32 ? 15 : 5;
+    uint32_t seeds = m > 1 ? 3 : f32 ? 15 : 5;
+    if (Depth() == TestDepth::kFull) seeds = most;
+    if (Depth() == TestDepth::kBrief) seeds = m > 1 ? 1 : 3;
     for (Fill fill : {Fill::kNormal, Fill::kScaled}) {
       std::vector<double> mine, loop;
       for (uint32_t seed = 1; seed <= seeds; ++seed) {

@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/test_depth.h"
 
 namespace quern::ukernel {
 namespace {
@@ -40,7 +41,7 @@ size_t LayoutCount(const GemmKernel& row) {
 // Emulated instructions are slow, and layouts differ in what is loaded beside the elements: those after the first are
 // tested with fewer shapes, but for --full.
 bool IsThinned(const GemmKernel& row, size_t layout) {
-  return row.isa.emulated && layout > 0 && std::getenv("QUERN_TEST_FULL") == nullptr;
+  return row.isa.emulated && layout > 0 && Depth() != TestDepth::kFull;
 }
 
 bool IsExact(const GemmKernel& row) { return row.dst == Format::kI32; }
@@ -68,7 +69,7 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     if (IsThinned(row(), layout)) return {RoundUp(4 * kr + 3, d)};
     // Up to a step and one more, and one beyond one and two of the K blocks of TilesAndTails, which have two steps.
     std::vector<size_t> ks = {2 * kr - 1, kKBlockSteps * kr + 1, 4 * kr, 2 * kKBlockSteps * kr + 1, 97};
-    const bool full = std::getenv("QUERN_TEST_FULL") != nullptr;
+    const bool full = Depth() == TestDepth::kFull;
     for (size_t k = 0; k <= kr + 1; ++k) {
       if (full || k <= 3 || k == kr / 2 || k + 1 >= kr) ks.push_back(k);
     }
@@ -116,7 +117,7 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
 
 TEST_P(AllRows, TilesAndTails) {
   const size_t mr = m_tile(), nr = n_tile();
-  const bool full = std::getenv("QUERN_TEST_FULL") != nullptr;
+  const bool full = Depth() == TestDepth::kFull;
   for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {
     std::set<size_t> ms = {1, mr > 1 ? mr - 1 : 1, mr, mr + 1}, ns = {1, nr > 1 ? nr - 1 : 1, nr, nr + 1, 2 * nr};
     if (layout > 0 && !full) {  // the same tiles with other scales and offsets
@@ -187,9 +188,9 @@ TEST_P(AllRows, LongRows) {
 }
 
 TEST_P(AllRows, RandomWithinPrecision) {
-  const bool full = std::getenv("QUERN_TEST_FULL") != nullptr;
   for (size_t layout = 0; layout < LayoutCount(row()); ++layout) {
-    const bool thin = layout > 0 && !full;  // the same tiles with other scales and offsets
+    // Later layouts: the same tiles with other scales and offsets.
+    const bool thin = Depth() == TestDepth::kBrief || (layout > 0 && Depth() != TestDepth::kFull);
     const size_t k = RoundUp(thin ? 384 : 1024, row().k_divisor);
     for (size_t block : {32u, 16u, 64u, 96u, 128u, 512u, 768u}) {
       if (thin && block != 16 && block != 96) continue;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/cpu.h"
+#include "ukernel/convert.h"
 
 namespace quern::ukernel {
 namespace {
@@ -32,7 +33,8 @@ TEST(PeakRows, DependOnDataAndSteps) {
         if (!row.run || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
         SCOPED_TRACE(std::string(row.engine) + " " + row.isa.name);
         ++run;
-        EXPECT_GT(row.operations, 0);
+        EXPECT_GT(PeakOperations(row, HostCpu().facts()), 0);
+        EXPECT_NE(row.multiplies, Format::kNone);
         EXPECT_EQ(row.run(3, first.bytes), row.run(3, first.bytes));
         EXPECT_NE(row.run(3, first.bytes), row.run(3, second.bytes));
         EXPECT_NE(row.run(3, first.bytes), row.run(4, first.bytes));
@@ -40,6 +42,67 @@ TEST(PeakRows, DependOnDataAndSteps) {
     }
   }
   EXPECT_GE(run, 2);  // the portable loop and one of the host's own
+}
+
+// Each product of ones adds one to a sum of 32 bits, so that sums tell how many a step has.
+TEST(PeakRows, IntegersCountTheirOperations) {
+  Data ones(1);
+  std::fill(std::begin(ones.bytes), std::end(ones.bytes), 1);
+  int run = 0;
+  for (auto lists : {AllPeakKernels(), EmulatedPeakKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        const PeakKernel& row = list->rows[i];
+        if (!row.run || row.multiplies != Format::kI8 || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+        if (row.engine == std::string("madd")) continue;  // sums are the next factors
+        SCOPED_TRACE(std::string(row.engine) + " " + row.isa.name);
+        ++run;
+        const auto products = static_cast<double>(row.run(9, ones.bytes) - row.run(4, ones.bytes)) / 5;
+        EXPECT_EQ(PeakOperations(row, HostCpu().facts()), 2 * products);
+      }
+    }
+  }
+#if defined(__x86_64__)
+  EXPECT_GE(run, 1);
+#else
+  if (!run) GTEST_SKIP() << "no int8 instruction here";
+#endif
+}
+
+// Tiles' sums begin with zero: those of ones are steps times the products of a sum.
+TEST(PeakRows, MatrixUnitsOfFloatsCountTheirOperations) {
+  constexpr size_t kSteps = 5;
+  const CpuFacts host = HostCpu().facts();
+  int run = 0;
+  for (auto lists : {AllPeakKernels(), EmulatedPeakKernels()}) {
+    for (const auto* list : lists) {
+      for (size_t i = 0; i < list->count; ++i) {
+        const PeakKernel& row = list->rows[i];
+        const std::string engine = row.engine;
+        if (!row.run || row.multiplies == Format::kI8 || !IsaRunsOn(row.isa, host)) continue;
+        if (engine != "amx" && engine.rfind("mopa", 0) != 0) continue;
+        SCOPED_TRACE(engine + " " + row.isa.name);
+        ++run;
+        const size_t size = FormatBytes(row.multiplies), lanes = host.sme_vector_bytes / 4;
+        Data ones(1);
+        for (size_t at = 0; at < kPeakDataBytes; at += size) {
+          StoreFloat(row.multiplies, ones.bytes + at, 1);
+        }
+        const size_t sums = engine == "amx" ? 6 * 16 * 16 : 4 * lanes * lanes;
+        const size_t products = engine == "amx" ? 64 / size : 4 / size;
+        EXPECT_EQ(PeakOperations(row, host), 2.0 * static_cast<double>(sums * products));
+        const auto sum = static_cast<float>(kSteps * products);
+        uint32_t bits;
+        std::memcpy(&bits, &sum, sizeof(bits));
+        EXPECT_EQ(row.run(kSteps, ones.bytes), sums * uint64_t{bits});
+      }
+    }
+  }
+#if defined(__x86_64__)
+  EXPECT_GE(run, 2);
+#else
+  if (!run) GTEST_SKIP() << "no matrix unit here";
+#endif
 }
 
 TEST(PeakRows, MemoryIsReadAndCopied) {

@@ -23,8 +23,12 @@ static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
 static constexpr double kOperations = 0;
 #endif
 
-static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "amx", .unit = "GFLOP/s", .operations = kOperations, .run = kRun}};
+static constexpr PeakKernel kRows[] = {{.isa = kIsa,
+                                        .engine = "amx",
+                                        .unit = "GFLOP/s",
+                                        .multiplies = Format::kBf16,
+                                        .operations = kOperations,
+                                        .run = kRun}};
 
 }  // namespace
 

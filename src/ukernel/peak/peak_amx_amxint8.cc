@@ -23,7 +23,7 @@ static constexpr double kOperations = 0;
 #endif
 
 static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "amx", .unit = "GOP/s", .operations = kOperations, .run = kRun}};
+    {.isa = kIsa, .engine = "amx", .unit = "GOP/s", .multiplies = Format::kI8, .operations = kOperations, .run = kRun}};
 
 }  // namespace
 

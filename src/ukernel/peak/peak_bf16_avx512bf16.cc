@@ -1,32 +1,28 @@
 // The bfloat16 dot-product peak of AVX512-BF16.
 #include "ukernel/peak.h"
 
-#if QUERN_ISA_HERE && !QUERN_ISA_EMULATED
+#if QUERN_ISA_HERE
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/vector_bf16.h"
 #endif
 
 namespace quern::ukernel {
 namespace {
 
-#if QUERN_ISA_HERE && !QUERN_ISA_EMULATED
-struct Instruction {
-  using Reg = __m512;
-  static Reg Load(const uint16_t* p) { return _mm512_loadu_ps(p); }
-  static void Store(uint16_t* p, Reg x) { _mm512_storeu_ps(p, x); }
+#if QUERN_ISA_HERE
+struct Instruction : DotRegister<__m512> {
+  static constexpr int kProducts = 32;
   static void Dot(Reg& acc, Reg a, Reg b) {
-    acc = _mm512_dpbf16_ps(acc, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+    acc = DotBf16Pairs(acc, _mm512_castps_si512(a), _mm512_castps_si512(b));
     asm("" : "+v"(acc));  // keeps compilers from multiplying instead
   }
 };
-static constexpr auto kRun = RunPeakDot<Instruction, 16, kFloatMask>;
+static constexpr PeakKernel kRows[] = {PeakFloatRow<Instruction, 16>("bf16", Format::kBf16)};
 #else
-static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
+static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "bf16", .unit = "GFLOP/s", .multiplies = Format::kBf16}};
 #endif
-
-static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "bf16", .unit = "GFLOP/s", .operations = 2.0 * 16 * 32, .run = kRun}};
 
 }  // namespace
 

@@ -40,18 +40,39 @@ struct DotRegister {
   static void Store(uint16_t* p, R x) { __builtin_memcpy(p, &x, sizeof(R)); }
 };
 
+// Without the high exponent bit, floats of any format stay below 2: sums stay finite, as those of float16 stop growing
+// where a product is less than half of their last place.
+[[maybe_unused]] constexpr uint16_t kFloatMask = 0xbfff;
+
+// The row of float products of which an instruction computes D::kProducts.
+template <class D, int kAccumulators>
+constexpr PeakKernel PeakFloatRow(const char* engine, Format multiplies) {
+  return {.isa = kIsa,
+          .engine = engine,
+          .unit = "GFLOP/s",
+          .multiplies = multiplies,
+          .operations = 2.0 * kAccumulators * D::kProducts,
+          .run = RunPeakDot<D, kAccumulators, kFloatMask>};
+}
+
+// That of multiply-adds of float16.
+template <class D, int kAccumulators>
+constexpr PeakKernel PeakFma16Row() {
+  PeakKernel row = PeakFloatRow<D, kAccumulators>("fma16", Format::kF16);
+  row.half_sums = true;
+  return row;
+}
+
 // The row of integer products of which an instruction computes D::kProducts.
 template <class D, int kAccumulators>
 constexpr PeakKernel PeakDotRow(const char* engine) {
   return {.isa = kIsa,
           .engine = engine,
           .unit = "GOP/s",
+          .multiplies = Format::kI8,
           .operations = 2.0 * kAccumulators * D::kProducts,
           .run = RunPeakDot<D, kAccumulators, 0xffff>};
 }
-
-// Without the high exponent bit, floats and bfloat16 stay below 2: no sum becomes infinite or NaN.
-[[maybe_unused]] constexpr uint16_t kFloatMask = 0xbfff;
 
 }  // namespace
 }  // namespace quern::ukernel

@@ -17,7 +17,7 @@ static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
 static constexpr PeakKernel kRows[] = {{.isa = kIsa,
                                         .engine = "fma",
                                         .unit = "GFLOP/s",
-                                        .is_float32_fma = true,
+                                        .multiplies = Format::kF32,
                                         .operations = 2.0 * 16 * 16,
                                         .run = kRun}};
 

@@ -14,8 +14,12 @@ static constexpr auto kRun = RunPeakFma<Vector, 12>;
 static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
 #endif
 
-static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "fma", .unit = "GFLOP/s", .is_float32_fma = true, .operations = 2.0 * 12 * 4, .run = kRun}};
+static constexpr PeakKernel kRows[] = {{.isa = kIsa,
+                                        .engine = "fma",
+                                        .unit = "GFLOP/s",
+                                        .multiplies = Format::kF32,
+                                        .operations = 2.0 * 12 * 4,
+                                        .run = kRun}};
 
 }  // namespace
 

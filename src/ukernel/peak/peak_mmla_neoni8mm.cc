@@ -25,8 +25,12 @@ static constexpr auto kRun = RunPeakDot<Instruction, 16, 0xffff>;
 static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
 #endif
 
-static constexpr PeakKernel kRows[] = {
-    {.isa = kIsa, .engine = "mmla", .unit = "GOP/s", .operations = 2.0 * 16 * 32, .run = kRun}};
+static constexpr PeakKernel kRows[] = {{.isa = kIsa,
+                                        .engine = "mmla",
+                                        .unit = "GOP/s",
+                                        .multiplies = Format::kI8,
+                                        .operations = 2.0 * 16 * 32,
+                                        .run = kRun}};
 
 }  // namespace
 

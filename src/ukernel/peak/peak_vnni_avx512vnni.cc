@@ -20,7 +20,7 @@ struct Instruction : DotRegister<__m512i> {
 };
 static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 16>("vnni")};
 #else
-static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s"}};
+static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s", .multiplies = Format::kI8}};
 #endif
 
 }  // namespace

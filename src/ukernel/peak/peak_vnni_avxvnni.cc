@@ -21,7 +21,7 @@ struct Instruction : DotRegister<__m256i> {
 };
 static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 12>("vnni")};
 #else
-static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s"}};
+static constexpr PeakKernel kRows[] = {{.isa = kIsa, .engine = "vnni", .unit = "GOP/s", .multiplies = Format::kI8}};
 #endif
 
 }  // namespace

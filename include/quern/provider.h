@@ -230,7 +230,8 @@ typedef struct quern_provider {
   int32_t (*wait)(void* self, void* ticket); /* optional when no run defers */
   /* Optional. JSON text about an executable (plan may be NULL): {"nodes":[{"name":…,"op":…,"kernel":…,"why":…}]}, and
    * when compile was asked for a profile "profile":[{"name":…,"op":…,"kernel":…,"runs":…,"seconds":…,"operations":…,
-   * "bytes":…}], summed over all runs of the executable. The host calls release_text on it. */
+   * "bytes":…}], summed over all runs of the executable, with "peak" where a loop of `quern cpu --measure` bounds the
+   * kernel's arithmetic: its name. The host calls release_text on it. */
   const char* (*describe)(void* self, void* executable, void* plan);
   void (*release_text)(void* self, const char* text);
   void (*destroy)(void* self);

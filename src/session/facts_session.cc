@@ -30,7 +30,6 @@
 
 #include "base/mapped_file.h"
 #include "graph/text.h"
-#include "kernels/peak.h"
 #include "session/executable.h"
 #include "session/facts.h"
 #include "session/facts_json.h"
@@ -241,9 +240,6 @@ Json ProfileJson(const Executable& exe) {
       if (!node.is_object()) continue;
       node["provider"] = step.provider->name();
       node["cluster"] = i;
-      if (const auto kernel = node.find("kernel"); kernel != node.end() && kernel->is_string()) {
-        if (std::string peak = kernels::PeakNameOf(kernel->get<std::string>()); !peak.empty()) node["peak"] = peak;
-      }
       nodes.push_back(std::move(node));
     }
   }

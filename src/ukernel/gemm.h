@@ -134,6 +134,27 @@ using GemmRun = void (*)(const GemmArgs&);
 
 constexpr size_t kMaxLayouts = 9;
 
+// In which order products are added up; sum_order.h has their texts.
+enum class SumOrder : uint8_t {
+  kOfItsKind,  // of the row's ISA and types: SumOrderOf in sum_order.h
+  kExact,
+  kIntegerBlocks,
+  kInOrder,
+  kInterleaved,
+  kPairs,
+  kChains,
+  kOddFirstChains,
+  kApartChains,
+  kHalfChains,
+  kHalves,
+  kOtherPairs,
+  kThirtyTwo,
+  kBlocks,
+  kPieces,
+  kTermBlocks,
+  kCount,
+};
+
 struct GemmKernel {
   Isa isa{};
   Format lhs = Format::kNone;         // the numbers that the kernel multiplies
@@ -156,6 +177,7 @@ struct GemmKernel {
   uint16_t k_divisor = 1;             // K (per tap) must be a multiple of this
   uint16_t block_divisor = 1;         // the block length must be a multiple of this
   bool uses_sums = false;             // reads rhs_sums: all taps must then be in the calls from first_k to last_k
+  SumOrder sum_order = SumOrder::kOfItsKind;
 
   // The numbers of another row, in portable C++: what tests compare that row's with where the CPU lacks its ISA, and
   // what its emulation is measured against. Too slow to serve, so that selection takes it by name alone.

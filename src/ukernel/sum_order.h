@@ -1,5 +1,4 @@
-// In which order rows of products add up, read off their descriptors: what docs/kernels.md says and tests of the rows
-// compare with. Tests only.
+// In which order rows of products add up: what docs/kernels.md says and tests of the rows compare with. Tests only.
 #pragma once
 
 #include <cstring>
@@ -7,25 +6,6 @@
 #include "ukernel/gemm.h"
 
 namespace quern::ukernel {
-
-enum class SumOrder {
-  kExact,
-  kIntegerBlocks,
-  kInOrder,
-  kInterleaved,
-  kPairs,
-  kChains,
-  kOddFirstChains,
-  kApartChains,
-  kHalfChains,
-  kHalves,
-  kOtherPairs,
-  kThirtyTwo,
-  kBlocks,
-  kPieces,
-  kTermBlocks,
-  kCount,
-};
 
 struct SumOrderText {
   const char* name;
@@ -41,7 +21,8 @@ inline SumOrderText TextOf(SumOrder order) {
               "integers within a block of weights (and 32 k of `i8b` rows); then, blocks in the order of K, times the "
               "scale and added to a float32 sum, each rounded: the same bits on every ISA"};
     case SumOrder::kInOrder:
-      return {"in order", "one float32 sum per element, k after k, by fused multiply-add"};
+      return {"in order",
+              "one float32 sum per element, k after k, by fused multiply-add (portable rows round the product too)"};
     case SumOrder::kInterleaved:
       return {"interleaved",
               "as in order where a call has 8 vectors of results or more; with fewer two sums of every second k, with "
@@ -87,13 +68,16 @@ inline SumOrderText TextOf(SumOrder order) {
       return {"term blocks",
               "over a block of weights as 32 apart, three terms by exact integers; then times the scale by fused "
               "multiply-add, blocks in the order of K"};
+    case SumOrder::kOfItsKind:
     case SumOrder::kCount:
       break;
   }
   return {"?", ""};
 }
 
+// As the row says, else what rows of its ISA and types do.
 inline SumOrder SumOrderOf(const GemmKernel& r) {
+  if (r.sum_order != SumOrder::kOfItsKind) return r.sum_order;
   const auto is = [&](const char* isa) { return std::strncmp(r.isa.name, isa, std::strlen(isa)) == 0; };
   const bool blocks = FormatBits(r.rhs) <= 8, packed = r.lhs_forms & kLhsPacked;
   if (r.dst == Format::kI32) return SumOrder::kExact;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "graph/text.h"
+#include "kernels/peak.h"
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
 #include "provider/cpu/plan_time.h"
@@ -149,6 +150,7 @@ Json ProfileJson(const CpuExecutable& exe, const CpuPlan* plan) {
   for (size_t i = 0; i < exe.nodes().size(); ++i) {
     Json node = NodeName(*exe.nodes()[i].node);
     node["kernel"] = kernels[i];
+    if (const std::string peak = kernels::PeakNameOf(kernels[i]); !peak.empty()) node["peak"] = peak;
     AddTimes(exe.times()->sum(i), node);
     list.push_back(std::move(node));
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "base/cpu.h"
 #include "parallel/hostile_executor.h"
@@ -23,7 +24,7 @@ using ukernel::StoreFloat;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Form {
-  int64_t batch, heads, kv_heads, queries, keys, size, value_size;
+  int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, size = 0, value_size = 0;
   bool causal = false, masked = false, transposed_keys = false, inside = false;
   float softcap = 0, sink = -kInfinity;
   // In masks: what grows by key, so that the largest score is in the last block, or the first; what is hidden in most
@@ -31,6 +32,12 @@ struct Form {
   float ramp = 0;
   bool hides_blocks = false;
 };
+Form Sized(int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries, int64_t keys, int64_t size,
+           int64_t value_size, Form form = {}) {
+  form.batch = batch, form.heads = heads, form.kv_heads = kv_heads, form.queries = queries, form.keys = keys;
+  form.size = size, form.value_size = value_size;
+  return form;
+}
 // So small that blocks of keys are the smallest.
 constexpr uint32_t kSmallL2 = 1 << 9;
 constexpr int64_t kSmallKeys = 64;
@@ -186,56 +193,13 @@ void Check(const Form& f, const AttentionTypes& types, const CpuFacts& cpu, int 
   }
 }
 
-TEST(Attention, IsThatOfFloat64) {
-  const Form forms[] = {
-      {.batch = 2, .heads = 3, .kv_heads = 3, .queries = 7, .keys = 19, .size = 16, .value_size = 16},
-      {.batch = 1, .heads = 4, .kv_heads = 2, .queries = 1, .keys = 131, .size = 64, .value_size = 40},
-      {.batch = 1, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 1, .size = 1, .value_size = 1},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 1,
-       .queries = 80,
-       .keys = 80,
-       .size = 33,
-       .value_size = 17,
-       .causal = true,
-       .inside = true},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 5,
-       .keys = 40,
-       .size = 24,
-       .value_size = 8,
-       .causal = true,
-       .masked = true,
-       .transposed_keys = true},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 9,
-       .keys = 33,
-       .size = 8,
-       .value_size = 48,
-       .masked = true,
-       .softcap = 2},
-      {.batch = 2,
-       .heads = 2,
-       .kv_heads = 1,
-       .queries = 3,
-       .keys = 21,
-       .size = 32,
-       .value_size = 32,
-       .softcap = 30,
-       .sink = 0.25f},
-      {.batch = 1, .heads = 1, .kv_heads = 1, .queries = 3, .keys = 5, .size = 0, .value_size = 4},
-      {.batch = 1, .heads = 2, .kv_heads = 1, .queries = 3, .keys = 0, .size = 4, .value_size = 4},
-      {.batch = 1, .heads = 1, .kv_heads = 1, .queries = 40, .keys = 600, .size = 16, .value_size = 16},
-  };
+// In all combinations of types; l2_bytes: instead of the CPU's, if not 0.
+void CheckAll(const std::vector<Form>& forms, uint32_t l2_bytes) {
   for (const char* name : {"native", "generic"}) {
-    const CpuFacts cpu = CpuFromSpec(name).value().facts();
+    CpuFacts cpu = CpuFromSpec(name).value().facts();
+    if (l2_bytes) cpu.l2_bytes = l2_bytes;
     for (const AttentionTypes& types : kTypes) {
-      for (size_t i = 0; i < std::size(forms); ++i) {
+      for (size_t i = 0; i < forms.size(); ++i) {
         SCOPED_TRACE(std::string(name) + " " + FormatName(types.q) + " " + FormatName(types.kv) + " " +
                      FormatName(types.y) + ", form " + std::to_string(i));
         ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 1));
@@ -247,86 +211,35 @@ TEST(Attention, IsThatOfFloat64) {
   }
 }
 
-TEST(Attention, IsThatOfFloat64OverManyBlocksOfKeys) {
-  const Form forms[] = {
-      {.batch = 2, .heads = 2, .kv_heads = 1, .queries = 7, .keys = 300, .size = 16, .value_size = 24},
-      {.batch = 1, .heads = 4, .kv_heads = 2, .queries = 1, .keys = 333, .size = 24, .value_size = 40, .sink = 1.5f},
-      {.batch = 1, .heads = 1, .kv_heads = 1, .queries = 2, .keys = 65, .size = 8, .value_size = 3},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 1,
-       .queries = 210,
-       .keys = 210,
-       .size = 9,
-       .value_size = 17,
-       .causal = true,
-       .inside = true},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 90,
-       .keys = 250,
-       .size = 24,
-       .value_size = 8,
-       .causal = true,
-       .masked = true,
-       .transposed_keys = true,
-       .hides_blocks = true},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 9,
-       .keys = 400,
-       .size = 8,
-       .value_size = 48,
-       .masked = true,
-       .softcap = 2,
-       .hides_blocks = true},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 2,
-       .queries = 6,
-       .keys = 320,
-       .size = 8,
-       .value_size = 5,
-       .masked = true,
-       .ramp = 0.1f},
-      {.batch = 1,
-       .heads = 2,
-       .kv_heads = 1,
-       .queries = 6,
-       .keys = 320,
-       .size = 8,
-       .value_size = 5,
-       .masked = true,
-       .softcap = 30,
-       .sink = 0.25f,
-       .ramp = 3,
-       .hides_blocks = true},
-      {.batch = 1,
-       .heads = 1,
-       .kv_heads = 1,
-       .queries = 4,
-       .keys = 200,
-       .size = 0,
-       .value_size = 4,
-       .masked = true,
-       .hides_blocks = true},
+TEST(Attention, IsThatOfFloat64) {
+  const std::vector<Form> forms = {
+      Sized(2, 3, 3, 7, 19, 16, 16),
+      Sized(1, 4, 2, 1, 131, 64, 40),
+      Sized(1, 1, 1, 1, 1, 1, 1),
+      Sized(1, 2, 1, 80, 80, 33, 17, {.causal = true, .inside = true}),
+      Sized(1, 2, 2, 5, 40, 24, 8, {.causal = true, .masked = true, .transposed_keys = true}),
+      Sized(1, 2, 2, 9, 33, 8, 48, {.masked = true, .softcap = 2}),
+      Sized(2, 2, 1, 3, 21, 32, 32, {.softcap = 30, .sink = 0.25f}),
+      Sized(1, 1, 1, 3, 5, 0, 4),
+      Sized(1, 2, 1, 3, 0, 4, 4),
+      Sized(1, 1, 1, 40, 600, 16, 16),
   };
-  for (const char* name : {"native", "generic"}) {
-    CpuFacts cpu = CpuFromSpec(name).value().facts();
-    cpu.l2_bytes = kSmallL2;
-    for (const AttentionTypes& types : kTypes) {
-      for (size_t i = 0; i < std::size(forms); ++i) {
-        SCOPED_TRACE(std::string(name) + " " + FormatName(types.q) + " " + FormatName(types.kv) + " " +
-                     FormatName(types.y) + ", form " + std::to_string(i));
-        ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 1));
-        if (name == std::string("native")) {
-          ASSERT_NO_FATAL_FAILURE(Check(forms[i], types, cpu, 3));
-        }
-      }
-    }
-  }
+  CheckAll(forms, 0);
+}
+
+TEST(Attention, IsThatOfFloat64OverManyBlocksOfKeys) {
+  const std::vector<Form> forms = {
+      Sized(2, 2, 1, 7, 300, 16, 24),
+      Sized(1, 4, 2, 1, 333, 24, 40, {.sink = 1.5f}),
+      Sized(1, 1, 1, 2, 65, 8, 3),
+      Sized(1, 2, 1, 210, 210, 9, 17, {.causal = true, .inside = true}),
+      Sized(1, 2, 2, 90, 250, 24, 8, {.causal = true, .masked = true, .transposed_keys = true, .hides_blocks = true}),
+      Sized(1, 2, 2, 9, 400, 8, 48, {.masked = true, .softcap = 2, .hides_blocks = true}),
+      Sized(1, 2, 2, 6, 320, 8, 5, {.masked = true, .ramp = 0.1f}),
+      Sized(1, 2, 1, 6, 320, 8, 5, {.masked = true, .softcap = 30, .sink = 0.25f, .ramp = 3, .hides_blocks = true}),
+      Sized(1, 1, 1, 4, 200, 0, 4, {.masked = true, .hides_blocks = true}),
+  };
+  CheckAll(forms, kSmallL2);
 }
 
 // One query of one element, 1, by keys and values of one element.

@@ -20,8 +20,8 @@ using ukernel::RoundUp;
 constexpr size_t kColumnBytes = 4096;
 // Panels that fill at most half of L1 stay there while rows pass by.
 constexpr size_t kL1Share = 2;
-// A product whose whole row block fits in a quarter of L1 needs no K blocks when it has one tile of rows.
-constexpr size_t kSmallLhsShare = 2;
+// A product of one tile of rows needs no K blocks where they fit in a quarter of L2.
+constexpr size_t kSmallLhsShare = 4;
 // A region with less work than this (about 20 us) stays on the calling thread.
 constexpr double kParallelCycles = 60000;
 // Cycles per task for its hand-over.
@@ -77,9 +77,11 @@ void PlanKBlocks(GemmPlan& p, const PackLayout& consumed) {
   p.taps_per_block = p.k_parts = 1;
   p.k_block = std::max<size_t>(length, 1);
   p.k_block_count = 1;
-  // One tile of rows passes over the weights once: only the left side has to stay in L1.
-  const size_t lhs_bytes = p.m * p.k * p.segments * FormatBytes(p.lhs_format);
-  const bool one_pass = p.m <= p.main.tile_m && !p.transform && lhs_bytes <= p.cpu.l1d_bytes / kSmallLhsShare;
+  // One tile of rows passes over the weights once: only the left side has to stay in L2, which a tile reads again for
+  // its columns.
+  const size_t lhs_row = p.prepared ? ukernel::LhsElementBytes(row.lhs_layout, 1, p.k * p.segments)
+                                    : p.k * p.segments * FormatBytes(p.lhs_format);
+  const bool one_pass = p.m <= p.main.tile_m && !p.transform && p.m * lhs_row <= p.cpu.l2_bytes / kSmallLhsShare;
   if (one_pass || length == 0) {
     p.taps_per_block = p.segments;
     return;

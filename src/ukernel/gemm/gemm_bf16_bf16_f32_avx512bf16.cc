@@ -3,6 +3,7 @@
 #include "ukernel/gemm/tile_half.h"
 
 #if QUERN_ISA_HERE
+#include "ukernel/gemm/half_pairs_avx512.h"
 #include "ukernel/gemm/vector_f32_avx512.h"
 #include "ukernel/vector_bf16.h"
 #endif
@@ -11,17 +12,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-struct WeightsPairs : WeightsInF32<Vector> {
-  template <int>
-  static __m512i Weights(const char* p) {
-    return _mm512_loadu_si512(p);
-  }
-  template <int>
-  static __m512i Lhs(const char* p) {
-    int32_t pair;
-    __builtin_memcpy(&pair, p, sizeof(pair));
-    return _mm512_set1_epi32(pair);
-  }
+struct WeightsPairs : WeightsInF32<Vector>, HalfPairs {
   static __m512 Dot(__m512 acc, __m512i x, __m512i w) { return DotBf16Pairs(acc, w, x); }
 };
 static constexpr GemmRun kRun8x48 = DispatchTileHalf<Vector, LhsHalf<Format::kBf16>, WeightsPairs, 8, 3>;

@@ -9,15 +9,15 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun4x64 = DispatchTileI8<DotAvx2<true>, 4, 4, 1>;
+static constexpr GemmRun kRun4x256 = DispatchTileI8<DotAvx2<true>, 4, 16, 1>;
 #else
-static constexpr GemmRun kRun4x64 = nullptr;
+static constexpr GemmRun kRun4x256 = nullptr;
 #endif
 
 // A multiply-add of pairs and an addition, twice, for 8 columns of a group of 4 k; widening the weights is shared.
 static constexpr GemmKernel kRows[] = {
-    TileI8Row(kIsa, Format::kI8, 4, 64, false, 8,
-              {.engine = Engine::kVector, .step_row = 10.6f, .step_min = 16, .row = 36, .tile = 40}, kRun4x64),
+    TileI8Row(kIsa, Format::kI8, 4, 256, false, 8,
+              {.engine = Engine::kVector, .step_row = 10.6f, .step_min = 16, .row = 36, .tile = 40}, kRun4x256),
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx512.h"
+#include "ukernel/gemm/half_pairs_avx512.h"
 #include "ukernel/vector_fp16.h"
 #endif
 
@@ -12,7 +13,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-struct WeightsPairs {
+struct WeightsPairs : HalfPairs {
   static constexpr size_t kMostK = 32;
   static constexpr int kParts = 1, kFold = 1;
   static constexpr bool kHolds = true;
@@ -23,16 +24,6 @@ struct WeightsPairs {
     const __m512 wide[2] = {_mm512_cvtph_ps(_mm512_castsi512_si256(*dots)),
                             _mm512_cvtph_ps(_mm512_extracti64x4_epi64(*dots, 1))};
     return WeightsF16::Fold(wide);
-  }
-  template <int>
-  static __m512i Weights(const char* p) {
-    return _mm512_loadu_si512(p);
-  }
-  template <int>
-  static __m512i Lhs(const char* p) {
-    int32_t pair;
-    __builtin_memcpy(&pair, p, sizeof(pair));
-    return _mm512_set1_epi32(pair);
   }
   static __m512i Dot(__m512i acc, __m512i x, __m512i w) { return FmaHalf(x, w, acc); }
 };

@@ -33,7 +33,7 @@ struct VnniRows {
 };
 template <bool kSigned>
 constexpr VnniRows MakeVnniRows(Format lhs) {
-  return {{VnniRow<kSigned, 12, 4, 2>(lhs), VnniRow<kSigned, 16, 1, 1>(lhs)}};
+  return {{VnniRow<kSigned, 12, 16, 2>(lhs), VnniRow<kSigned, 16, 1, 1>(lhs)}};
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ template <bool kSigned>
 constexpr GemmKernel Vnni256Row(Format lhs, bool uses_sums) {
   GemmRun run = nullptr;
 #if QUERN_ISA_HERE
-  run = DispatchTileI8<DotVnni256<kSigned>, 6, 4, 1>;
+  run = DispatchTileI8<DotVnni256<kSigned>, 6, 16, 1>;
 #endif
   // Two instructions a cycle, two for a unit and row; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
-  return TileI8Row(kIsa, lhs, 6, 64, uses_sums, 4,
+  return TileI8Row(kIsa, lhs, 6, 256, uses_sums, 4,
                    {.engine = Engine::kVector, .step_row = 4.05f, .step_min = 6, .row = 28, .tile = 40}, run);
 }
 

@@ -11,6 +11,8 @@ namespace {
 // pointer, whatever the caller's addressing, for the price of a load and a store per vector.
 [[maybe_unused]] constexpr size_t kStagedK = 256;
 [[maybe_unused]] constexpr size_t kPanelK = 2048;  // where a whole call's units are computed from what is staged
+[[maybe_unused]] constexpr size_t kPanelAhead =
+    12288;  // bytes of its units that memory is asked for ahead, across their ends
 constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
@@ -24,8 +26,8 @@ constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
 //   kLatency       independent accumulators that keep its units busy
 //   kGroupBytes    bytes of a staged group of 4 k
 //   Stage(from, count, to): `count` elements, the last group filled with anything (its weights are zero)
-// Rows are staged kStaged elements of K at a time.
-template <class D, int MR, int NU, size_t kStaged>
+// Rows are staged kStaged elements of K at a time; those of a panel for other units too.
+template <class D, int MR, int NU, bool kPanel>
 struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   using V = typename D::V;
   using Base = TileEpilogueI32<V, MR, NU>;
@@ -43,15 +45,17 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     return sets;
   }
   static constexpr int kSets = SetsFor(D::kLatency);
+  static constexpr size_t kStaged = kPanel ? kPanelK : kStagedK;
   static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes, kStaged);
   static constexpr size_t kGroup = 4 * V::kUnit;  // bytes of a group of 4 k in a unit
   // Where a unit has several vectors, registers are few: those of one unit.
   static constexpr bool kHolds = D::kHoldsWeights && (kPerUnit == 1 || NU == 1);
 
-  QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride) {
+  // ahead: where memory is asked for each unit's line meanwhile, from the line itself.
+  QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, ptrdiff_t ahead) {
     const auto at = [&](int v) {
       const char* p = rhs + static_cast<size_t>(v / kPerUnit) * unit_stride + v % kPerUnit * V::kLanes * 4;
-      if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + V::kPrefetch / NU);
+      if (V::kPrefetch && v % kPerUnit == 0) __builtin_prefetch(p + ahead);
       return p;
     };
     if constexpr (kHolds) {
@@ -71,33 +75,45 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups) {
+  // `next`: the first weights that are read after these, which a panel asks memory for in time.
+  QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups,
+                                 const char* next) {
+    constexpr size_t kAhead = (kPanel && V::kPrefetch ? kPanelAhead : V::kPrefetch) / NU / kGroup;  // groups
+    IntAcc more[kSets];
+    QUERN_UNROLL for (int s = 1; s < kSets; ++s) Base::Each([&](int r, int v) { more[s][r][v] = V::ZeroInt(); });
+    ptrdiff_t ahead = kAhead * kGroup;
     size_t g = 0;
-    if constexpr (kSets > 1) {
-      IntAcc more[kSets - 1];
-      QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) Base::Each([&](int r, int v) { more[s][r][v] = V::ZeroInt(); });
-      for (; g + kSets <= groups; g += kSets) {
-        Step(acc, lhs, rhs, unit_stride);
-        QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
-          Step(more[s], lhs + (s + 1) * D::kGroupBytes, rhs + (s + 1) * kGroup, unit_stride);
+    const auto steps = [&](size_t end) {
+      for (; g + kSets <= end; g += kSets) {
+        Step(acc, lhs, rhs, unit_stride, ahead);
+        QUERN_UNROLL for (int s = 1; s < kSets; ++s) {
+          Step(more[s], lhs + s * D::kGroupBytes, rhs + s * kGroup, unit_stride, ahead);
         }
         lhs += kSets * D::kGroupBytes;
         rhs += kSets * kGroup;
       }
-      QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
-        Base::Each([&](int r, int v) { acc[r][v] = V::AddInt(acc[r][v], more[s][r][v]); });
-      }
+    };
+    if constexpr (kPanel) {
+      steps(groups < kAhead ? 0 : groups - kAhead);
+      ahead = next - rhs;
     }
-    for (; g < groups; ++g) {
-      Step(acc, lhs, rhs, unit_stride);
-      lhs += D::kGroupBytes;
-      rhs += kGroup;
+    steps(groups);
+    QUERN_UNROLL for (int s = 1; s < kSets; ++s) {
+      Base::Each([&](int r, int v) { acc[r][v] = V::AddInt(acc[r][v], more[s][r][v]); });
+    }
+    if constexpr (kSets > 1) {
+      for (; g < groups; ++g) {
+        Step(acc, lhs, rhs, unit_stride, ahead);
+        lhs += D::kGroupBytes;
+        rhs += kGroup;
+      }
     }
   }
 
-  // The k [k0, k0 + a.k) of the taps [tap, end). rows(tap, k, count) gives staged elements from k0 + k on.
+  // The k [k0, k0 + a.k) of the taps [tap, end). rows(tap, k, count) gives staged elements from k0 + k on. `next`: the
+  // weights that are read after these.
   template <class Rows>
-  QUERN_INLINE static void Run(const GemmArgs& a, size_t tap, size_t end, size_t k0, Rows rows) {
+  QUERN_INLINE static void Run(const GemmArgs& a, size_t tap, size_t end, size_t k0, const char* next, Rows rows) {
     const Tail tail = Base::MakeTail(a.n);
     IntAcc acc;
     if (!a.first_k) {
@@ -117,7 +133,9 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
       if (a.lhs_form == kLhsRowPointers) rhs += tap * a.rhs_tap_stride;
       for (size_t k = 0; k < a.k; k += kStaged) {
         const size_t count = a.k - k < kStaged ? a.k - k : kStaged;
-        Chunk(acc, rows(tap, k, count), rhs + k * V::kUnit, a.rhs_unit_stride, (count + 3) / 4);
+        const bool last = tap + 1 == end && k + count == a.k;
+        Chunk(acc, rows(tap, k, count), rhs + k * V::kUnit, a.rhs_unit_stride, (count + 3) / 4,
+              last ? next : rhs + (k + count) * V::kUnit);
       }
     }
     if (a.last_k) {
@@ -144,15 +162,30 @@ void StageRows(const GemmArgs& a, size_t tap, size_t k, size_t count, char* stag
   }
 }
 
+// The call for up to `units` units from column n on.
+template <class V>
+GemmArgs ColumnsOf(const GemmArgs& a, size_t n, size_t units) {
+  const size_t width = units * V::kUnit;
+  GemmArgs part = a;
+  part.n = a.n - n < width ? a.n - n : width;
+  part.n0 = a.n0 + n;
+  part.rhs = static_cast<const char*>(a.rhs) + n / V::kUnit * a.rhs_unit_stride;
+  part.rhs_sums = static_cast<const int32_t*>(a.rhs_sums) + n;
+  part.acc = static_cast<int32_t*>(a.acc) + n;
+  const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
+  part.dst = static_cast<char*>(a.dst) + n * (narrow ? 1 : 4);
+  return part;
+}
+
 // Units that are in registers together: rows are staged piece by piece on the way.
 template <class D, int MR, int NU>
-void RunTileI8(const GemmArgs& a) {
+__attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
   if constexpr (NU > 1) {
     if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return RunTileI8<D, MR, NU - 1>(a);
   }
-  using Tile = TileI8<D, MR, NU, kStagedK>;
+  using Tile = TileI8<D, MR, NU, false>;
   const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
-  Tile::Run(a, 0, taps, 0, [&](size_t tap, size_t k, size_t count) {
+  Tile::Run(a, 0, taps, 0, nullptr, [&](size_t tap, size_t k, size_t count) {
     char* stage = static_cast<char*>(a.scratch);
     StageRows<D, MR>(a, tap, k, count, stage, Tile::kRowBytes);
     return stage;
@@ -170,6 +203,7 @@ struct PanelI8 {
     size_t tap, end, k;
     const char* stage;
     size_t tap_bytes;
+    const char* next;  // weights that are read after these
   };
 
   template <int kUnits>
@@ -177,22 +211,17 @@ struct PanelI8 {
     if constexpr (kUnits > 1) {
       if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<kUnits - 1>(a, p);
     }
-    TileI8<D, MR, kUnits, kPanelK>::Run(
-        a, p.tap, p.end, p.k, [&](size_t tap, size_t, size_t) { return p.stage + (tap - p.tap) * p.tap_bytes; });
+    TileI8<D, MR, kUnits, true>::Run(a, p.tap, p.end, p.k, p.next,
+                                     [&](size_t tap, size_t, size_t) { return p.stage + (tap - p.tap) * p.tap_bytes; });
   }
 
-  // Up to kAtOnce units from column n on.
-  static void RunColumns(const GemmArgs& a, size_t n, const Piece& p) {
-    constexpr size_t kWidth = kAtOnce * V::kUnit;
-    GemmArgs part = a;
-    part.n = a.n - n < kWidth ? a.n - n : kWidth;
-    part.n0 = a.n0 + n;
-    part.rhs = static_cast<const char*>(a.rhs) + n / V::kUnit * a.rhs_unit_stride;
-    part.rhs_sums = static_cast<const int32_t*>(a.rhs_sums) + n;
-    part.acc = static_cast<int32_t*>(a.acc) + n;
-    const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
-    part.dst = static_cast<char*>(a.dst) + n * (narrow ? 1 : 4);
-    RunUnits<kAtOnce>(part, p);
+  // The weights that are read after those of kAtOnce units from column n on and kPanelK of K from k on, without taps.
+  static const char* After(const GemmArgs& a, size_t n, size_t k) {
+    const auto at = [&](size_t unit, size_t from) {
+      return static_cast<const char*>(a.rhs) + unit * a.rhs_unit_stride + from * V::kUnit;
+    };
+    if (n + kAtOnce * V::kUnit < a.n) return at(n / V::kUnit + kAtOnce, k);
+    return k + kPanelK < a.k ? at(0, k + kPanelK) : at(NU, 0);
   }
 
   static void Run(const GemmArgs& a) {
@@ -215,16 +244,21 @@ struct PanelI8 {
         for (size_t t = tap; t < end; ++t) {
           StageRows<D, MR>(a, t, k, piece.k, stage + (t - tap) * tap_bytes, kRowBytes);
         }
-        const Piece p{tap, end, k, stage, tap_bytes};
-        for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) RunColumns(piece, n, p);
+        Piece p{tap, end, k, stage, tap_bytes, nullptr};
+        for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) {
+          p.next = After(a, n, k);
+          RunUnits<kAtOnce>(ColumnsOf<V>(piece, n, kAtOnce), p);
+        }
       }
     }
   }
 };
 
-// How many of `units` fit into the registers of `most` (row, unit) pairs with m rows: an even split.
+// How many of `units` fit into the registers of `most` (row, unit) pairs with m rows: an even split. A few rows read as
+// many streams of weights, no more.
+[[maybe_unused]] constexpr int kMostStreams = 4;
 constexpr int UnitsAtOnce(int m, int units, int most) {
-  int at_once = units;
+  int at_once = units < kMostStreams ? units : kMostStreams;
   while (at_once > 1 && (m * at_once > most || units % at_once)) --at_once;
   return at_once;
 }
@@ -238,6 +272,9 @@ void DispatchTileI8(const GemmArgs& a) {
   constexpr int kAtOnce = UnitsAtOnce(MR, NU, kMost);
   if constexpr (kAtOnce == NU) {
     RunTileI8<D, MR, NU>(a);
+  } else if constexpr (kAtOnce == kMostStreams) {
+    constexpr size_t kWidth = kAtOnce * D::V::kUnit;
+    for (size_t n = 0; n < a.n; n += kWidth) RunTileI8<D, MR, kAtOnce>(ColumnsOf<typename D::V>(a, n, kAtOnce));
   } else {
     PanelI8<D, MR, NU, kAtOnce>::Run(a);
   }

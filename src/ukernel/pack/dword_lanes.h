@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ukernel/pack/float_lanes.h"
+#include "ukernel/float_lanes.h"
 
 namespace quern::ukernel {
 namespace {

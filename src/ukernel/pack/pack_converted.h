@@ -2,7 +2,7 @@
 // there. For kernel files only: internal linkage, their flags.
 #pragma once
 
-#include "ukernel/pack/float_lanes.h"
+#include "ukernel/float_lanes.h"
 #include "ukernel/pack/pack_groups.h"
 
 namespace quern::ukernel {

@@ -3,7 +3,7 @@
 // flags.
 #pragma once
 
-#include "ukernel/pack/float_lanes.h"
+#include "ukernel/float_lanes.h"
 #include "ukernel/pack/pack_groups.h"
 
 namespace quern::ukernel {

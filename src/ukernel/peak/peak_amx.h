@@ -1,19 +1,20 @@
 // The tile product loop, over one product instruction of AMX. For kernel files only.
 #pragma once
 
-#include "ukernel/amx_tile.h"
 #include "ukernel/peak.h"
+
+#if QUERN_ISA_HERE
+#include "ukernel/amx_tile.h"
+#endif
 
 namespace quern::ukernel {
 namespace {
 
-// 16 rows and 16 columns of 32-bit sums over 64 bytes of each operand.
-constexpr double AmxOperations(double element_bytes) { return 2.0 * 16 * 16 * 64 / element_bytes; }
-
-// Products of one step: a sum is ready after 52 cycles and a product starts every 16, so six tiles of sums keep the
-// unit busy. `kMask` clears bits of each operand's byte pairs. Returns the sum of all 32-bit words of the tiles' sums.
 constexpr int kAmxTiles = 6;
 
+#if QUERN_ISA_HERE
+// Products of one step: a sum is ready after 52 cycles and a product starts every 16, so six tiles of sums keep the
+// unit busy. `kMask` clears bits of each operand's byte pairs. Returns the sum of all 32-bit words of the tiles' sums.
 template <class Dot, uint16_t kMask>
 uint64_t RunPeakAmx(size_t steps, const void* data) {
   alignas(64) uint16_t operands[2][512];
@@ -51,6 +52,23 @@ uint64_t RunPeakAmx(size_t steps, const void* data) {
     for (uint32_t x : tile) total += x;
   }
   return total;
+}
+#endif
+
+// The row of an instruction, Dot::Run<C, A, B>(): 16 rows and 16 columns of 32-bit sums over 64 bytes of each operand.
+template <class Dot>
+constexpr PeakKernel PeakAmxRow(Format multiplies) {
+  const bool integers = multiplies == Format::kI8;
+  PeakKernel row{.isa = kIsa,
+                 .engine = "amx",
+                 .unit = integers ? "GOP/s" : "GFLOP/s",
+                 .multiplies = multiplies,
+                 .operations = kAmxTiles * 2.0 * 16 * 16 * 64 / FormatBytes(multiplies)};
+#if QUERN_ISA_HERE
+  // Without the high exponent bit, floats stay below 2: no sum becomes infinite or NaN.
+  row.run = integers ? RunPeakAmx<Dot, 0xffff> : RunPeakAmx<Dot, 0xbfff>;
+#endif
+  return row;
 }
 
 }  // namespace

@@ -2,52 +2,15 @@
 // only: internal linkage, their flags.
 #pragma once
 
-#include "ukernel/convert.h"
+#include "ukernel/float_lanes.h"
 #include "ukernel/gemm/epilogue_f32.h"
 #include "ukernel/layouts_arm.h"
 #include "ukernel/transform.h"
-#include "ukernel/widen_portable.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 namespace quern::ukernel {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr size_t kLanes = 16;
-#elif defined(__AVX2__)
-constexpr size_t kLanes = 8;
-#else
-constexpr size_t kLanes = 4;
-#endif
-typedef uint32_t Dwords __attribute__((vector_size(4 * kLanes)));
-typedef int32_t Ints __attribute__((vector_size(4 * kLanes)));
-typedef float Floats __attribute__((vector_size(4 * kLanes)));
-typedef uint16_t Halves __attribute__((vector_size(2 * kLanes)));
 typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
-
-template <class V>
-inline V Load(const char* p) {
-  V v;
-  __builtin_memcpy(&v, p, sizeof(v));
-  return v;
-}
-
-// Scales as float32.
-inline Floats LoadScales(Format format, const char* p) {
-  if (format == Format::kF32) return Load<Floats>(p);
-  const Halves half = Load<Halves>(p);
-  if (format == Format::kBf16) return (Floats)(__builtin_convertvector(half, Dwords) << 16);
-#if defined(__AVX512F__)
-  return (Floats)_mm512_cvtph_ps((__m256i)half);
-#elif defined(__AVX2__)
-  return (Floats)_mm256_cvtph_ps((__m128i)half);
-#else
-  return WidenHalf<Format::kF16>(__builtin_convertvector(half, Dwords));
-#endif
-}
 
 // Blocks to float32: scale * (q - zero), or scale * q + minimum. A line has dwords of a few k of each column; the
 // file's vectors are parts of lines.
@@ -65,22 +28,22 @@ uint32_t ExpandBlocks(const TransformArgs& a) {
       const char* offsets = static_cast<const char*>(a.src_offsets) + u * a.src_unit_stride + column * offset_bytes;
       auto* to = reinterpret_cast<float*>(static_cast<char*>(a.dst) + u * a.dst_unit_stride) + column;
       for (size_t k = 0; k < a.k; k += a.block, scales += unit * scale_bytes, offsets += unit * offset_bytes) {
-        const Floats scale = LoadScales(a.src_scale, scales);
-        Floats zero = Floats{} + static_cast<float>(1u << (kBits - 1)), minimum = {};
+        const FloatLanes scale = LoadFloats(a.src_scale, scales);
+        FloatLanes zero = FloatLanes{} + static_cast<float>(1u << (kBits - 1)), minimum = {};
         if (a.src_offset == Format::kU8) {
-          zero = __builtin_convertvector(__builtin_convertvector(Load<Bytes>(offsets), Ints), Floats);
+          zero = __builtin_convertvector(__builtin_convertvector(LoadAs<Bytes>(offsets), IntLanes), FloatLanes);
         } else if (a.src_offset == Format::kF32) {
-          zero = Floats{};
-          minimum = Load<Floats>(offsets);
+          zero = FloatLanes{};
+          minimum = LoadAs<FloatLanes>(offsets);
         }
         const size_t end = a.k - k < a.block ? a.k : k + a.block;
         for (size_t i = k; i < end; i += kPerLine, from += line_bytes) {
-          auto line = Load<Dwords>(from);
+          auto line = LoadAs<Lanes>(from);
           if (kElement == Format::kI8) line ^= 0x80808080u;
           const auto field = [&](size_t f) {
             const auto shift = static_cast<unsigned>(f % 4 * 8 + f / 4 * kBits);
-            const Floats q = __builtin_convertvector((Ints)(line >> shift & kMask), Floats);
-            const Floats x = (q - zero) * scale + minimum;
+            const FloatLanes q = __builtin_convertvector((IntLanes)(line >> shift & kMask), FloatLanes);
+            const FloatLanes x = (q - zero) * scale + minimum;
             __builtin_memcpy(to + (i + f) * unit, &x, sizeof(x));
           };
           if (end - i >= kPerLine) {

@@ -57,6 +57,12 @@ inline FloatLanes LoadFloats(const char* p) {
   }
 }
 
+// The same of a format that is known at run time.
+[[maybe_unused]] inline FloatLanes LoadFloats(Format format, const char* p) {
+  if (format == Format::kF32) return LoadFloats<Format::kF32>(p);
+  return format == Format::kF16 ? LoadFloats<Format::kF16>(p) : LoadFloats<Format::kBf16>(p);
+}
+
 // Rounds to nearest even; NaN stay, quiet.
 template <Format F>
 inline void StoreFloats(char* to, FloatLanes x) {

@@ -53,6 +53,15 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
   return row;
 }
 
+// The tile of many rows, which takes any number of them.
+[[maybe_unused]] constexpr int kPassRows = 32;
+constexpr GemmKernel ArmBlockPassesRow(const Isa& isa, Format lhs, Format rhs, uint16_t k_interleave, GemmCost cost,
+                                       GemmRun run) {
+  GemmKernel row = ArmBlocksRow(isa, lhs, rhs, k_interleave, kPassRows, 8, cost, run);
+  row.scratch_bytes = static_cast<uint32_t>(RoundUp((2 * 8 + 1) * kPassRows * sizeof(int32_t), 64));
+  return row;
+}
+
 // Two instructions a cycle: `products` cycles for 16 k of a row and 8 columns, and as much as two for the scaling of
 // blocks of 32; the sums of the rows; the scales of rows in blocks; loads and unpacking of weights for all rows.
 constexpr GemmCost ArmBlocksCost(Format lhs, Format rhs, int mr, int units, float products, float scaling) {

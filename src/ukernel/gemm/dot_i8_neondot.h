@@ -41,6 +41,7 @@ struct DotNeonDot {
   static int32x4_t RowSum(const int32x4_t* acc, int) { return vdupq_n_s32(vaddvq_s32(*acc)); }
 
   // For tile_blocks_passes.h.
+  static constexpr int kTogether = 2;
   static constexpr int kSlots[kWeights] = {0, 1};
   template <int kLoads>
   QUERN_INLINE static void LoadPiece(const char*& p, ptrdiff_t stride, X (&x)[kLoads]) {

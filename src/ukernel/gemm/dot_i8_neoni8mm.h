@@ -44,6 +44,7 @@ struct DotNeonI8mm {
   }
 
   // For tile_blocks_passes.h: the first and the third sum hold the first two columns of a vector of rows.
+  static constexpr int kTogether = 1;
   static constexpr int kSlots[kWeights] = {0, 2, 1, 3};
   template <int kLoads>
   QUERN_INLINE static void LoadPiece(const char*& p, ptrdiff_t stride, X (&x)[kLoads]) {

@@ -54,7 +54,7 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
 }
 
 // The tile of many rows, which takes any number of them.
-[[maybe_unused]] constexpr int kPassRows = 32;
+[[maybe_unused]] constexpr int kPassRows = 64;
 constexpr GemmKernel ArmBlockPassesRow(const Isa& isa, Format lhs, Format rhs, uint16_t k_interleave, GemmCost cost,
                                        GemmRun run) {
   GemmKernel row = ArmBlocksRow(isa, lhs, rhs, k_interleave, kPassRows, 8, cost, run);

@@ -19,6 +19,7 @@ namespace {
 //   LoadOdd<kLoads>(p, x)            the same of a last row that has none beside it
 //   ByColumns(a, b, out)             numbers of the 8 columns as sums have them
 //   ByRows(p, stride, last)          numbers of the rows likewise; p moves on; `last`: there is but one row
+//   kTogether       how many times kRows rows are worked on together
 //   kSlots[kWeights]                 the place of each sum among those of kRows rows in memory
 //   Turn(p)                          in memory, sums of kRows rows by 8 columns to rows of columns, and back
 //   RowSums(x, total), StoreSums(p, total)  sums of the elements of the rows themselves
@@ -33,9 +34,8 @@ struct TileBlocksPasses {
   static constexpr int kPerByte = 8 / kBits;  // groups in the bytes of one
   static constexpr int kSums = D::kWeights;   // of kRows rows
   static constexpr int kColumns = V::kUnit;
-  static constexpr size_t kLhsBlock = 32;
   static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
-  static constexpr size_t kAtOnce = 4;                         // rows
+  static constexpr size_t kAtOnce = 8;                         // rows
   // K of a piece: as much as registers hold, or what blocks may have.
   static constexpr int kLong = 32, kShort = kPerByte * D::kGroup > 16 ? 32 : 16;
   template <int kPiece>
@@ -43,7 +43,7 @@ struct TileBlocksPasses {
   template <int kPiece>
   static constexpr size_t kPieceBytes = static_cast<size_t>(kPiece) * kColumns * kBits / 8;
   using Accumulators = BlockAccumulators<V, kChannels, MR, kColumns>;
-  static_assert(MR % D::kRows == 0 && D::kSums == 1);
+  static_assert(MR % D::kRows == 0 && D::kSums == 1);  // and a block of the rows is a long piece
 
   struct Scratch {
     int32_t sums[MR * kColumns];  // of the product: float32, or int32 of channels
@@ -150,46 +150,58 @@ struct TileBlocksPasses {
     }
   }
 
-  // f(rows at once, whether but one row is left) for the rows, kRows of which always have sums.
+  // f(Count<how many times kRows>, whether but one row is left) for the rows, kRows of which always have sums.
+  template <int N>
+  struct Count {
+    static constexpr int value = N;
+  };
   template <class F>
   QUERN_INLINE static void EachRows(size_t m, const F& f) {
+    constexpr size_t kRows = D::kTogether * D::kRows;
     for (; m >= kAtOnce; m -= kAtOnce) {
-      QUERN_UNROLL for (size_t i = 0; i < kAtOnce; i += D::kRows) f(false);
+      QUERN_UNROLL for (size_t i = 0; i < kAtOnce; i += kRows) f(Count<D::kTogether>{}, false);
     }
-    for (; m >= D::kRows; m -= D::kRows) f(false);
-    if (m) f(true);
+    for (; D::kTogether > 1 && m >= kRows; m -= kRows) f(Count<D::kTogether>{}, false);
+    for (; m >= D::kRows; m -= D::kRows) f(Count<1>{}, false);
+    if (m) f(Count<1>{}, true);
   }
 
   // A piece of all rows. kWhole: it is a block's only one; else its sums are added to those in `to`.
   template <int kPiece, bool kWhole, BlockZero kZeros>
   QUERN_INLINE static void Pass(const GemmArgs& a, Left left, const char* rhs, const Numbers& block,
                                 const int32_t* rows, int32_t* to) {
-    constexpr int kLoads = kPiece / 16;
+    constexpr int kLoads = kPiece / 16, kPerLoad = 16 / D::kGroup;
     Weights<kPiece> w;
     LoadWeights<kPiece, kZeros>(a, rhs, block.offsets, w);
     Columns<kZeros> c;
     if constexpr (kWhole) LoadColumns<kZeros>(a, block, c);
-    EachRows(a.m, [&](bool last) __attribute__((always_inline)) {
-      typename D::X x[kLoads];
-      if (last) {
-        D::template LoadOdd<kLoads>(left.rows, x);
-      } else {
-        D::template LoadPiece<kLoads>(left.rows, left.stride, x);
-      }
-      Int dots[kSums];
-      QUERN_UNROLL for (int i = 0; i < kSums; ++i) {
-        dots[i] = kWhole ? V::ZeroInt() : V::LoadInt(to + D::kSlots[i] * V::kLanes);
+    EachRows(a.m, [&](auto count, bool last) __attribute__((always_inline)) {
+      constexpr int kCount = decltype(count)::value;
+      typename D::X x[kCount][kLoads];
+      Int dots[kCount][kSums];
+      QUERN_UNROLL for (int b = 0; b < kCount; ++b) {
+        if (last) {
+          D::template LoadOdd<kLoads>(left.rows, x[b]);
+        } else {
+          D::template LoadPiece<kLoads>(left.rows, left.stride, x[b]);
+        }
+        QUERN_UNROLL for (int i = 0; i < kSums; ++i) {
+          dots[b][i] = kWhole ? V::ZeroInt() : V::LoadInt(to + (b * kSums + D::kSlots[i]) * V::kLanes);
+        }
       }
       QUERN_UNROLL for (int g = 0; g < kGroups<kPiece>; ++g) {
-        constexpr int kPerLoad = 16 / D::kGroup;
-        QUERN_UNROLL for (int i = 0; i < kSums; ++i) D::Dot(dots + i, x[g / kPerLoad], w[g][i], g % kPerLoad);
+        QUERN_UNROLL for (int b = 0; b < kCount; ++b) {
+          QUERN_UNROLL for (int i = 0; i < kSums; ++i) D::Dot(dots[b] + i, x[b][g / kPerLoad], w[g][i], g % kPerLoad);
+        }
       }
-      if constexpr (kWhole) {
-        AddBlock<kZeros>(c, dots, reinterpret_cast<float*>(to), rows, left, last);
-      } else {
-        QUERN_UNROLL for (int i = 0; i < kSums; ++i) V::StoreInt(to + D::kSlots[i] * V::kLanes, dots[i]);
+      QUERN_UNROLL for (int b = 0; b < kCount; ++b) {
+        if constexpr (kWhole) {
+          AddBlock<kZeros>(c, dots[b], reinterpret_cast<float*>(to), rows, left, last);
+        } else {
+          QUERN_UNROLL for (int i = 0; i < kSums; ++i) V::StoreInt(to + D::kSlots[i] * V::kLanes, dots[b][i]);
+        }
+        to += kSums * V::kLanes;
       }
-      to += kSums * V::kLanes;
     });
   }
 
@@ -200,21 +212,23 @@ struct TileBlocksPasses {
     LoadColumns<kZeros>(a, block, c);
     int32_t *from = s.dots, *to = s.sums;
     const int32_t* rows = s.rows;
-    EachRows(a.m, [&](bool last) __attribute__((always_inline)) {
-      Int dots[kSums];
-      QUERN_UNROLL for (int i = 0; i < kSums; ++i) {
-        dots[i] = V::LoadInt(from + D::kSlots[i] * V::kLanes);
-        V::StoreInt(from + D::kSlots[i] * V::kLanes, V::ZeroInt());
+    EachRows(a.m, [&](auto count, bool last) __attribute__((always_inline)) {
+      QUERN_UNROLL for (int b = 0; b < decltype(count)::value; ++b) {
+        Int dots[kSums];
+        QUERN_UNROLL for (int i = 0; i < kSums; ++i) {
+          dots[i] = V::LoadInt(from + D::kSlots[i] * V::kLanes);
+          V::StoreInt(from + D::kSlots[i] * V::kLanes, V::ZeroInt());
+        }
+        AddBlock<kZeros>(c, dots, reinterpret_cast<float*>(to), rows, left, last);
+        from += kSums * V::kLanes;
+        to += kSums * V::kLanes;
       }
-      AddBlock<kZeros>(c, dots, reinterpret_cast<float*>(to), rows, left, last);
-      from += kSums * V::kLanes;
-      to += kSums * V::kLanes;
     });
   }
 
   // Sums of the rows' own elements over `count` k, a multiple of 16.
   static void SumRows(const GemmArgs& a, Left left, size_t count, int32_t* to) {
-    EachRows(a.m, [&](bool last) __attribute__((always_inline)) {
+    const auto sum = [&](bool last) __attribute__((always_inline)) {
       Int total = V::ZeroInt();
       const char* next = left.rows;
       for (size_t k = 0; k < count; k += 16) {
@@ -230,10 +244,14 @@ struct TileBlocksPasses {
       left.rows = next - (count - 16) * kSpread;
       D::StoreSums(to, total);
       to += D::kRows;
-    });
+    };
+    size_t m = a.m;
+    for (; m >= D::kRows; m -= D::kRows) sum(false);
+    if (m) sum(true);
   }
 
-  template <int kPiece, BlockZero kZeros>
+  // kWhole: sums are over a piece.
+  template <int kPiece, bool kWhole, BlockZero kZeros>
   static void Product(const GemmArgs& a, Scratch& s) {
     constexpr bool kSummed = kZeros == BlockZero::kMinimum || (kZeros == BlockZero::kInteger && kBits == 8);
     const char* rhs = static_cast<const char*>(a.rhs);
@@ -241,32 +259,21 @@ struct TileBlocksPasses {
     Numbers block{static_cast<const char*>(a.rhs_scales), static_cast<const char*>(a.rhs_offsets)};
     const size_t scale_bytes = kColumns * FormatBytes(a.rhs_scale);
     const size_t offset_bytes = kColumns * FormatBytes(a.rhs_offset);
-    const size_t length = kLhsBlocks ? kLhsBlock : a.block;  // of a sum
-    const bool whole = length == kPiece;
-    for (size_t i = 0; !whole && i < RoundUp(a.m, D::kRows) * kColumns; i += V::kLanes) {
-      V::StoreInt(s.dots + i, V::ZeroInt());
-    }
     const size_t end = RoundUp(a.k, kPiece);
-    for (size_t k = 0, in_block = 0; k < end;) {
-      const size_t count = end - k < length ? end - k : length;
+    for (size_t i = 0; !kWhole && i < RoundUp(a.m, D::kRows) * kColumns; ++i) s.dots[i] = 0;
+    for (size_t k = 0, next = a.block; k < end;) {
+      const size_t count = kWhole ? kPiece : end - k < a.block ? end - k : a.block;
       if constexpr (kSummed) SumRows(a, left, count, s.rows);
-      if (whole) {
-        Pass<kPiece, true, kZeros>(a, left, rhs, block, s.rows, s.sums);
+      for (size_t i = 0; i < count; i += kPiece) {
+        Pass<kPiece, kWhole, kZeros>(a, left, rhs, block, s.rows, kWhole ? s.sums : s.dots);
         rhs += kPieceBytes<kPiece>;
         left.rows += kPiece * kSpread;
-      } else {
-        for (size_t i = 0; i < count; i += kPiece) {
-          Pass<kPiece, false, kZeros>(a, left, rhs, block, s.rows, s.dots);
-          rhs += kPieceBytes<kPiece>;
-          left.rows += kPiece * kSpread;
-        }
-        FinishBlock<kZeros>(a, left, block, s);
       }
+      if constexpr (!kWhole) FinishBlock<kZeros>(a, left, block, s);
       k += count;
-      in_block += count;
-      left.scales += kLhsBlocks ? sizeof(float) : 0;
-      if (in_block < a.block) continue;
-      in_block = 0;
+      if (kLhsBlocks) left.scales += sizeof(float);
+      if (kLhsBlocks && k < next) continue;
+      next += a.block;
       block.scales += scale_bytes;
       block.offsets += offset_bytes;
     }
@@ -287,8 +294,11 @@ struct TileBlocksPasses {
 
   template <BlockZero kZeros>
   static void Blocks(const GemmArgs& a, Scratch& s) {
-    if (kLhsBlocks || a.block % kLong == 0) return Product<kLong, kZeros>(a, s);
-    if constexpr (kShort != kLong && !kLhsBlocks) Product<kShort, kZeros>(a, s);
+    if (kLhsBlocks || a.block == kLong) return Product<kLong, true, kZeros>(a, s);
+    if constexpr (!kLhsBlocks) {
+      if (a.block % kLong == 0) return Product<kLong, false, kZeros>(a, s);
+      if constexpr (kShort != kLong) Product<kShort, false, kZeros>(a, s);
+    }
   }
 
   static void TurnAll(const GemmArgs& a, Scratch& s) {

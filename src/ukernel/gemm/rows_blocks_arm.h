@@ -81,6 +81,15 @@ constexpr GemmCost ArmBlocksCost(Format lhs, Format rhs, int mr, int units, floa
           .tile = 30};
 }
 
+// Likewise; weights become bytes once for all rows, by instructions that few rows wait for.
+constexpr GemmCost ArmBlockPassesCost(Format lhs, Format rhs, float products) {
+  const float unpack = rhs == Format::kI8 ? 4 : rhs == Format::kU8 ? 8 : rhs == Format::kU2 ? 14 : 11.5f;
+  float row = products + 0.25f;
+  if (rhs != Format::kI4) row += 1.5f;
+  if (lhs == Format::kI8b) row += 0.75f;
+  return {.engine = Engine::kVector, .step_row = row, .step_min = unpack + 4 * row, .row = 12, .tile = 60};
+}
+
 template <size_t kCount>
 struct ArmBlocksRows {
   GemmKernel rows[kCount];

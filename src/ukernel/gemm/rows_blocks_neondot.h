@@ -28,7 +28,7 @@ constexpr GemmKernel NeonDotBlockPasses() {
 #if QUERN_ISA_HERE
   run = TileBlocksPasses<DotNeonDot<false>, kLhs, kRhs, kPassRows>::Run;
 #endif
-  return ArmBlockPassesRow(kIsa, kLhs, kRhs, 4, ArmBlocksCost(kLhs, kRhs, kPassRows, 1, 4, 2), run);
+  return ArmBlockPassesRow(kIsa, kLhs, kRhs, 4, ArmBlockPassesCost(kLhs, kRhs, 4), run);
 }
 
 // Few rows by weights that are resident for SME, whose vector length gives the unit.

@@ -38,7 +38,7 @@ constexpr GemmKernel NeonI8mmBlockPasses() {
   using Dot = std::conditional_t<kPairs, DotNeonI8mmPairs, DotNeonI8mm<true>>;
   run = TileBlocksPasses<Dot, kLhs, kRhs, kPassRows>::Run;
 #endif
-  GemmCost cost = ArmBlocksCost(kLhs, kRhs, kPassRows, 1, 2, 2.25f);
+  GemmCost cost = ArmBlockPassesCost(kLhs, kRhs, 2);
   cost.step_load = kPairs ? 0 : 0.5f;
   cost.m_grain = 2;
   return ArmBlockPassesRow(kIsa, kLhs, kRhs, 8, cost, run);

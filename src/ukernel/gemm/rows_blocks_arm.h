@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/gemm/epilogue_i32.h"
+#include "ukernel/gemm/rows_blocks_passes.h"
 #include "ukernel/layouts_arm.h"
 
 namespace quern::ukernel {
@@ -53,8 +54,7 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
   return row;
 }
 
-// The tile of many rows, which takes any number of them.
-[[maybe_unused]] constexpr int kPassRows = 64;
+// The tile of many rows.
 constexpr GemmKernel ArmBlockPassesRow(const Isa& isa, Format lhs, Format rhs, uint16_t k_interleave, GemmCost cost,
                                        GemmRun run) {
   GemmKernel row = ArmBlocksRow(isa, lhs, rhs, k_interleave, kPassRows, 8, cost, run);
@@ -79,15 +79,6 @@ constexpr GemmCost ArmBlocksCost(Format lhs, Format rhs, int mr, int units, floa
                                                  : 6),
           .row = nu * 3 + 4,
           .tile = 30};
-}
-
-// Likewise; weights become bytes once for all rows, by instructions that few rows wait for.
-constexpr GemmCost ArmBlockPassesCost(Format lhs, Format rhs, float products) {
-  const float unpack = rhs == Format::kI8 ? 4 : rhs == Format::kU8 ? 8 : rhs == Format::kU2 ? 14 : 11.5f;
-  float row = products + 0.25f;
-  if (rhs != Format::kI4) row += 1.5f;
-  if (lhs == Format::kI8b) row += 0.75f;
-  return {.engine = Engine::kVector, .step_row = row, .step_min = unpack + 4 * row, .row = 12, .tile = 60};
 }
 
 template <size_t kCount>

@@ -22,10 +22,10 @@ struct TileBlocksPassesSve {
   static constexpr size_t kPiece = 32, kSpread = D::kPairs ? 2 : 1;
   static constexpr int kScales = kMatrix ? 4 : 2;
 
-  // Two rows at the piece's first k.
+  // Two rows at the piece's first k, the same where there is but one.
   struct Left {
-    const char* rows;
-    const char* scales;
+    const char *first, *second;
+    const char *first_scales, *second_scales;
   };
 
   QUERN_INLINE static svint8_t Load(const char* p) { return svld1rq(svptrue_b8(), reinterpret_cast<const int8_t*>(p)); }
@@ -45,9 +45,8 @@ struct TileBlocksPassesSve {
     }
   }
 
-  // `second`: bytes from the first row to the second.
-  QUERN_INLINE static void MultiplyAll(svint8_t* const* w, const Left& left, ptrdiff_t second, Int* const* sums) {
-    const char *p = left.rows, *q = p + second;
+  QUERN_INLINE static void MultiplyAll(svint8_t* const* w, const Left& left, Int* const* sums) {
+    const char *p = left.first, *q = left.second;
     if constexpr (D::kPairs) {
       const svint8_t a = Load(p), b = Load(p + 16), c = Load(p + 32), d = Load(p + 48);
       MultiplyFour(w, a, b, c, d, sums);
@@ -95,13 +94,12 @@ struct TileBlocksPassesSve {
   }
 
   // Adds the scaled sums of a block.
-  QUERN_INLINE static void AddBlock(Float* const* scale, const Left& left, ptrdiff_t second, Int* const* sums,
-                                    float* to) {
+  QUERN_INLINE static void AddBlock(Float* const* scale, const Left& left, Int* const* sums, float* to) {
     const svbool_t all = svptrue_b32();
     Float first = svdup_f32(1), next = first;
     if constexpr (kLhsBlocks) {
-      const Float one = svdup_f32(*reinterpret_cast<const float*>(left.scales));
-      const Float two = svdup_f32(*reinterpret_cast<const float*>(left.scales + second));
+      const Float one = svdup_f32(*reinterpret_cast<const float*>(left.first_scales));
+      const Float two = svdup_f32(*reinterpret_cast<const float*>(left.second_scales));
       first = kMatrix ? svsel(HalvesOf(0), one, two) : one;
       next = kMatrix ? first : two;
     }
@@ -114,16 +112,30 @@ struct TileBlocksPassesSve {
     });
   }
 
-  // f(bytes from the first row to the second) for two rows after two.
-  template <class F>
-  QUERN_INLINE static void EachTwo(const GemmArgs& a, const F& f) {
-    size_t m = a.m;
-    for (; m >= 2; m -= 2) f(a.lhs_row_stride);
-    if (m) f(ptrdiff_t{0});
+  // Moves a pointer where it is used. Compilers would move but one, and add to it for the others.
+  template <bool kUsed>
+  QUERN_INLINE static void Advance(const char*& p, ptrdiff_t by) {
+    if constexpr (kUsed) {
+      p += by;
+      asm("" : "+r"(p));
+    }
   }
-  QUERN_INLINE static void Next(const GemmArgs& a, Left& left) {
-    left.rows += D::kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
-    if (kLhsBlocks) left.scales += 2 * a.lhs_row_stride;
+
+  // f() for two rows after two.
+  template <class F>
+  QUERN_INLINE static void EachTwo(const GemmArgs& a, Left& left, const F& f) {
+    const ptrdiff_t two = D::kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
+    size_t m = a.m;
+    for (; m >= 2; m -= 2) {
+      f();
+      Advance<true>(left.first, two);
+      Advance<!D::kPairs>(left.second, two);
+      Advance<kLhsBlocks>(left.first_scales, two);
+      Advance<kLhsBlocks>(left.second_scales, two);
+    }
+    left.second = left.first;
+    left.second_scales = left.first_scales;
+    if (m) f();
   }
 
   // A piece of all rows: a whole block, scaled and added to float32 in `to`, or added to int32 there.
@@ -139,22 +151,21 @@ struct TileBlocksPassesSve {
       });
       WithRegisters<kScales, Float>([&](Float* const* scale) __attribute__((always_inline)) {
         if constexpr (kWhole) LoadScales(a, columns.scales, scale);
-        EachTwo(a, [&](ptrdiff_t second) __attribute__((always_inline)) {
+        EachTwo(a, left, [&]() __attribute__((always_inline)) {
           WithRegisters<4, Int>([&](Int* const* sums) __attribute__((always_inline)) {
             auto* ints = static_cast<int32_t*>(to);
             ForEach<4>([&](auto i) __attribute__((always_inline)) {
               *sums[decltype(i)::value] = kWhole ? svdup_s32(0) : svld1_vnum(all, ints, decltype(i)::value);
             });
-            MultiplyAll(w, left, second, sums);
+            MultiplyAll(w, left, sums);
             if constexpr (kWhole) {
-              AddBlock(scale, left, second, sums, static_cast<float*>(to));
+              AddBlock(scale, left, sums, static_cast<float*>(to));
             } else {
               ForEach<4>([&](auto i) __attribute__((always_inline)) {
                 svst1_vnum(all, ints, decltype(i)::value, *sums[decltype(i)::value]);
               });
             }
           });
-          Next(a, left);
           to = static_cast<char*>(to) + 4 * svcntb();
         });
       });
@@ -172,7 +183,7 @@ struct TileBlocksPassesSve {
             *sums[decltype(i)::value] = svld1_vnum(all, from, decltype(i)::value);
             svst1_vnum(all, from, decltype(i)::value, svdup_s32(0));
           });
-          AddBlock(scale, left, 0, sums, to);
+          AddBlock(scale, left, sums, to);
         });
       }
     });
@@ -182,12 +193,13 @@ struct TileBlocksPassesSve {
   static void Product(const GemmArgs& a, float* sums, int32_t* dots) {
     const char* rhs = static_cast<const char*>(a.rhs);
     const size_t piece_bytes = kPiece / 16 * 8 * svcntb() * Few::kBits / 8;
-    Left left{static_cast<const char*>(a.lhs), static_cast<const char*>(a.lhs_scales)};
+    const auto *rows = static_cast<const char*>(a.lhs), *scales = static_cast<const char*>(a.lhs_scales);
     size_t block = 0, block_end = a.block;
-    for (size_t k = 0; k < a.k; k += kPiece, rhs += piece_bytes, left.rows += kPiece * kSpread) {
+    for (size_t k = 0; k < a.k; k += kPiece, rhs += piece_bytes, rows += kPiece * kSpread) {
       const BlockColumns columns = ColumnsOfBlock(a, block);
+      const Left left{rows, rows + a.lhs_row_stride, scales, scales + (kLhsBlocks ? a.lhs_row_stride : 0)};
       Pass<kWhole>(a, left, rhs, columns, kWhole ? static_cast<void*>(sums) : dots);
-      if (kLhsBlocks) left.scales += sizeof(float);
+      if (kLhsBlocks) scales += sizeof(float);
       if (k + kPiece < block_end && k + kPiece < a.k) continue;
       if (!kWhole) FinishBlock(a, left, columns, dots, sums);
       block_end += a.block;

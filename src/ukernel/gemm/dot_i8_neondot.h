@@ -63,6 +63,7 @@ struct DotNeonDot {
     out[0] = a;
     out[1] = b;
   }
+  static float32x4_t Column(const float* p, int i) { return vld1q_f32(p + 4 * i); }
   QUERN_INLINE static float32x4_t ByRows(const char*& p, ptrdiff_t stride, bool) {
     const float32x4_t x = vld1q_dup_f32(reinterpret_cast<const float*>(p));
     p += stride;

@@ -66,6 +66,10 @@ struct DotNeonI8mm {
     out[2] = vreinterpretq_f32_f64(vdupq_laneq_f64(y, 0));
     out[3] = vreinterpretq_f32_f64(vdupq_laneq_f64(y, 1));
   }
+  static float32x4_t Column(const float* p, int i) {
+    const float32x2_t x = vld1_f32(p + 2 * i);
+    return vcombine_f32(x, x);
+  }
   QUERN_INLINE static float32x4_t ByRows(const char*& p, ptrdiff_t stride, bool last) {
     const float32x2_t a = vld1_dup_f32(reinterpret_cast<const float*>(p));
     p += stride;

@@ -18,6 +18,7 @@ namespace {
 //   LoadPiece<kLoads>(p, stride, x)  16 k of kRows rows, kLoads times; p moves on by as many strides as it reads rows
 //   LoadOdd<kLoads>(p, x)            the same of a last row that has none beside it
 //   ByColumns(a, b, out)             numbers of the 8 columns as sums have them
+//   Column(p, i)                     of the numbers at p, as sum i has them
 //   ByRows(p, stride, last)          numbers of the rows likewise; p moves on; `last`: there is but one row
 //   kTogether       how many times kRows rows are worked on together
 //   kSlots[kWeights]                 the place of each sum among those of kRows rows in memory
@@ -35,6 +36,7 @@ struct TileBlocksPasses {
   static constexpr int kSums = D::kWeights;   // of kRows rows
   static constexpr int kColumns = V::kUnit;
   static constexpr size_t kSpread = D::kPairs ? D::kRows : 1;  // bytes from k to k
+  static constexpr bool kHolds = kSums == 2;                   // registers hold the minima too
   static constexpr size_t kAtOnce = 8;                         // rows
   // K of a piece: as much as registers hold, or what blocks may have.
   static constexpr int kLong = 32, kShort = kPerByte * D::kGroup > 16 ? 32 : 16;
@@ -106,14 +108,15 @@ struct TileBlocksPasses {
   struct Columns {
     Reg scale[kSums];
     Reg minimum[kSums];
+    const float* minima;
     Reg zero[kSums];  // int32, less 128
   };
   template <BlockZero kZeros>
   QUERN_INLINE static void LoadColumns(const GemmArgs& a, const Numbers& block, Columns<kZeros>& c) {
     LoadScales(a, block.scales, c.scale);
     if constexpr (kZeros == BlockZero::kMinimum) {
-      const auto* p = reinterpret_cast<const float*>(block.offsets);
-      D::ByColumns(V::Load(p), V::Load(p + V::kLanes), c.minimum);
+      c.minima = reinterpret_cast<const float*>(block.offsets);
+      if constexpr (kHolds) D::ByColumns(V::Load(c.minima), V::Load(c.minima + V::kLanes), c.minimum);
     }
     if constexpr (kZeros == BlockZero::kInteger && kBits == 8) {
       const Int turned = V::Set1Int(128);
@@ -145,7 +148,7 @@ struct TileBlocksPasses {
       float* at = to + D::kSlots[i] * V::kLanes;
       const Reg scale = kLhsBlocks ? V::Mul(row_scale, c.scale[i]) : c.scale[i];
       Reg sum = V::Add(V::Load(at), V::Mul(V::ToFloat(dots[i]), scale));
-      if constexpr (kMinimum) sum = V::Add(sum, V::Mul(q, c.minimum[i]));
+      if constexpr (kMinimum) sum = V::Add(sum, V::Mul(q, kHolds ? c.minimum[i] : D::Column(c.minima, i)));
       V::Store(at, sum);
     }
   }

@@ -24,7 +24,7 @@ namespace {
 constexpr GemmKernel SveBlocksRow(Format lhs, Format rhs, uint16_t k_interleave, uint16_t mr, float products,
                                   GemmRun run) {
   GemmKernel row = ScaledBlocksRow(kIsa, lhs, rhs, VectorScale::kSve, k_interleave);
-  const float end = lhs == Format::kI8b ? 0.63f : 0.5f;
+  const float end = lhs == Format::kI8b ? 1.0f : 0.75f;
   const float bytes = rhs == Format::kI8 ? 0.0f : rhs == Format::kU8 ? 1.0f : rhs == Format::kU4 ? 2.5f : 3.0f;
   row.mr = mr;
   row.lhs_layout = lhs == Format::kI8b ? kI8bRows : kI8dRows;

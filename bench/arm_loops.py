@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Instructions of the main loops of the Arm GEMM kernels, counted in their objects: no Arm hardware is needed.
 
-The main loop of an object is the innermost loop with the most multiply-accumulates; of several the first, which is that
-of the file's first row. Lengths are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's
-model of a CPU says (NEON and SVE only): neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, ...
+The main loop of an object is the innermost loop with the most multiply-accumulates; of several the shortest. Lengths
+are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's model of a CPU says (NEON and SVE only):
+neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, ...
 
     cmake --preset aarch64 && cmake --build build/aarch64 --target ukernel_test
     bench/arm_loops.py [--mca neoverse-v1] [OBJECT...]
@@ -83,7 +83,7 @@ def main_loop(objdump, path):
     for _, code in functions(objdump, path):
         for loop in loops(code):
             total = sum(macs(text) for text in loop)
-            if total > most:
+            if total > most or (total == most and best and len(loop) < len(best)):
                 best, most = loop, total
     return best
 

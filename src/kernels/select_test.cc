@@ -306,7 +306,7 @@ TEST(Select, ChoosesTheSameOnEveryHost) {
       {"graviton3", i8d, 100, "i8 [N/2v][K/8][2v][8], sums, channel scales | gemm_i8d_i8_i32_8x2vx8_svei8mm | 180867"},
       {"graviton3,-sve", i8, 100, "i8 [N/8][K/8][8][8], sums | gemm_u8_i8_i32_4x16x8_neoni8mm | 160419"},
       {"graviton3,-sve", blocks, 100,
-       "qb4w [N/8][K/16][8][16] bf16 scales, sums | gemm_i8d_qb4w_f32_4x8x16_neoni8mm | 395434"},
+       "qb4w [N/8][K/16][8][16] bf16 scales, sums | gemm_i8d_qb4w_f32_64x8x16_neoni8mm | 286954"},
       {"graviton3,-sve,-i8mm", i8, 1, "i8 [N/8][K/4][8][4], sums | gemm_u8_i8_i32_4x16x4_neondot | 6371"},
       {"graviton3,-sve,-dotprod", i8, 100, "i8 [N/8][K/4][8][4], sums | gemm_u8_i8_i32_2x16x4_neon | 946659"},
       {"apple-m4", i8, 1000, "i8 [N/2v][K/4][2v][4], sums | gemm_u8_i8_i32_2vx2vx4_sme2 | 282814"},

@@ -4,7 +4,8 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr GemmKernel kRows[] = {NeonDotBlocksRow<Format::kI8d, Format::kI4, 4, 2>(),
+static constexpr GemmKernel kRows[] = {NeonDotBlockPasses<Format::kI8d, Format::kI4>(),
+                                       NeonDotBlocksRow<Format::kI8d, Format::kI4, 4, 2>(),
                                        NeonDotBlocksSmeUnit<Format::kI8d, Format::kI4>()};
 
 }  // namespace

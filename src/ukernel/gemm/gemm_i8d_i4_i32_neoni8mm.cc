@@ -4,7 +4,8 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr GemmKernel kRows[] = {NeonI8mmBlocksRow<Format::kI8d, Format::kI4, 4, 2>()};
+static constexpr GemmKernel kRows[] = {NeonI8mmBlockPasses<Format::kI8d, Format::kI4>(),
+                                       NeonI8mmBlocksRow<Format::kI8d, Format::kI4, 4, 2>()};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/gemm/epilogue_i32.h"
+#include "ukernel/gemm/rows_blocks_passes.h"
 #include "ukernel/layouts_arm.h"
 
 namespace quern::ukernel {
@@ -50,6 +51,14 @@ constexpr GemmKernel ArmBlocksRow(const Isa& isa, Format lhs, Format rhs, uint16
     }
   }
   row.consumed = row.layouts[i - 1];
+  return row;
+}
+
+// The tile of many rows.
+constexpr GemmKernel ArmBlockPassesRow(const Isa& isa, Format lhs, Format rhs, uint16_t k_interleave, GemmCost cost,
+                                       GemmRun run) {
+  GemmKernel row = ArmBlocksRow(isa, lhs, rhs, k_interleave, kPassRows, 8, cost, run);
+  row.scratch_bytes = static_cast<uint32_t>(RoundUp((2 * 8 + 1) * kPassRows * sizeof(int32_t), 64));
   return row;
 }
 

@@ -7,6 +7,7 @@
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/dot_i8_neondot.h"
 #include "ukernel/gemm/tile_blocks_lanes.h"
+#include "ukernel/gemm/tile_blocks_passes.h"
 #endif
 
 namespace quern::ukernel {
@@ -19,6 +20,15 @@ constexpr GemmKernel NeonDotBlocksRow() {
   run = DispatchTileBlocksLanes<DotNeonDot<false>, kLhs, kRhs, MR, NU>;
 #endif
   return ArmBlocksRow(kIsa, kLhs, kRhs, 4, MR, NU * 8, ArmBlocksCost(kLhs, kRhs, MR, NU, 4, 2), run);
+}
+
+template <Format kLhs, Format kRhs>
+constexpr GemmKernel NeonDotBlockPasses() {
+  GemmRun run = nullptr;
+#if QUERN_ISA_HERE
+  run = TileBlocksPasses<DotNeonDot<false>, kLhs, kRhs, kPassRows>::Run;
+#endif
+  return ArmBlockPassesRow(kIsa, kLhs, kRhs, 4, ArmBlockPassesCost(kLhs, kRhs, 4), run);
 }
 
 // Few rows by weights that are resident for SME, whose vector length gives the unit.
@@ -46,8 +56,7 @@ constexpr GemmKernel NeonDotBlocksSmeUnit() {
 
 template <Format kLhs, Format kRhs>
 constexpr ArmBlocksRows<3> MakeNeonDotBlocks() {
-  return {
-      {NeonDotBlocksRow<kLhs, kRhs, 4, 1>(), NeonDotBlocksRow<kLhs, kRhs, 2, 2>(), NeonDotBlocksSmeUnit<kLhs, kRhs>()}};
+  return {{NeonDotBlockPasses<kLhs, kRhs>(), NeonDotBlocksRow<kLhs, kRhs, 2, 2>(), NeonDotBlocksSmeUnit<kLhs, kRhs>()}};
 }
 
 }  // namespace

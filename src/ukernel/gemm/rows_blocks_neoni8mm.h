@@ -9,6 +9,7 @@
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/dot_i8_neoni8mm.h"
 #include "ukernel/gemm/tile_blocks_lanes.h"
+#include "ukernel/gemm/tile_blocks_passes.h"
 #endif
 
 namespace quern::ukernel {
@@ -30,8 +31,22 @@ constexpr GemmKernel NeonI8mmBlocksRow() {
 }
 
 template <Format kLhs, Format kRhs>
+constexpr GemmKernel NeonI8mmBlockPasses() {
+  constexpr bool kPairs = kLhs == Format::kI8d;
+  GemmRun run = nullptr;
+#if QUERN_ISA_HERE
+  using Dot = std::conditional_t<kPairs, DotNeonI8mmPairs, DotNeonI8mm<true>>;
+  run = TileBlocksPasses<Dot, kLhs, kRhs, kPassRows>::Run;
+#endif
+  GemmCost cost = ArmBlockPassesCost(kLhs, kRhs, 2);
+  cost.step_load = kPairs ? 0 : 0.5f;
+  cost.m_grain = 2;
+  return ArmBlockPassesRow(kIsa, kLhs, kRhs, 8, cost, run);
+}
+
+template <Format kLhs, Format kRhs>
 constexpr ArmBlocksRows<2> MakeNeonI8mmBlocks() {
-  return {{NeonI8mmBlocksRow<kLhs, kRhs, 4, 1>(), NeonI8mmBlocksRow<kLhs, kRhs, 2, 2>()}};
+  return {{NeonI8mmBlockPasses<kLhs, kRhs>(), NeonI8mmBlocksRow<kLhs, kRhs, 2, 2>()}};
 }
 
 }  // namespace

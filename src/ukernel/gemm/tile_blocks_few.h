@@ -3,12 +3,10 @@
 #pragma once
 
 #include "ukernel/gemm.h"
+#include "ukernel/gemm/block_zero.h"
 
 namespace quern::ukernel {
 namespace {
-
-// What weights have too much: a constant, an integer of each block, or what a minimum of each block stands for.
-enum class BlockZero : uint8_t { kConstant, kInteger, kMinimum };
 
 [[maybe_unused]] constexpr size_t kFewPieces = 16;  // of K, that are worked on in one loop (a chunk)
 

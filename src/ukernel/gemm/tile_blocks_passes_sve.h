@@ -1,0 +1,272 @@
+// The tile of many int8 rows by block-quantized weights on SVE: a unit of two vectors of columns, integer sums within a
+// block, float32 over blocks in the order of K, the same bits as tile_blocks.h. For kernel files only: everything has
+// internal linkage and is compiled with their flags.
+#pragma once
+
+#include "ukernel/gemm/tile_blocks_sve.h"
+
+namespace quern::ukernel {
+namespace {
+
+// 32 k of a unit become bytes once, in sixteen vectors, and stay in registers while the rows pass by, two at a time;
+// their four sums are in the call's scratch between pieces. Weights whose zero points or minima need the sums of the
+// rows, and blocks that are no multiple of 32, take the tiles of kFew rows (DispatchTileBlocksSve).
+template <class D, Format kLhs, Format kElement, int kFew>
+struct TileBlocksPassesSve {
+  using Few = TileBlocksSve<D, kLhs, kElement, 1>;
+  using Float = svfloat32_t;
+  using Int = svint32_t;
+
+  static constexpr bool kLhsBlocks = kLhs == Format::kI8b;
+  static constexpr bool kMatrix = D::kSums == 4;  // sums of both rows by two columns in every 128 bits
+  static constexpr size_t kPiece = 32, kSpread = D::kPairs ? 2 : 1;
+  static constexpr int kScales = kMatrix ? 4 : 2;
+
+  // Two rows at the piece's first k, the same where there is but one.
+  struct Left {
+    const char *first, *second;
+    const char *first_scales, *second_scales;
+  };
+
+  QUERN_INLINE static svint8_t Load(const char* p) { return svld1rq(svptrue_b8(), reinterpret_cast<const int8_t*>(p)); }
+
+  template <int kGroup>
+  QUERN_INLINE static void Multiply(svint8_t* const* w, const svint8_t& x, const svint8_t& y, Int* const* sums) {
+    if constexpr (kMatrix) {
+      ForEach<4>([&](auto i) __attribute__((always_inline)) {
+        constexpr int kSum = decltype(i)::value;
+        *sums[kSum] = svmmla(*sums[kSum], x, *w[kGroup * 4 + kSum]);
+      });
+    } else {
+      *sums[0] = svdot_lane(*sums[0], *w[kGroup * 2], x, kGroup % 4);
+      *sums[1] = svdot_lane(*sums[1], *w[kGroup * 2 + 1], x, kGroup % 4);
+      *sums[2] = svdot_lane(*sums[2], *w[kGroup * 2], y, kGroup % 4);
+      *sums[3] = svdot_lane(*sums[3], *w[kGroup * 2 + 1], y, kGroup % 4);
+    }
+  }
+
+  QUERN_INLINE static void MultiplyAll(svint8_t* const* w, const Left& left, Int* const* sums) {
+    const char *p = left.first, *q = left.second;
+    if constexpr (D::kPairs) {
+      const svint8_t a = Load(p), b = Load(p + 16), c = Load(p + 32), d = Load(p + 48);
+      MultiplyFour(w, a, b, c, d, sums);
+    } else if constexpr (kMatrix) {
+      const svint64_t p0 = svreinterpret_s64(Load(p)), p1 = svreinterpret_s64(Load(p + 16));
+      const svint64_t q0 = svreinterpret_s64(Load(q)), q1 = svreinterpret_s64(Load(q + 16));
+      MultiplyFour(w, svreinterpret_s8(svtrn1(p0, q0)), svreinterpret_s8(svtrn2(p0, q0)),
+                   svreinterpret_s8(svtrn1(p1, q1)), svreinterpret_s8(svtrn2(p1, q1)), sums);
+    } else {
+      const svint8_t p0 = Load(p), p1 = Load(p + 16), q0 = Load(q), q1 = Load(q + 16);
+      ForEach<4>([&](auto g) __attribute__((always_inline)) { Multiply<decltype(g)::value>(w, p0, q0, sums); });
+      ForEach<4>([&](auto g) __attribute__((always_inline)) { Multiply<4 + decltype(g)::value>(w, p1, q1, sums); });
+    }
+  }
+  QUERN_INLINE static void MultiplyFour(svint8_t* const* w, svint8_t a, svint8_t b, svint8_t c, svint8_t d,
+                                        Int* const* sums) {
+    Multiply<0>(w, a, a, sums);
+    Multiply<1>(w, b, b, sums);
+    Multiply<2>(w, c, c, sums);
+    Multiply<3>(w, d, d, sums);
+  }
+
+  QUERN_INLINE static Float Twice(Float x, int half) {
+    const svfloat64_t y = svreinterpret_f64(x);
+    return svreinterpret_f32(half ? svzip2(y, y) : svzip1(y, y));
+  }
+
+  // Of a block's columns, as sums have them.
+  QUERN_INLINE static void LoadScales(const GemmArgs& a, const char* p, Float* const* scale) {
+    const Float low = LoadScale(p, a.rhs_scale, 0), high = LoadScale(p, a.rhs_scale, 1);
+    if constexpr (kMatrix) {
+      *scale[0] = Twice(low, 0);
+      *scale[1] = Twice(low, 1);
+      *scale[2] = Twice(high, 0);
+      *scale[3] = Twice(high, 1);
+    } else {
+      *scale[0] = low;
+      *scale[1] = high;
+    }
+  }
+
+  // The lanes of the first or of the second row.
+  QUERN_INLINE static svbool_t HalvesOf(size_t row) {
+    return svtrn1_b64(row ? svpfalse() : svptrue_b8(), row ? svptrue_b8() : svpfalse());
+  }
+
+  // Adds the scaled sums of a block.
+  QUERN_INLINE static void AddBlock(Float* const* scale, const Left& left, Int* const* sums, float* to) {
+    const svbool_t all = svptrue_b32();
+    Float first = svdup_f32(1), next = first;
+    if constexpr (kLhsBlocks) {
+      const Float one = svdup_f32(*reinterpret_cast<const float*>(left.first_scales));
+      const Float two = svdup_f32(*reinterpret_cast<const float*>(left.second_scales));
+      first = kMatrix ? svsel(HalvesOf(0), one, two) : one;
+      next = kMatrix ? first : two;
+    }
+    ForEach<4>([&](auto i) __attribute__((always_inline)) {
+      constexpr int kSum = decltype(i)::value;
+      Float x = *scale[kSum % kScales];
+      if constexpr (kLhsBlocks) x = svmul_x(all, kSum < 2 ? first : next, x);
+      x = svmul_x(all, svcvt_f32_x(all, *sums[kSum]), x);
+      svst1_vnum(all, to, kSum, svadd_x(all, svld1_vnum(all, to, kSum), x));
+    });
+  }
+
+  // Moves a pointer where it is used. Compilers would move but one, and add to it for the others.
+  template <bool kUsed>
+  QUERN_INLINE static void Advance(const char*& p, ptrdiff_t by) {
+    if constexpr (kUsed) {
+      p += by;
+      asm("" : "+r"(p));
+    }
+  }
+
+  // f() for two rows after two.
+  template <class F>
+  QUERN_INLINE static void EachTwo(const GemmArgs& a, Left& left, const F& f) {
+    const ptrdiff_t two = D::kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
+    size_t m = a.m;
+    for (; m >= 2; m -= 2) {
+      f();
+      Advance<true>(left.first, two);
+      Advance<!D::kPairs>(left.second, two);
+      Advance<kLhsBlocks>(left.first_scales, two);
+      Advance<kLhsBlocks>(left.second_scales, two);
+    }
+    left.second = left.first;
+    left.second_scales = left.first_scales;
+    if (m) f();
+  }
+
+  // A piece of all rows: a whole block, scaled and added to float32 in `to`, or added to int32 there.
+  template <bool kWhole>
+  QUERN_INLINE static void Pass(const GemmArgs& a, Left left, const char* rhs, const BlockColumns& columns, void* to) {
+    const svbool_t all = svptrue_b32();
+    WithRegisters<16, svint8_t>([&](svint8_t* const* w) __attribute__((always_inline)) {
+      WithRegisters<Few::kZeros, svuint8_t>([&](svuint8_t* const* zeros) __attribute__((always_inline)) {
+        Few::LoadZeros(a, columns, zeros);
+        ForEach<16>([&](auto i) __attribute__((always_inline)) {
+          *w[decltype(i)::value] = Few::template Weight<decltype(i)::value>(rhs, zeros);
+        });
+      });
+      WithRegisters<kScales, Float>([&](Float* const* scale) __attribute__((always_inline)) {
+        if constexpr (kWhole) LoadScales(a, columns.scales, scale);
+        EachTwo(a, left, [&]() __attribute__((always_inline)) {
+          WithRegisters<4, Int>([&](Int* const* sums) __attribute__((always_inline)) {
+            auto* ints = static_cast<int32_t*>(to);
+            ForEach<4>([&](auto i) __attribute__((always_inline)) {
+              *sums[decltype(i)::value] = kWhole ? svdup_s32(0) : svld1_vnum(all, ints, decltype(i)::value);
+            });
+            MultiplyAll(w, left, sums);
+            if constexpr (kWhole) {
+              AddBlock(scale, left, sums, static_cast<float*>(to));
+            } else {
+              ForEach<4>([&](auto i) __attribute__((always_inline)) {
+                svst1_vnum(all, ints, decltype(i)::value, *sums[decltype(i)::value]);
+              });
+            }
+          });
+          to = static_cast<char*>(to) + 4 * svcntb();
+        });
+      });
+    });
+  }
+
+  // Scales the sums of a block's pieces, which are zero then.
+  static void FinishBlock(const GemmArgs& a, const Left& left, const BlockColumns& columns, int32_t* from, float* to) {
+    const svbool_t all = svptrue_b32();
+    WithRegisters<kScales, Float>([&](Float* const* scale) __attribute__((always_inline)) {
+      LoadScales(a, columns.scales, scale);
+      for (size_t r = 0; r < a.m; r += 2, from += 4 * svcntw(), to += 4 * svcntw()) {
+        WithRegisters<4, Int>([&](Int* const* sums) __attribute__((always_inline)) {
+          ForEach<4>([&](auto i) __attribute__((always_inline)) {
+            *sums[decltype(i)::value] = svld1_vnum(all, from, decltype(i)::value);
+            svst1_vnum(all, from, decltype(i)::value, svdup_s32(0));
+          });
+          AddBlock(scale, left, sums, to);
+        });
+      }
+    });
+  }
+
+  template <bool kWhole>
+  static void Product(const GemmArgs& a, float* sums, int32_t* dots) {
+    const char* rhs = static_cast<const char*>(a.rhs);
+    const size_t piece_bytes = kPiece / 16 * 8 * svcntb() * Few::kBits / 8;
+    const auto *rows = static_cast<const char*>(a.lhs), *scales = static_cast<const char*>(a.lhs_scales);
+    size_t block = 0, block_end = a.block;
+    for (size_t k = 0; k < a.k; k += kPiece, rhs += piece_bytes, rows += kPiece * kSpread) {
+      const BlockColumns columns = ColumnsOfBlock(a, block);
+      const Left left{rows, rows + a.lhs_row_stride, scales, scales + (kLhsBlocks ? a.lhs_row_stride : 0)};
+      Pass<kWhole>(a, left, rhs, columns, kWhole ? static_cast<void*>(sums) : dots);
+      if (kLhsBlocks) scales += sizeof(float);
+      if (k + kPiece < block_end && k + kPiece < a.k) continue;
+      if (!kWhole) FinishBlock(a, left, columns, dots, sums);
+      block_end += a.block;
+      ++block;
+    }
+  }
+
+  // The call's accumulators as sums have them, and back.
+  static void Start(const GemmArgs& a, float* to) {
+    for (size_t r = 0; r < RoundUp(a.m, 2); ++r) {
+      for (size_t v = 0; v < 2; ++v) {
+        const svbool_t pg = ColumnsFrom(a, v * svcntw());
+        const Float x = a.first_k || r >= a.m ? svdup_f32(0) : FetchRow(a, pg, r, v * svcntw());
+        if constexpr (!kMatrix) {
+          svst1_vnum(svptrue_b32(), to, static_cast<int64_t>(r * 2 + v), x);
+        } else {
+          for (int i = 0; i < 2; ++i)
+            svst1_vnum(HalvesOf(r % 2), to, static_cast<int64_t>(r / 2 * 4 + v * 2) + i, Twice(x, i));
+        }
+      }
+    }
+  }
+  static void Finish(const GemmArgs& a, const float* from) {
+    const svbool_t all = svptrue_b32();
+    for (size_t r = 0; r < a.m; ++r) {
+      for (size_t v = 0; v < 2 && v * svcntw() < a.n; ++v) {
+        const float* p = from + (kMatrix ? r / 2 * 4 + v * 2 : r * 2 + v) * svcntw();
+        Float x = svld1(all, p);
+        if constexpr (kMatrix) {
+          const svfloat64_t first = svreinterpret_f64(x), second = svreinterpret_f64(svld1_vnum(all, p, 1));
+          x = svreinterpret_f32(r % 2 ? svuzp2(first, second) : svuzp1(first, second));
+        }
+        FinishVector(a, r, v * svcntw(), x);
+      }
+    }
+  }
+
+  static void InTiles(const GemmArgs& a) {
+    GemmArgs part = a;
+    for (size_t r = 0; r < a.m; r += kFew) {
+      part.m = a.m - r < kFew ? a.m - r : kFew;
+      DispatchTileBlocksSve<D, kLhs, kElement, kFew>(part);
+      part.m0 += kFew;
+      part.lhs = static_cast<const char*>(part.lhs) + kFew / static_cast<int>(kSpread) * a.lhs_row_stride;
+      part.lhs_scales = static_cast<const char*>(part.lhs_scales) + kFew * a.lhs_row_stride;
+      part.acc = static_cast<char*>(part.acc) + kFew * a.acc_row_stride;
+      part.dst = static_cast<char*>(part.dst) + kFew * a.dst_row_stride;
+    }
+  }
+
+  static void Run(const GemmArgs& a) {
+    const bool whole = kLhsBlocks || a.block == kPiece;
+    const bool summed = a.rhs_offset == Format::kF32 || (Few::kBytes && a.rhs_offset != Format::kNone);
+    if (summed || (!whole && a.block % kPiece)) return InTiles(a);
+    auto* sums = static_cast<float*>(a.scratch);
+    auto* dots = reinterpret_cast<int32_t*>(sums + RoundUp(a.m, 2) * 2 * svcntw());
+    Start(a, sums);
+    if (whole) {
+      Product<true>(a, sums, dots);
+    } else if constexpr (!kLhsBlocks) {
+      for (size_t i = 0; i < RoundUp(a.m, 2) * 2; ++i)
+        svst1_vnum(svptrue_b32(), dots, static_cast<int64_t>(i), svdup_s32(0));
+      Product<false>(a, sums, dots);
+    }
+    Finish(a, sums);
+  }
+};
+
+}  // namespace
+}  // namespace quern::ukernel

@@ -19,12 +19,13 @@ constexpr GemmKernel VnniRow(Format lhs) {
   run = DispatchTileI8<DotVnni<kSigned>, MR, NU, kFull>;
 #endif
   // Two instructions a cycle, a little for staging; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
+  // Where a unit is all there is, a call over several takes longer to begin.
   return TileI8Row(kIsa, lhs, MR, NU * 16, kSigned, 4,
                    {.engine = Engine::kVector512,
                     .step_row = NU / 2.0f + 0.05f,
                     .step_min = NU * 1.5f,
                     .row = NU * 3.0f + 4,
-                    .tile = 40},
+                    .tile = NU > 1 ? 80.0f : 40.0f},
                    run);
 }
 

@@ -276,6 +276,7 @@ void DispatchTileI8(const GemmArgs& a) {
     constexpr size_t kWidth = kAtOnce * D::V::kUnit;
     for (size_t n = 0; n < a.n; n += kWidth) RunTileI8<D, MR, kAtOnce>(ColumnsOf<typename D::V>(a, n, kAtOnce));
   } else {
+    if (a.n <= kAtOnce * D::V::kUnit) return RunTileI8<D, MR, kAtOnce>(a);
     PanelI8<D, MR, NU, kAtOnce>::Run(a);
   }
 }

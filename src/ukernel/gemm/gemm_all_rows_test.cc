@@ -69,9 +69,9 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     if (IsThinned(row(), layout)) return {RoundUp(4 * kr + 3, d)};
     // Up to a step and one more, and one beyond one and two of the K blocks of TilesAndTails, which have two steps.
     std::vector<size_t> ks = {2 * kr - 1, kKBlockSteps * kr + 1, 4 * kr, 2 * kKBlockSteps * kr + 1, 97};
-    const bool full = Depth() == TestDepth::kFull;
+    const bool all = Depth() == TestDepth::kFull || (Depth() == TestDepth::kUsual && layout == 0);
     for (size_t k = 0; k <= kr + 1; ++k) {
-      if (full || k <= 3 || k == kr / 2 || k + 1 >= kr) ks.push_back(k);
+      if (all || k <= 3 || k == kr / 2 || k + 1 >= kr) ks.push_back(k);
     }
     std::set<size_t> set;
     for (const size_t k : ks) set.insert(RoundUp(k, d));

@@ -120,13 +120,15 @@ Result<LayoutChoice> SelectLayout(const GemmProblem& problem, const SelectOption
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const std::string reason = RejectionReason(list->rows[i], problem, options, nullptr);
-      reasons += std::string("; ") + ukernel::Name(list->rows[i]).text + ": " + reason;
+      if (list->rows[i].lhs == problem.lhs) {
+        reasons += std::string("; ") + ukernel::Name(list->rows[i]).text + ": " + reason;
+      }
       if (report) report->rows.push_back({&list->rows[i], ukernel::Name(list->rows[i]).text, 0, reason});
     }
   }
   return Unsupported(std::string("no micro-kernel for a product of ") + FormatName(problem.lhs) + " by " +
                      FormatName(problem.rhs) + " (K " + std::to_string(problem.k * problem.segments) + ", N " +
-                     std::to_string(problem.n) + ")" + reasons);
+                     std::to_string(problem.n) + ")" + (reasons.empty() ? ": none takes that left side" : reasons));
 }
 
 const GemmKernel* ExplainRow(const GemmProblem& problem, const SelectOptions& options, const LayoutChoice& layout,

@@ -16,7 +16,7 @@ constexpr GemmKernel Vnni256Row(Format lhs, bool uses_sums) {
 #endif
   // Two instructions a cycle, two for a unit and row; a unit's line of 64 bytes comes out of L2 in about 1.5 cycles.
   return TileI8Row(kIsa, lhs, 6, 256, uses_sums, 4,
-                   {.engine = Engine::kVector, .step_row = 16.05f, .step_min = 24, .row = 112, .tile = 80}, run);
+                   {.engine = Engine::kVector, .step_row = 16.05f, .step_min = 24, .row = 112, .tile = 110}, run);
 }
 
 }  // namespace

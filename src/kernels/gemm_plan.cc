@@ -13,10 +13,10 @@ namespace {
 using ukernel::EpilogueKind;
 using ukernel::RoundUp;
 
-// A K block of a panel takes at most half of L2, so that the left side and C fit beside it (a quarter: 84 instead of 91
-// % for int8 tiles of 256 columns at 2048 squared); and at most 4 KiB per column (1024 float32): 2 KiB cost 2-3 % at
-// 1024 and 2048 squared (6x64, L2 of 2 MB), as C is touched more often. A panel in L2 gives 64 bytes per 6 cycles to a
-// 6x16 tile with ease: shorter blocks, which let it stay in L1, cost AVX2 3-9 % at 1024 and 2048 squared.
+// A K block of a panel takes at most half of L2, so that the left side and C fit beside it: a quarter is 8 % slower for
+// int8 tiles of 256 columns at 2048 squared. And at most 4 KiB per column (1024 float32): 2 KiB cost 2-3 % at 1024 and
+// 2048 squared (6x64, L2 of 2 MB), as C is touched more often. A panel in L2 gives 64 bytes per 6 cycles to a 6x16 tile
+// with ease: shorter blocks, which let it stay in L1, cost AVX2 3-9 % at 1024 and 2048 squared.
 constexpr size_t kColumnBytes = 4096;
 // Panels that fill at most half of L1 stay there while rows pass by.
 constexpr size_t kL1Share = 2;

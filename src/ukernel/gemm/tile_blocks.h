@@ -296,6 +296,10 @@ struct TileBlocks {
   static void Products(const GemmArgs& a, Scratch& s) {
     if constexpr (D::kFewRows > 0) {
       if (a.m == 1) return FewRows<TileBlocks, 1>::template Products<kZeros>(a, s);
+      // Two rows of other weights take no longer as four.
+      if constexpr (D::kFewRows > 2 && (kChannels || kBits == 2)) {
+        if (a.m == 2) return FewRows<TileBlocks, 2>::template Products<kZeros>(a, s);
+      }
       if (a.m <= D::kFewRows) return FewRows<TileBlocks, D::kFewRows>::template Products<kZeros>(a, s);
     }
     if constexpr (kChannels) {

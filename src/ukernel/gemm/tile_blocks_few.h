@@ -23,9 +23,9 @@ struct FewRows {
   static constexpr size_t kUnit = V::kUnit, kVectors = kUnit / V::kLanes;
   static constexpr size_t kStaged = Tile::kSums / R;  // pieces
   // Chunks ahead of which memory is asked for weights and scales, across the ends of units: a scale that is late holds
-  // up all that follows. Those of 2 bits are half as long.
+  // up all that follows. Those of 2 bits are half as long. Weights without scales, for several rows, from further away.
   static constexpr size_t kChunks = Tile::kBits == 2 ? 2 : 1;
-  static constexpr size_t kWeightsAhead = kChunks * 2, kScalesAhead = kChunks * 2;
+  static constexpr size_t kWeightsAhead = Tile::kInChannels && R > 1 ? 3 : kChunks * 2, kScalesAhead = kChunks * 2;
 
   // Pieces of one unit of columns.
   struct Chunk {

@@ -201,7 +201,9 @@ TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
   const GemmKernel& row = *GetParam();
   const std::vector<size_t> layouts = TransformedLayouts(row);
   if (layouts.empty()) GTEST_SKIP() << "needs no block transform";
-  const size_t n = 96, most_m = 150;
+  // Two tiles of columns, whose panels take less than the rows.
+  const size_t tile_n = ukernel::TileN(row, HostCpu().facts());
+  const size_t n = std::max<size_t>(96, tile_n + 32), most_m = std::max<size_t>(150, tile_n * 5 / 2);
   const size_t k = FormatBits(row.consumed.element) <= 8 ? 1280 : 1024;  // several blocks of K
   const size_t lhs_bytes = Product(row, layouts[0], most_m, n, k).Plan({}, 1).lhs_geometry.total_bytes;
   // Room for all rows; for most of them and the panels of all columns; for few rows and few columns.
@@ -262,7 +264,7 @@ size_t SeveralBlocks(const GemmKernel& row) {
 TEST_P(GemmRows, ReducesRows) {
   const GemmKernel& row = *GetParam();
   const bool brief = ukernel::Depth() == ukernel::TestDepth::kBrief;
-  const size_t n = 200, k = SeveralBlocks(row);
+  const size_t n = std::max<size_t>(200, ukernel::TileN(row, HostCpu().facts()) + 44), k = SeveralBlocks(row);
   for (size_t m : {size_t{1}, size_t{70}}) {
     Product product(row, 0, m, n, k);
     std::vector<float> range, sums;

@@ -204,7 +204,7 @@ TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
   // Two tiles of columns, whose panels take less than the rows.
   const size_t tile_n = ukernel::TileN(row, HostCpu().facts());
   const size_t n = std::max<size_t>(96, tile_n + 32), most_m = std::max<size_t>(150, tile_n * 5 / 2);
-  const size_t k = FormatBits(row.consumed.element) <= 8 ? 1280 : 1024;  // several blocks of K
+  const size_t k = FormatBits(row.consumed.element) <= 8 ? 2560 : 1024;  // several blocks of K
   const size_t lhs_bytes = Product(row, layouts[0], most_m, n, k).Plan({}, 1).lhs_geometry.total_bytes;
   // Room for all rows; for most of them and the panels of all columns; for few rows and few columns.
   const size_t some = lhs_bytes * 9 / 10, few = lhs_bytes / 4;

@@ -20,7 +20,7 @@ using ukernel::RoundUp;
 constexpr size_t kColumnBytes = 4096;
 // Panels that fill at most half of L1 stay there while rows pass by.
 constexpr size_t kL1Share = 2;
-// A product of one tile of rows needs no K blocks where they fit in a quarter of L2.
+// A product of one tile of rows needs no K blocks where those rows fit in a quarter of L2.
 constexpr size_t kSmallLhsShare = 4;
 // A region with less work than this (about 20 us) stays on the calling thread.
 constexpr double kParallelCycles = 60000;

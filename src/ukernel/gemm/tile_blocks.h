@@ -296,7 +296,7 @@ struct TileBlocks {
   static void Products(const GemmArgs& a, Scratch& s) {
     if constexpr (D::kFewRows > 0) {
       if (a.m == 1) return FewRows<TileBlocks, 1>::template Products<kZeros>(a, s);
-      // Two rows of other weights take no longer as four.
+      // Two rows by blocks of 4 and 8 bits are computed as four, which is as fast or faster.
       if constexpr (D::kFewRows > 2 && (kChannels || kBits == 2)) {
         if (a.m == 2) return FewRows<TileBlocks, 2>::template Products<kZeros>(a, s);
       }

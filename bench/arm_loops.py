@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Instructions of the main loops of the Arm GEMM kernels, counted in their objects: no Arm hardware is needed.
 
-The main loop of an object is the innermost loop with the most multiply-accumulates; of several the shortest. Lengths
-are 128 bits for SVE and 512 for SME. `--mca CPU` adds what llvm-mca's model of a CPU says (NEON and SVE only):
+The main loop of an object is the innermost loop with the most multiply-accumulates; of several the shortest. Where
+an object has outer products, only loops of them count: it is left out if they are in none. Lengths are 128 bits for
+SVE and 512 for SME. `--mca CPU` adds what llvm-mca's model of a CPU says (NEON and SVE only):
 neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, ...
 
     cmake --preset aarch64 && cmake --build build/aarch64 --target ukernel_test
@@ -20,6 +21,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ARM = re.compile(r"gemm_.*_(neon|sve|sme)\w*\.cc\.o$")
 BRANCH = re.compile(r"^(?:b(?:\.\w+)?|cbn?z|tbn?z)\s(?:.*\s)?(?:0x)?([0-9a-f]+) <")
+
+OUTER = re.compile(r"(?:[us]|us|su|f|bf)mopa ")
 
 # Multiply-accumulates of one instruction: by mnemonic, at 128 bits, or 512 for outer products.
 LANES = {"4s": 4, "8h": 8, "2d": 2, "s": 4, "h": 8, "d": 2}
@@ -80,8 +83,12 @@ def loops(code):
 
 def main_loop(objdump, path):
     best, most = None, 0
-    for _, code in functions(objdump, path):
+    all_code = [code for _, code in functions(objdump, path)]
+    outer = any(OUTER.match(text) for code in all_code for _, text in code)
+    for code in all_code:
         for loop in loops(code):
+            if outer and not any(OUTER.match(text) for text in loop):
+                continue
             total = sum(macs(text) for text in loop)
             if total > most or (total == most and best and len(loop) < len(best)):
                 best, most = loop, total

@@ -100,6 +100,9 @@ namespace quern::ukernel {
 // Dynamic rows in pairs, 8 k of both together: what int8 matrix instructions multiply.
 [[maybe_unused]] static constexpr LhsLayout kI8dPairs{
     .element = Format::kI8d, .m_unit = 2, .k_interleave = 8, .k_multiple = 32, .row_params = true};
+// The same of rows in blocks, with both rows' scales side by side.
+[[maybe_unused]] static constexpr LhsLayout kI8bPairs{
+    .element = Format::kI8b, .m_unit = 2, .k_interleave = 8, .k_multiple = 32, .block = 32};
 
 // Weights of a dynamically quantized product: one float32 scale per output channel.
 [[maybe_unused]] static constexpr PackLayout WithChannelScales(PackLayout l) {

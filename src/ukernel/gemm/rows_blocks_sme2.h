@@ -16,7 +16,7 @@ constexpr ArmI8Rows<1> MakeSmeBlocks() {
 #if QUERN_ISA_HERE
   run = TileBlocksSme<Slices, kLhs, kRhs>::Run;
 #endif
-  return SmeBlocksRow(kLhs, kRhs, 0, kLhs == Format::kI8b ? 48 : 30, run);
+  return SmeBlocksRow(kLhs, kRhs, 0, kLhs == Format::kI8b ? 30 : 20, run);
 }
 
 }  // namespace

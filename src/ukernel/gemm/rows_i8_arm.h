@@ -33,10 +33,10 @@ constexpr GemmKernel ArmI8Row(const Isa& isa, Format lhs, const PackLayout& layo
   return row;
 }
 
-// Dynamic rows in pairs.
+// The row of pairs of dynamic rows.
 constexpr GemmKernel PairsOfRows(GemmKernel row) {
   row.lhs_forms = kLhsPacked;
-  row.lhs_layout = kI8dPairs;
+  row.lhs_layout = row.lhs == Format::kI8b ? kI8bPairs : kI8dPairs;
   return row;
 }
 

@@ -12,16 +12,20 @@ struct Slices {
   static constexpr bool kExcess = false;  // outer products of int16 came with SME2
 
   template <int T>
-  QUERN_SVE_INLINE svfloat32_t Read(uint32_t row) __arm_streaming __arm_in("za") {
+  QUERN_SVE_INLINE svfloat32_t Read(uint64_t row) __arm_streaming __arm_in("za") {
     const svbool_t all = svptrue_b32();
-    return svcvt_f32_x(all, svread_hor_za32_m(svundef_s32(), all, T, row));
+    return svcvt_f32_x(all, svread_hor_za32_m(svundef_s32(), all, T, static_cast<uint32_t>(row)));
   }
   template <int T>
-  QUERN_SVE_INLINE void Add(uint32_t row, svfloat32_t x) __arm_streaming __arm_inout("za") {
+  QUERN_SVE_INLINE void Add(uint64_t row, svfloat32_t x) __arm_streaming __arm_inout("za") {
     const svbool_t all = svptrue_b32();
-    svwrite_hor_za32_m(T, row, all, svadd_x(all, svread_hor_za32_m(svundef_f32(), all, T, row), x));
+    svwrite_hor_za32_m(T, static_cast<uint32_t>(row), all,
+                       svadd_x(all, svread_hor_za32_m(svundef_f32(), all, T, static_cast<uint32_t>(row)), x));
   }
-  QUERN_SVE_INLINE svfloat32_t Scalars(const float* p) __arm_streaming { return svdup_f32(*p); }
+  QUERN_SVE_INLINE void Keep(svfloat32_t x, float* p) __arm_streaming { svst1(svptrue_b32(), p, x); }
+  QUERN_SVE_INLINE svfloat32_t Outer(const float* p, uint64_t row, svfloat32_t columns) __arm_streaming {
+    return svmul_x(svptrue_b32(), columns, p[row]);
+  }
   QUERN_SVE_INLINE svfloat32_t Times(svfloat32_t x, svfloat32_t y) __arm_streaming {
     return svmul_x(svptrue_b32(), x, y);
   }

@@ -12,16 +12,27 @@ struct Slices {
   static constexpr bool kExcess = true;
 
   template <int T>
-  QUERN_SVE_INLINE svfloat32x4_t Read(uint32_t row) __arm_streaming __arm_in("za") {
-    return svcvt_f32_s32_x4(svread_za32_s32_vg1x4(4 * row + T));
+  QUERN_SVE_INLINE uint32_t Slice(uint64_t row) __arm_streaming {
+    return static_cast<uint32_t>(4 * row) + T;
   }
   template <int T>
-  QUERN_SVE_INLINE void Add(uint32_t row, svfloat32x4_t x) __arm_streaming __arm_inout("za") {
-    svadd_za32_f32_vg1x4(4 * row + T, x);
+  QUERN_SVE_INLINE svfloat32x4_t Read(uint64_t row) __arm_streaming __arm_in("za") {
+    return svcvt_f32_s32_x4(svread_za32_s32_vg1x4(Slice<T>(row)));
   }
-  QUERN_SVE_INLINE svfloat32x4_t Scalars(const float* p) __arm_streaming {
-    const uint64_t quarter = svcntw() / 4;
-    return svcreate4(svdup_f32(p[0]), svdup_f32(p[quarter]), svdup_f32(p[2 * quarter]), svdup_f32(p[3 * quarter]));
+  template <int T>
+  QUERN_SVE_INLINE void Add(uint64_t row, svfloat32x4_t x) __arm_streaming __arm_inout("za") {
+    svadd_za32_f32_vg1x4(Slice<T>(row), x);
+  }
+  QUERN_SVE_INLINE void Keep(svfloat32_t x, float* p) __arm_streaming {
+    const svbool_t all = svptrue_b32();
+    const svuint32_t i = svindex_u32(0, 1);  // quarter i % 4 has row i / 4 of those that are read together
+    const svuint32_t quarter = svmul_x(all, svand_x(all, i, 3), static_cast<uint32_t>(svcntw() / 4));
+    svst1(all, p, svtbl(x, svadd_x(all, quarter, svlsr_x(all, i, 2))));
+  }
+  QUERN_SVE_INLINE svfloat32x4_t Outer(const float* p, uint64_t row, svfloat32_t columns) __arm_streaming {
+    const svfloat32_t x = svld1rq(svptrue_b32(), p + 4 * row);
+    return svcreate4(svmul_lane(columns, x, 0), svmul_lane(columns, x, 1), svmul_lane(columns, x, 2),
+                     svmul_lane(columns, x, 3));
   }
   QUERN_SVE_INLINE svfloat32x4_t Times(svfloat32x4_t x, svfloat32_t y) __arm_streaming {
     const svbool_t all = svptrue_b32();
@@ -34,14 +45,14 @@ struct Slices {
                      svmul_x(all, svget4(x, 2), svget4(y, 2)), svmul_x(all, svget4(x, 3), svget4(y, 3)));
   }
 
-  // The rows' sums times what both vectors of columns have too much, off the tiles 0 and 1: products of pairs of
-  // int16, the sums' high and low bytes by e * 256 and e.
-  QUERN_SVE_INLINE void TakeOff(svint32_t sums, svint32_t e0, svint32_t e1) __arm_streaming __arm_inout("za") {
+  // The rows' sums times what the columns have too much, off tile T: products of pairs of int16, the sums' high and low
+  // bytes by e * 256 and e.
+  template <int T>
+  QUERN_SVE_INLINE void TakeOff(svint32_t sums, svint32_t e) __arm_streaming __arm_inout("za") {
     const svbool_t all = svptrue_b8();
     const svint32_t high = svlsl_x(all, svasr_x(all, sums, 8), 16);
     const svint16_t pairs = svreinterpret_s16(svorr_x(all, high, svand_x(all, sums, 255)));
-    svmops_za32_s16_m(0, all, all, pairs, Pairs(e0));
-    svmops_za32_s16_m(1, all, all, pairs, Pairs(e1));
+    svmops_za32_s16_m(T, all, all, pairs, Pairs(e));
   }
   QUERN_SVE_INLINE svint16_t Pairs(svint32_t e) __arm_streaming {
     const svbool_t all = svptrue_b32();

@@ -124,18 +124,11 @@ struct TileBlocksLanes : TileEpilogueI32<typename D::V, MR, NU> {
   }
 
   QUERN_INLINE static void LoadScales(const GemmArgs& a, const Numbers& block, Reg (&scale)[kVectors]) {
-    const auto load = [&](Format format) __attribute__((always_inline)) {
+    V::WithScaleFormat(a.rhs_scale, [&](Format format) __attribute__((always_inline)) {
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         scale[v] = V::LoadScale(AtVector(a, block.scales, v, FormatBytes(format)), format);
       }
-    };
-    if (a.rhs_scale == Format::kF32) {
-      load(Format::kF32);
-    } else if (a.rhs_scale == Format::kF16) {
-      load(Format::kF16);
-    } else {
-      load(Format::kBf16);
-    }
+    });
   }
 
   // What the weights stand for zero by, less what they are turned by.

@@ -91,16 +91,9 @@ struct TileBlocksPasses {
   }
 
   QUERN_INLINE static void LoadScales(const GemmArgs& a, const char* p, Reg (&scale)[kSums]) {
-    const auto load = [&](Format format) __attribute__((always_inline)) {
+    V::WithScaleFormat(a.rhs_scale, [&](Format format) __attribute__((always_inline)) {
       D::ByColumns(V::LoadScale(p, format), V::LoadScale(p + V::kLanes * FormatBytes(format), format), scale);
-    };
-    if (a.rhs_scale == Format::kF32) {
-      load(Format::kF32);
-    } else if (a.rhs_scale == Format::kF16) {
-      load(Format::kF16);
-    } else {
-      load(Format::kBf16);
-    }
+    });
   }
 
   // Of a block, for all columns.

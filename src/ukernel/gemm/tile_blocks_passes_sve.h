@@ -18,11 +18,11 @@ struct TileBlocksPassesSve {
   using Int = svint32_t;
 
   static constexpr bool kLhsBlocks = kLhs == Format::kI8b;
-  static constexpr bool kMatrix = D::kSums == 4;  // sums of both rows by two columns in every 128 bits
-  static constexpr size_t kPiece = 32, kSpread = D::kPairs ? 2 : 1;
-  static constexpr int kScales = kMatrix ? 4 : 2;
+  static constexpr bool kPairs = D::kPairs;  // of rows: their sums by two columns are in every 128 bits
+  static constexpr size_t kPiece = 32, kSpread = kPairs ? 2 : 1;
+  static constexpr int kScales = kPairs ? 4 : 2;
 
-  // Two rows at the piece's first k, the same where there is but one.
+  // Two rows at the piece's first k, the same where there is but one. Pairs are at `first` alone.
   struct Left {
     const char *first, *second;
     const char *first_scales, *second_scales;
@@ -32,7 +32,7 @@ struct TileBlocksPassesSve {
 
   template <int kGroup>
   QUERN_INLINE static void Multiply(svint8_t* const* w, const svint8_t& x, const svint8_t& y, Int* const* sums) {
-    if constexpr (kMatrix) {
+    if constexpr (kPairs) {
       ForEach<4>([&](auto i) __attribute__((always_inline)) {
         constexpr int kSum = decltype(i)::value;
         *sums[kSum] = svmmla(*sums[kSum], x, *w[kGroup * 4 + kSum]);
@@ -47,26 +47,17 @@ struct TileBlocksPassesSve {
 
   QUERN_INLINE static void MultiplyAll(svint8_t* const* w, const Left& left, Int* const* sums) {
     const char *p = left.first, *q = left.second;
-    if constexpr (D::kPairs) {
+    if constexpr (kPairs) {
       const svint8_t a = Load(p), b = Load(p + 16), c = Load(p + 32), d = Load(p + 48);
-      MultiplyFour(w, a, b, c, d, sums);
-    } else if constexpr (kMatrix) {
-      const svint64_t p0 = svreinterpret_s64(Load(p)), p1 = svreinterpret_s64(Load(p + 16));
-      const svint64_t q0 = svreinterpret_s64(Load(q)), q1 = svreinterpret_s64(Load(q + 16));
-      MultiplyFour(w, svreinterpret_s8(svtrn1(p0, q0)), svreinterpret_s8(svtrn2(p0, q0)),
-                   svreinterpret_s8(svtrn1(p1, q1)), svreinterpret_s8(svtrn2(p1, q1)), sums);
+      Multiply<0>(w, a, a, sums);
+      Multiply<1>(w, b, b, sums);
+      Multiply<2>(w, c, c, sums);
+      Multiply<3>(w, d, d, sums);
     } else {
       const svint8_t p0 = Load(p), p1 = Load(p + 16), q0 = Load(q), q1 = Load(q + 16);
       ForEach<4>([&](auto g) __attribute__((always_inline)) { Multiply<decltype(g)::value>(w, p0, q0, sums); });
       ForEach<4>([&](auto g) __attribute__((always_inline)) { Multiply<4 + decltype(g)::value>(w, p1, q1, sums); });
     }
-  }
-  QUERN_INLINE static void MultiplyFour(svint8_t* const* w, svint8_t a, svint8_t b, svint8_t c, svint8_t d,
-                                        Int* const* sums) {
-    Multiply<0>(w, a, a, sums);
-    Multiply<1>(w, b, b, sums);
-    Multiply<2>(w, c, c, sums);
-    Multiply<3>(w, d, d, sums);
   }
 
   QUERN_INLINE static Float Twice(Float x, int half) {
@@ -77,7 +68,7 @@ struct TileBlocksPassesSve {
   // Of a block's columns, as sums have them.
   QUERN_INLINE static void LoadScales(const GemmArgs& a, const char* p, Float* const* scale) {
     const Float low = LoadScale(p, a.rhs_scale, 0), high = LoadScale(p, a.rhs_scale, 1);
-    if constexpr (kMatrix) {
+    if constexpr (kPairs) {
       *scale[0] = Twice(low, 0);
       *scale[1] = Twice(low, 1);
       *scale[2] = Twice(high, 0);
@@ -97,11 +88,12 @@ struct TileBlocksPassesSve {
   QUERN_INLINE static void AddBlock(Float* const* scale, const Left& left, Int* const* sums, float* to) {
     const svbool_t all = svptrue_b32();
     Float first = svdup_f32(1), next = first;
-    if constexpr (kLhsBlocks) {
-      const Float one = svdup_f32(*reinterpret_cast<const float*>(left.first_scales));
-      const Float two = svdup_f32(*reinterpret_cast<const float*>(left.second_scales));
-      first = kMatrix ? svsel(HalvesOf(0), one, two) : one;
-      next = kMatrix ? first : two;
+    if constexpr (kLhsBlocks && kPairs) {
+      const Float both = svreinterpret_f32(svdup_u64(*reinterpret_cast<const uint64_t*>(left.first_scales)));
+      first = next = svzip1(both, both);
+    } else if constexpr (kLhsBlocks) {
+      first = svdup_f32(*reinterpret_cast<const float*>(left.first_scales));
+      next = svdup_f32(*reinterpret_cast<const float*>(left.second_scales));
     }
     ForEach<4>([&](auto i) __attribute__((always_inline)) {
       constexpr int kSum = decltype(i)::value;
@@ -124,14 +116,14 @@ struct TileBlocksPassesSve {
   // f() for two rows after two.
   template <class F>
   QUERN_INLINE static void EachTwo(const GemmArgs& a, Left& left, const F& f) {
-    const ptrdiff_t two = D::kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
+    const ptrdiff_t two = kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
     size_t m = a.m;
     for (; m >= 2; m -= 2) {
       f();
       Advance<true>(left.first, two);
-      Advance<!D::kPairs>(left.second, two);
+      Advance<!kPairs>(left.second, two);
       Advance<kLhsBlocks>(left.first_scales, two);
-      Advance<kLhsBlocks>(left.second_scales, two);
+      Advance<kLhsBlocks && !kPairs>(left.second_scales, two);
     }
     left.second = left.first;
     left.second_scales = left.first_scales;
@@ -199,7 +191,7 @@ struct TileBlocksPassesSve {
       const BlockColumns columns = ColumnsOfBlock(a, block);
       const Left left{rows, rows + a.lhs_row_stride, scales, scales + (kLhsBlocks ? a.lhs_row_stride : 0)};
       Pass<kWhole>(a, left, rhs, columns, kWhole ? static_cast<void*>(sums) : dots);
-      if (kLhsBlocks) scales += sizeof(float);
+      if (kLhsBlocks) scales += kSpread * sizeof(float);
       if (k + kPiece < block_end && k + kPiece < a.k) continue;
       if (!kWhole) FinishBlock(a, left, columns, dots, sums);
       block_end += a.block;
@@ -213,7 +205,7 @@ struct TileBlocksPassesSve {
       for (size_t v = 0; v < 2; ++v) {
         const svbool_t pg = ColumnsFrom(a, v * svcntw());
         const Float x = a.first_k || r >= a.m ? svdup_f32(0) : FetchRow(a, pg, r, v * svcntw());
-        if constexpr (!kMatrix) {
+        if constexpr (!kPairs) {
           svst1_vnum(svptrue_b32(), to, static_cast<int64_t>(r * 2 + v), x);
         } else {
           for (int i = 0; i < 2; ++i)
@@ -226,9 +218,9 @@ struct TileBlocksPassesSve {
     const svbool_t all = svptrue_b32();
     for (size_t r = 0; r < a.m; ++r) {
       for (size_t v = 0; v < 2 && v * svcntw() < a.n; ++v) {
-        const float* p = from + (kMatrix ? r / 2 * 4 + v * 2 : r * 2 + v) * svcntw();
+        const float* p = from + (kPairs ? r / 2 * 4 + v * 2 : r * 2 + v) * svcntw();
         Float x = svld1(all, p);
-        if constexpr (kMatrix) {
+        if constexpr (kPairs) {
           const svfloat64_t first = svreinterpret_f64(x), second = svreinterpret_f64(svld1_vnum(all, p, 1));
           x = svreinterpret_f32(r % 2 ? svuzp2(first, second) : svuzp1(first, second));
         }
@@ -244,7 +236,7 @@ struct TileBlocksPassesSve {
       DispatchTileBlocksSve<D, kLhs, kElement, kFew>(part);
       part.m0 += kFew;
       part.lhs = static_cast<const char*>(part.lhs) + kFew / static_cast<int>(kSpread) * a.lhs_row_stride;
-      part.lhs_scales = static_cast<const char*>(part.lhs_scales) + kFew * a.lhs_row_stride;
+      part.lhs_scales = static_cast<const char*>(part.lhs_scales) + kFew / static_cast<int>(kSpread) * a.lhs_row_stride;
       part.acc = static_cast<char*>(part.acc) + kFew * a.acc_row_stride;
       part.dst = static_cast<char*>(part.dst) + kFew * a.dst_row_stride;
     }

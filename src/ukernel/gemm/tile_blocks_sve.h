@@ -129,8 +129,9 @@ struct TileBlocksSve {
 
   static float LhsScale(const GemmArgs& a, int r, size_t k) {
     if (kLhs != Format::kI8b) return 1;
-    const char* row = static_cast<const char*>(a.lhs_scales) + r * a.lhs_row_stride;
-    return reinterpret_cast<const float*>(row)[k / kLhsBlock];
+    constexpr int kUnit = D::kPairs ? 2 : 1;
+    const char* rows = static_cast<const char*>(a.lhs_scales) + r / kUnit * a.lhs_row_stride;
+    return reinterpret_cast<const float*>(rows)[k / kLhsBlock * kUnit + static_cast<size_t>(r % kUnit)];
   }
 
   // Vector v of row r. Compilers would read the sums as what they are cast to, and so keep them in memory.

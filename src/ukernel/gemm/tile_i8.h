@@ -11,8 +11,8 @@ namespace {
 // pointer, whatever the caller's addressing, for the price of a load and a store per vector.
 [[maybe_unused]] constexpr size_t kStagedK = 256;
 [[maybe_unused]] constexpr size_t kPanelK = 2048;  // where a whole call's units are computed from what is staged
-[[maybe_unused]] constexpr size_t kPanelAhead =
-    12288;  // bytes of its units that memory is asked for ahead, across their ends
+// Bytes of its units that memory is asked for ahead, across their ends.
+[[maybe_unused]] constexpr size_t kPanelAhead = 12288;
 constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
@@ -79,7 +79,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups,
                                  const char* next) {
     constexpr size_t kAhead = (kPanel && V::kPrefetch ? kPanelAhead : V::kPrefetch) / NU / kGroup;  // groups
-    IntAcc more[kSets];
+    IntAcc more[kSets];  // but for the first set, which is acc
     QUERN_UNROLL for (int s = 1; s < kSets; ++s) Base::Each([&](int r, int v) { more[s][r][v] = V::ZeroInt(); });
     ptrdiff_t ahead = kAhead * kGroup;
     size_t g = 0;
@@ -177,7 +177,8 @@ GemmArgs ColumnsOf(const GemmArgs& a, size_t n, size_t units) {
   return part;
 }
 
-// Units that are in registers together: rows are staged piece by piece on the way.
+// Units that are in registers together: rows are staged piece by piece on the way. A function of its own for each tile,
+// which several narrower calls share.
 template <class D, int MR, int NU>
 __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
   if constexpr (NU > 1) {

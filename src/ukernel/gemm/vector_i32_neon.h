@@ -52,6 +52,13 @@ struct IntVector : Vector {
     if (format == Format::kF16) return vcvt_f32_f16(vreinterpret_f16_u16(half));
     return vreinterpretq_f32_u32(vshll_n_u16(half, 16));
   }
+  // f(format) for what scales are stored as, a constant in each call.
+  template <class F>
+  QUERN_INLINE static void WithScaleFormat(Format format, const F& f) {
+    if (format == Format::kF32) return f(Format::kF32);
+    if (format == Format::kF16) return f(Format::kF16);
+    f(Format::kBf16);
+  }
   static Int LoadZeros(const char* p) {
     uint32_t four;
     __builtin_memcpy(&four, p, 4);

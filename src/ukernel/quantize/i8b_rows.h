@@ -32,27 +32,30 @@ uint32_t PackI8bRows(const LhsLayout& layout, const LhsShape& shape, const LhsSo
   return kPackFine;
 }
 
-// Panels of groups of 4 k.
-[[maybe_unused]] uint32_t PackI8bPanels(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
-                                        size_t panel_begin, size_t panel_end, void* packed) {
+// Panels of groups of 4 or 8 k.
+template <class Loops>
+uint32_t PackI8bPanels(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s, size_t panel_begin,
+                       size_t panel_end, void* packed) {
   const LhsGeometry g = DescribeLhs(layout, shape);
+  const size_t group = layout.k_interleave;
   for (size_t panel = panel_begin; panel < panel_end; ++panel) {
     char* out = static_cast<char*>(packed) + panel * g.panel_stride;
     auto* scales = reinterpret_cast<float*>(out + g.block_scales_offset);
     const size_t first = panel * g.m_unit;
     const size_t rows = shape.m - first < g.m_unit ? shape.m - first : g.m_unit;
-    ClearBytes(out, rows < g.m_unit ? 0 : shape.k / 4 * 4 * g.m_unit, g.panel_stride);
+    ClearBytes(out, rows < g.m_unit ? 0 : shape.k / group * group * g.m_unit, g.panel_stride);
     for (size_t r = 0; r < rows; ++r) {
       const auto* x = reinterpret_cast<const float*>(SourceRow(s, 0, first + r));
       for (size_t k = 0; k < shape.k; k += layout.block) {
         const size_t count = shape.k - k < layout.block ? shape.k - k : layout.block;
         float lo = 0, hi = 0;
         int8_t q[32];
-        PlainLoops::Range(x + k, count, lo, hi);
+        Loops::Range(x + k, count, lo, hi);
         const DynamicBlock b = DynamicBlockParams(-lo > hi ? -lo : hi);
-        PlainLoops::Quantize(x + k, count, b.times, 0, q);
+        Loops::Quantize(x + k, count, b.times, 0, q);
         scales[k / layout.block * g.m_unit + r] = b.scale;
-        PackGroups<4>(reinterpret_cast<const char*>(q), 0, 1, count, g.m_unit, out + k * g.m_unit + r * 4);
+        (group == 8 ? PackGroups<8> : PackGroups<4>)(reinterpret_cast<const char*>(q), 0, 1, count, g.m_unit,
+                                                     out + k * g.m_unit + r * group);
       }
     }
   }
@@ -68,9 +71,10 @@ uint32_t PackI8bRows(const LhsLayout& layout, const LhsShape& shape, const LhsSo
           .cycles_per_element = cycles_per_element,
           .run = QUERN_ISA_HERE ? run : nullptr};
 }
-[[maybe_unused]] constexpr LhsPackKernel I8bPanelsRow(float cycles_per_element) {
-  LhsPackKernel row = I8bRow(cycles_per_element, PackI8bPanels);
-  row.layout = I8SmeBlockPanels(Format::kI8b);
+[[maybe_unused]] constexpr LhsPackKernel I8bPanelsRow(const LhsLayout& layout, float cycles_per_element,
+                                                      decltype(LhsPackKernel::run) run) {
+  LhsPackKernel row = I8bRow(cycles_per_element, run);
+  row.layout = layout;
   return row;
 }
 

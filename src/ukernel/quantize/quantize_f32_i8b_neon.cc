@@ -1,4 +1,4 @@
-// int8 rows in blocks of 32 from float32, on NEON.
+// int8 rows in blocks of 32, and panels of them, from float32, on NEON.
 #include "ukernel/quantize/i8b_rows.h"
 
 #if QUERN_ISA_HERE
@@ -9,12 +9,16 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr auto kRun = PackI8bRows<NeonLoops>;
+static constexpr auto kRun = PackI8bRows<NeonLoops>, kRunPanels = PackI8bPanels<NeonLoops>;
 #else
-static constexpr decltype(LhsPackKernel::run) kRun = nullptr;
+static constexpr decltype(LhsPackKernel::run) kRun = nullptr, kRunPanels = nullptr;
 #endif
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(1.2f, kRun)};
+static constexpr LhsPackKernel kRows[] = {
+    I8bRow(1.2f, kRun),
+    I8bPanelsRow(kI8bPairs, 1.3f, kRunPanels),
+    I8bPanelsRow(I8SmeBlockPanels(Format::kI8b), 1.5f, kRunPanels),
+};
 
 }  // namespace
 

@@ -1,10 +1,14 @@
-// int8 rows in blocks of 32, and SME's panels of them, from float32, for the baseline of the target.
+// int8 rows in blocks of 32, and Arm's panels of them, from float32, for the baseline of the target.
 #include "ukernel/quantize/i8b_rows.h"
 
 namespace quern::ukernel {
 namespace {
 
-static constexpr LhsPackKernel kRows[] = {I8bRow(4.1f, PackI8bRows<PlainLoops>), I8bPanelsRow(5.0f)};
+static constexpr LhsPackKernel kRows[] = {
+    I8bRow(4.1f, PackI8bRows<PlainLoops>),
+    I8bPanelsRow(kI8bPairs, 5.0f, PackI8bPanels<PlainLoops>),
+    I8bPanelsRow(I8SmeBlockPanels(Format::kI8b), 5.0f, PackI8bPanels<PlainLoops>),
+};
 
 }  // namespace
 

@@ -16,7 +16,7 @@ namespace {
 struct WeightsPairs : HalfPairs {
   static constexpr size_t kMostK = 32;
   static constexpr int kParts = 1, kFold = 1;
-  static constexpr bool kHolds = true;
+  static constexpr bool kHolds = true, kStreams = true;
   using Acc = __m512i;
   static __m512i ZeroAcc() { return _mm512_setzero_si512(); }
   static __m512i AddAcc(__m512i a, __m512i b) { return FmaHalf(a, _mm512_set1_epi16(0x3c00), b); }

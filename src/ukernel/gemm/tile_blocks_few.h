@@ -4,6 +4,7 @@
 
 #include "ukernel/gemm.h"
 #include "ukernel/gemm/block_zero.h"
+#include "ukernel/gemm/prefetch.h"
 
 namespace quern::ukernel {
 namespace {
@@ -26,6 +27,15 @@ struct FewRows {
   // up all that follows. Those of 2 bits are half as long. Weights without scales, for several rows, from further away.
   static constexpr size_t kChunks = Tile::kBits == 2 ? 2 : 1;
   static constexpr size_t kWeightsAhead = Tile::kInChannels && R > 1 ? 3 : kChunks * 2, kScalesAhead = kChunks * 2;
+
+  // Weights without scales are one stream, which comes to L1 as fast.
+  QUERN_INLINE static void Ask(const char* line) {
+    if constexpr (Tile::kInChannels) {
+      __builtin_prefetch(line);
+    } else {
+      PrefetchStream(line);
+    }
+  }
 
   // Pieces of one unit of columns.
   struct Chunk {
@@ -58,7 +68,7 @@ struct FewRows {
     }
     for (size_t i = 0; i < c.pieces; ++i) {
       if constexpr (V::kPrefetch != 0) {
-        QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64) __builtin_prefetch(c.ahead + b);
+        QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64) Ask(c.ahead + b);
       }
       c.in_sum += 4 * NG;
       const bool last = Tile::kInChannels ? false : kWhole || c.in_sum == c.length || (c.ends && i + 1 == c.pieces);
@@ -114,7 +124,7 @@ struct FewRows {
   template <Format kFormat>
   static void Scales(const char* from, const char* ahead, size_t blocks, float* to) {
     for (size_t i = 0; i < blocks; ++i, to += kUnit, ahead += kUnit * FormatBytes(kFormat)) {
-      __builtin_prefetch(ahead);
+      Ask(ahead);
       QUERN_UNROLL for (size_t c = 0; c < kUnit; c += V::kLanes, from += V::kLanes * FormatBytes(kFormat)) {
         V::Store(to + c, V::LoadScale(from, kFormat));
       }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ukernel/gemm/block_accumulators.h"
+#include "ukernel/gemm/prefetch.h"
 #include "ukernel/gemm/tile_blocks_few.h"
 #include "ukernel/gemm/tile_f32_blocks.h"
 
@@ -95,13 +96,13 @@ struct F32BlocksFew {
     QUERN_UNROLL for (size_t l = 0; l < kLines; ++l) {
       Int line[P];
       QUERN_UNROLL for (int p = 0; p < P; ++p) {
-        __builtin_prefetch(c.weights_ahead + p * kBytes + l * kLine);
+        PrefetchStream(c.weights_ahead + p * kBytes + l * kLine);
         line[p] = V::LoadInt(reinterpret_cast<const int32_t*>(c.weights + p * kBytes + l * kLine));
       }
       Steps<0, P, kPiece>(sum, weights, line, c.lhs, l * kPerLine);
     }
     QUERN_UNROLL for (int p = 0; p < P; ++p) {
-      __builtin_prefetch(c.scales_ahead + p * apart * c.scale_bytes);
+      PrefetchStream(c.scales_ahead + p * apart * c.scale_bytes);
       const Reg scale = V::Load(reinterpret_cast<const float*>(c.scales) + p * apart * kUnit);
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
         QUERN_UNROLL for (int s = kSets / 2; s > 0; s /= 2) {

@@ -3,6 +3,7 @@
 // is compiled with their flags.
 #pragma once
 
+#include "ukernel/gemm/prefetch.h"
 #include "ukernel/gemm/tile_f32_blocks_few.h"
 
 namespace quern::ukernel {
@@ -83,9 +84,9 @@ struct F32Pairs {
       Reg scale[U];
       QUERN_UNROLL for (int u = 0; u < U; ++u) {
         scale[u] = V::LoadScale(scales + u * stride, a.rhs_scale);
-        __builtin_prefetch(scales_ahead + u * stride);
-        __builtin_prefetch(weights_ahead + u * stride);
-        __builtin_prefetch(weights_ahead + u * stride + kLine);
+        PrefetchStream(scales_ahead + u * stride);
+        PrefetchStream(weights_ahead + u * stride);
+        PrefetchStream(weights_ahead + u * stride + kLine);
       }
       QUERN_UNROLL for (size_t l = 0; l < 2; ++l) {
         Int line[U];

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ukernel/gemm/epilogue_f32.h"
+#include "ukernel/gemm/prefetch.h"
 
 namespace quern::ukernel {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 //   kParts        instructions per pair and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
 //   kFold         accumulators that Fold(dots) joins to a vector of columns
 //   kHolds        whether the weights of all accumulators stay in registers, or are made one by one
+//   kStreams      few rows ask L2 for what is ahead, not L1 (prefetch.h): what loads and converts at once waits for L2
 //   kMostK        of a chain
 //   Acc, ZeroAcc, AddAcc(acc, acc), Dot(acc, lhs, weights)
 template <class V, class L, class W, int MR, int NU>
@@ -72,10 +74,13 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   // A pair of k; at(r) is where row r has its elements.
   template <class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
-    constexpr int kAhead = MR <= V::kFewRows ? V::kFewPrefetch : V::kPrefetch;
-    if constexpr (kAhead != 0) {
-      QUERN_UNROLL for (int u = 0; u < NU; ++u) {
-        __builtin_prefetch(rhs + static_cast<size_t>(u) * unit_stride + kAhead);
+    constexpr int kStreamAhead = 1024, kAhead = MR <= V::kFewRows ? V::kFewPrefetch : V::kPrefetch;
+    QUERN_UNROLL for (int u = 0; u < NU; ++u) {
+      const char* unit = rhs + static_cast<size_t>(u) * unit_stride;
+      if constexpr (MR <= V::kFewRows && W::kStreams) {
+        PrefetchStream(unit + kStreamAhead);
+      } else if constexpr (kAhead != 0) {
+        __builtin_prefetch(unit + kAhead);
       }
     }
     Part<0>(acc, at, rhs, unit_stride);
@@ -230,7 +235,7 @@ template <class V>
 struct WeightsInF32 {
   static constexpr size_t kMostK = kHalfChunk;
   static constexpr int kParts = 1, kFold = 1;
-  static constexpr bool kHolds = true;
+  static constexpr bool kHolds = true, kStreams = true;
   using Acc = typename V::Reg;
   static Acc ZeroAcc() { return V::Zero(); }
   static Acc AddAcc(Acc a, Acc b) { return V::Add(a, b); }

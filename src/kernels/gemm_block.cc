@@ -385,13 +385,19 @@ void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size
       const ptrdiff_t z = static_cast<ptrdiff_t>(oz * im.stride_d) + dz;
       const bool inside =
           y >= 0 && y < static_cast<ptrdiff_t>(im.in_h) && z >= 0 && z < static_cast<ptrdiff_t>(im.in_d);
-      ptrdiff_t x = static_cast<ptrdiff_t>(ox * im.stride_w) + dx;
       const char* line =
           static_cast<const char*>(im.image) + (inside ? (z * static_cast<ptrdiff_t>(im.in_h) + y) * im.row_stride : 0);
-      for (size_t i = 0; i < run; ++i, x += static_cast<ptrdiff_t>(im.stride_w)) {
-        const bool in = inside && x >= 0 && x < static_cast<ptrdiff_t>(im.in_w);
-        out[r + i] = in ? line + x * im.pixel_stride : im.zero_row;
-      }
+      // The run's pixels [first, last) lie in the line: no test for each.
+      const ptrdiff_t step = static_cast<ptrdiff_t>(im.stride_w), x = static_cast<ptrdiff_t>(ox) * step + dx;
+      const auto pixels_before = [&](ptrdiff_t to) {  // of the run, left of `to`
+        return to <= x ? 0 : std::min(run, ukernel::CeilDiv(static_cast<size_t>(to - x), im.stride_w));
+      };
+      const size_t first = inside ? pixels_before(0) : run;
+      const size_t last = inside ? pixels_before(static_cast<ptrdiff_t>(im.in_w)) : run;
+      const void** to = out + r;
+      std::fill(to, to + first, im.zero_row);
+      for (size_t i = first; i < last; ++i) to[i] = line + (x + static_cast<ptrdiff_t>(i) * step) * im.pixel_stride;
+      std::fill(to + last, to + run, im.zero_row);
       r += run;
     }
   }

@@ -12,7 +12,7 @@ template <Format element>
 struct BlockDot : BlockDotYmm<element> {
   using Weights = __m256i;
   using Sum = __m256i;
-  static constexpr int kRows = 3, kGroups = 8, kFewRows = 0;
+  static constexpr int kRows = 3, kGroups = 8, kFewRows = 0, kChains = 1;
   // Those of 8 bits less a zero point of their own would take 9.
   static constexpr bool kSeeds = true, kCentered = element != Format::kU8;
 

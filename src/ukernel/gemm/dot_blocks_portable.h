@@ -19,7 +19,7 @@ struct BlockDot {
   using Sum = V::Int;
   static constexpr Format kElement = element;
   static constexpr int kZero = BlockZeroOf(element);
-  static constexpr int kVectors = 1, kRows = 1, kGroups = 4, kFewRows = 0;
+  static constexpr int kVectors = 1, kRows = 1, kGroups = 4, kFewRows = 0, kChains = 1;
   static constexpr bool kSeeds = true, kCentered = false;
 
   template <int kShift, int kBits>

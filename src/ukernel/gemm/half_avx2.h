@@ -58,8 +58,8 @@ struct WeightsBf16 : WeightsInF32<Vector> {
 
 // Pairs of f16 converted where they stand: even and odd k are summed in neighbouring lanes.
 struct WeightsF16 : WeightsInF32<Vector> {
-  static constexpr int kFold = 2;
-  static constexpr bool kHolds = false, kStreams = false;
+  static constexpr int kFold = 2, kAsks = 2;
+  static constexpr bool kHolds = false;
   static __m256 Fold(const __m256* dots) {
     const __m256 mixed = _mm256_hadd_ps(dots[0], dots[1]);  // columns 0 1 4 5 2 3 6 7
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), _MM_SHUFFLE(3, 1, 2, 0)));

@@ -8,6 +8,9 @@ namespace {
 
 // A line that comes from memory, into L2: a core waits for more of L2's lines at once than of L1's (24 on Zen 4, where
 // asking L1 for them halves what memory gives), and its L2 is near enough to load from.
+// A core that waits for as many lines as it can drops what else it is asked for: where much is done with each line, so
+// that loads themselves do not reach far ahead, it is asked again on the way (Zen 4, 4-bit blocks: 21 GB/s asked once,
+// 27 twice).
 QUERN_INLINE void PrefetchStream(const void* line) { __builtin_prefetch(line, 0, 2); }
 
 }  // namespace

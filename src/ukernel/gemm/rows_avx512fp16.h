@@ -15,8 +15,8 @@ namespace {
 #if QUERN_ISA_HERE
 struct WeightsPairs : HalfPairs {
   static constexpr size_t kMostK = 32;
-  static constexpr int kParts = 1, kFold = 1;
-  static constexpr bool kHolds = true, kStreams = true;
+  static constexpr int kParts = 1, kFold = 1, kAsks = 1;
+  static constexpr bool kHolds = true;
   using Acc = __m512i;
   static __m512i ZeroAcc() { return _mm512_setzero_si512(); }
   static __m512i AddAcc(__m512i a, __m512i b) { return FmaHalf(a, _mm512_set1_epi16(0x3c00), b); }

@@ -17,6 +17,7 @@ namespace {
 //   kVectors, kRows  vectors of a strip; rows that are worked on together
 //   kGroups          groups of 4 k of a piece: 8, or 4
 //   kFewRows         so many rows keep their results in registers along K; 0: none do
+//   kChains          sums that such a row's piece is split into, where dot products wait for each other
 //   Load<groups>(p, out): the weights of a piece for V::kLanes columns
 //   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)
 //   kSeeds           sums are int32 lanes that may begin with anything

@@ -9,7 +9,7 @@
 namespace quern::ukernel {
 namespace {
 
-[[maybe_unused]] constexpr size_t kFewPieces = 16;  // of K, that are worked on in one loop (a chunk)
+[[maybe_unused]] constexpr size_t kFewPieces = 64;  // of K, that are worked on in one loop (a chunk)
 
 // Tile: a TileBlocks, whose pieces, sums and scratch these are. R: rows; where a call has fewer, the last one is
 // computed again.
@@ -23,24 +23,16 @@ struct FewRows {
 
   static constexpr size_t kUnit = V::kUnit, kVectors = kUnit / V::kLanes;
   static constexpr size_t kStaged = Tile::kSums / R;  // pieces
-  // Chunks ahead of which memory is asked for weights and scales, across the ends of units: a scale that is late holds
-  // up all that follows. Those of 2 bits are half as long. Weights without scales, for several rows, from further away.
-  static constexpr size_t kChunks = Tile::kBits == 2 ? 2 : 1;
-  static constexpr size_t kWeightsAhead = Tile::kInChannels && R > 1 ? 3 : kChunks * 2, kScalesAhead = kChunks * 2;
-
-  // Weights without scales are one stream, which comes to L1 as fast.
-  QUERN_INLINE static void Ask(const char* line) {
-    if constexpr (Tile::kInChannels) {
-      __builtin_prefetch(line);
-    } else {
-      PrefetchStream(line);
-    }
-  }
+  // Pieces ahead of which memory is asked for weights and scales, twice (prefetch.h), across the ends of units. Those
+  // of 2 bits are half as long.
+  static constexpr size_t kAsks = 2, kFar = Tile::kBits == 2 ? 64 : 32;
+  static constexpr size_t kAhead[kAsks] = {kFar, kFar / 2};
 
   // Pieces of one unit of columns.
   struct Chunk {
     const char* weights;
-    const char* ahead;  // what the memory is asked for meanwhile
+    const char* ahead[kAsks];         // what the memory is asked for meanwhile
+    const char* scales_ahead[kAsks];  // likewise
     const char* lhs[R];
     const char* lhs_scales[R];
     const int32_t* sums;  // kStaged apart
@@ -51,7 +43,8 @@ struct FewRows {
     size_t pieces;
     size_t length, in_sum;  // elements that a sum goes over, and that it has gone over
     size_t block, in_block;
-    bool ends;  // with the last piece of K
+    size_t scale_bytes;  // of a block's scales as they are stored
+    bool ends;           // with the last piece of K
   };
 
   // kWhole: a piece is a block.
@@ -68,7 +61,10 @@ struct FewRows {
     }
     for (size_t i = 0; i < c.pieces; ++i) {
       if constexpr (V::kPrefetch != 0) {
-        QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64) Ask(c.ahead + b);
+        QUERN_UNROLL for (const char*& ahead : c.ahead) {
+          QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64) PrefetchStream(ahead + b);
+          ahead += Tile::template kPieceBytes<NG>;
+        }
       }
       c.in_sum += 4 * NG;
       const bool last = Tile::kInChannels ? false : kWhole || c.in_sum == c.length || (c.ends && i + 1 == c.pieces);
@@ -85,10 +81,13 @@ struct FewRows {
         QUERN_UNROLL for (int r = 0; r < R; ++r) {
           const int32_t* row_sum = c.sums + r * kStaged;
           const Int start = Tile::template PieceStart<kZeros>(row_sum, zero);
-          typename D::Sum sum{};
-          if constexpr (D::kSeeds) sum = start;
-          QUERN_UNROLL for (int g = 0; g < NG; ++g) sum = D::Dot(sum, D::Group(c.lhs[r] + 4 * g), w[g]);
-          Int x = D::Total(sum);
+          typename D::Sum sum[D::kChains]{};
+          if constexpr (D::kSeeds) sum[0] = start;
+          QUERN_UNROLL for (int g = 0; g < NG; ++g) {
+            sum[g % D::kChains] = D::Dot(sum[g % D::kChains], D::Group(c.lhs[r] + 4 * g), w[g]);
+          }
+          Int x = D::Total(sum[0]);
+          QUERN_UNROLL for (int i = 1; i < D::kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
           if constexpr (!D::kSeeds) x = V::AddInt(x, start);
           if constexpr (!kWhole) total[r][v] = x = V::AddInt(x, total[r][v]);
           if (last) {
@@ -98,7 +97,6 @@ struct FewRows {
         }
       }
       c.weights += Tile::template kPieceBytes<NG>;
-      c.ahead += Tile::template kPieceBytes<NG>;
       ++c.sums;
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
         c.lhs[r] += 4 * NG;
@@ -109,6 +107,12 @@ struct FewRows {
       if (kWhole || c.in_block == c.block) {
         c.in_block = 0;
         c.scales += kUnit;
+        if constexpr (!Tile::kInChannels && V::kPrefetch != 0) {
+          QUERN_UNROLL for (const char*& ahead : c.scales_ahead) {
+            PrefetchStream(ahead);
+            ahead += c.scale_bytes;
+          }
+        }
         c.offsets += kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
       }
     }
@@ -122,12 +126,10 @@ struct FewRows {
 
   // float32 scales of `blocks` blocks.
   template <Format kFormat>
-  static void Scales(const char* from, const char* ahead, size_t blocks, float* to) {
-    for (size_t i = 0; i < blocks; ++i, to += kUnit, ahead += kUnit * FormatBytes(kFormat)) {
-      Ask(ahead);
-      QUERN_UNROLL for (size_t c = 0; c < kUnit; c += V::kLanes, from += V::kLanes * FormatBytes(kFormat)) {
-        V::Store(to + c, V::LoadScale(from, kFormat));
-      }
+  static void Widen(const char* from, size_t blocks, float* to) {
+    for (const float* const end = to + blocks * kUnit; to < end; to += V::kLanes) {
+      V::Store(to, V::LoadScale(from, kFormat));
+      from += V::kLanes * FormatBytes(kFormat);
     }
   }
 
@@ -140,25 +142,27 @@ struct FewRows {
     const char* scales = static_cast<const char*>(a.rhs_scales) + n / kUnit * a.rhs_unit_stride;
     const char* offsets = static_cast<const char*>(a.rhs_offsets) + n / kUnit * a.rhs_unit_stride;
     const size_t end = RoundUp(a.k, kPiece);
-    // Where what belongs to k is, of this unit or, beyond its end, of the next one.
-    const auto weights_at = [&](size_t k) {
-      return k < end ? unit + k / kPiece * kBytes : unit + a.rhs_unit_stride + (k - end) / kPiece * kBytes;
-    };
-    const auto scales_at = [&](size_t k) {
-      const size_t bytes = kUnit * FormatBytes(a.rhs_scale);
-      return k < end ? scales + k / a.block * bytes : scales + a.rhs_unit_stride + (k - end) / a.block * bytes;
-    };
-    for (size_t done = 0; done < count; done += kChunk) {
-      const size_t k = k0 + done, left = count - done;
+    for (size_t k = k0, k_end; k < k0 + count; k = k_end) {
       Chunk c;
-      c.pieces = left < kChunk ? left / kPiece : kFewPieces;
-      const size_t k_end = k + c.pieces * kPiece;
+      k_end = k0 + count - k < kChunk ? k0 + count : k + kChunk;
+      QUERN_UNROLL for (size_t i = 0; i < kAsks; ++i) {
+        const size_t far = kAhead[i] * kPiece, turn = end < far ? 0 : end - far;  // from where on it is the next unit's
+        if (k < turn && turn < k_end) k_end = turn;
+        const size_t ahead = k < turn ? k + far : k - turn, next = k < turn ? 0 : a.rhs_unit_stride;
+        c.ahead[i] = unit + next + ahead / kPiece * kBytes;
+        if constexpr (!Tile::kInChannels) {
+          c.scales_ahead[i] = scales + next + ahead / a.block * kUnit * FormatBytes(a.rhs_scale);
+        }
+      }
+      c.pieces = (k_end - k) / kPiece;
+      c.scales = s.scales;
       if constexpr (!Tile::kInChannels) {
         const size_t block = k / a.block, blocks = CeilDiv(k_end, a.block) - block;
-        const char *from = scales_at(k), *ahead = scales_at(k + kScalesAhead * kChunk);
-        if (a.rhs_scale == Format::kF32) Scales<Format::kF32>(from, ahead, blocks, s.scales);
-        if (a.rhs_scale == Format::kF16) Scales<Format::kF16>(from, ahead, blocks, s.scales);
-        if (a.rhs_scale == Format::kBf16) Scales<Format::kBf16>(from, ahead, blocks, s.scales);
+        c.scale_bytes = kUnit * FormatBytes(a.rhs_scale);
+        const char* from = scales + block * c.scale_bytes;
+        if (a.rhs_scale == Format::kF32) c.scales = reinterpret_cast<const float*>(from);
+        if (a.rhs_scale == Format::kF16) Widen<Format::kF16>(from, blocks, s.scales);
+        if (a.rhs_scale == Format::kBf16) Widen<Format::kBf16>(from, blocks, s.scales);
         c.offsets = offsets + block * kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
         c.length = Tile::SumLength(a);
         c.in_sum = k % c.length;
@@ -166,8 +170,7 @@ struct FewRows {
         c.in_block = k % a.block;
         c.ends = k_end == end;
       }
-      c.weights = weights_at(k);
-      c.ahead = weights_at(k + kWeightsAhead * kChunk);
+      c.weights = unit + k / kPiece * kBytes;
       for (size_t r = 0; r < R; ++r) {
         const size_t real = r < a.m ? r : a.m - 1;
         const ptrdiff_t row = static_cast<ptrdiff_t>(real) * a.lhs_row_stride;
@@ -175,8 +178,7 @@ struct FewRows {
         c.lhs_scales[r] = static_cast<const char*>(a.lhs_scales) + row;
         if (Tile::kLhsBlocks) c.lhs_scales[r] += k / Tile::kLhsBlock * sizeof(float);
       }
-      c.sums = s.sums + done / kPiece;
-      c.scales = s.scales;
+      c.sums = s.sums + (k - k0) / kPiece;
       c.floats = s.floats + n;
       c.ints = s.ints + n;
       Work<NG, kWhole, kZeros>(c);

@@ -21,7 +21,7 @@ namespace {
 //   kParts        instructions per pair and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
 //   kFold         accumulators that Fold(dots) joins to a vector of columns
 //   kHolds        whether the weights of all accumulators stay in registers, or are made one by one
-//   kStreams      few rows ask L2 for what is ahead, not L1 (prefetch.h): what loads and converts at once waits for L2
+//   kAsks         how often few rows ask for what is ahead (prefetch.h): twice, where much is done with each line
 //   kMostK        of a chain
 //   Acc, ZeroAcc, AddAcc(acc, acc), Dot(acc, lhs, weights)
 template <class V, class L, class W, int MR, int NU>
@@ -74,13 +74,14 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   // A pair of k; at(r) is where row r has its elements.
   template <class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
-    constexpr int kStreamAhead = 1024, kAhead = MR <= V::kFewRows ? V::kFewPrefetch : V::kPrefetch;
+    constexpr int kFarAhead = W::kAsks == 2 ? 8192 / NU : 1024;
     QUERN_UNROLL for (int u = 0; u < NU; ++u) {
       const char* unit = rhs + static_cast<size_t>(u) * unit_stride;
-      if constexpr (MR <= V::kFewRows && W::kStreams) {
-        PrefetchStream(unit + kStreamAhead);
-      } else if constexpr (kAhead != 0) {
-        __builtin_prefetch(unit + kAhead);
+      if constexpr (MR <= V::kFewRows) {
+        PrefetchStream(unit + kFarAhead);
+        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2);
+      } else if constexpr (V::kPrefetch != 0) {
+        __builtin_prefetch(unit + V::kPrefetch);
       }
     }
     Part<0>(acc, at, rhs, unit_stride);
@@ -234,8 +235,8 @@ struct LhsHalf {
 template <class V>
 struct WeightsInF32 {
   static constexpr size_t kMostK = kHalfChunk;
-  static constexpr int kParts = 1, kFold = 1;
-  static constexpr bool kHolds = true, kStreams = true;
+  static constexpr int kParts = 1, kFold = 1, kAsks = 1;
+  static constexpr bool kHolds = true;
   using Acc = typename V::Reg;
   static Acc ZeroAcc() { return V::Zero(); }
   static Acc AddAcc(Acc a, Acc b) { return V::Add(a, b); }

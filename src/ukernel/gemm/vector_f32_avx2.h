@@ -18,7 +18,7 @@ struct Vector {
   static constexpr int kLanes = 8, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
   static constexpr int kPrefetch = 0;
-  static constexpr int kFewRows = 2, kFewPrefetch = 4096;  // likewise, for so few rows that they wait for memory
+  static constexpr int kFewRows = 2;  // so few that they wait for memory
   static Reg Zero() { return _mm256_setzero_ps(); }
   static Reg Set1(float x) { return _mm256_set1_ps(x); }
   static Reg Load(const float* p) { return _mm256_loadu_ps(p); }

@@ -15,7 +15,7 @@ struct Vector {
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 4;
   static constexpr bool kCheapMasks = false;
   static constexpr int kPrefetch = 0;
-  static constexpr int kFewRows = 0, kFewPrefetch = 0;
+  static constexpr int kFewRows = 0;
   static Reg Zero() { return vdupq_n_f32(0); }
   static Reg Set1(float x) { return vdupq_n_f32(x); }
   static Reg Load(const float* p) { return vld1q_f32(p); }

@@ -14,7 +14,7 @@ struct Vector {
   static constexpr int kLanes = 4, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
   static constexpr int kPrefetch = 0;
-  static constexpr int kFewRows = 0, kFewPrefetch = 0;
+  static constexpr int kFewRows = 0;
   static Reg Zero() { return Reg{}; }
   static Reg Set1(float x) { return Reg{x, x, x, x}; }
   static Reg Load(const float* p) {

@@ -90,6 +90,7 @@ typedef struct quern_cpu {
   uint32_t sve_vector_bytes; /* of SVE outside of streaming mode; none */
   uint32_t sme_vector_bytes; /* of streaming mode; none */
   uint32_t fma512_ports;     /* 512-bit multiply-add units of a core; 2 */
+  uint32_t l1d_misses;       /* cache lines that a core's L1 waits for at once; 16 */
 } quern_cpu;
 static inline void quern_cpu_init(quern_cpu* cpu) {
   memset(cpu, 0, sizeof *cpu);

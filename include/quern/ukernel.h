@@ -465,6 +465,7 @@ typedef struct quern_ukernel_args {
   size_t m0, n0;                   /* position of the tile in the output, for the ops' operands */
   size_t vector_bytes;             /* of SVE or streaming vectors that the operands were packed for: the plan's */
   void* scratch;                   /* the plan's scratch_bytes, the thread's own */
+  int32_t stream_into_l1;          /* 1: few rows ask for weights ahead into L1, 0: into L2; a matter of speed alone */
 } quern_ukernel_args;
 static inline void quern_ukernel_args_init(quern_ukernel_args* args) {
   memset(args, 0, sizeof *args);

@@ -28,6 +28,7 @@ extern "C" int32_t quern_cpu_detect(quern_cpu* cpu) {
   found.sme_vector_bytes = probe.sme_vector_bytes;
   found.fma_ports = probe.fma_ports;
   found.fma512_ports = probe.fma512_ports;
+  found.l1d_misses = probe.l1d_misses;
   found.struct_size = cpu->struct_size;
   std::memcpy(cpu, &found, std::min(cpu->struct_size, sizeof found));
   return 0;

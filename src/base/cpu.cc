@@ -153,6 +153,7 @@ CpuFacts CpuInfo::facts() const {
   f.sme_units = static_cast<uint16_t>(std::clamp(sme_units, 0, 0xffff));
   f.fma_ports = fma_ports;
   f.fma512_ports = fma512_ports;
+  f.l1d_misses = l1d_misses;
   f.disabled = disabled;
   f.l2_read = l2_read;
   f.l3_read = l3_read;

@@ -32,7 +32,8 @@ struct CpuInfo {
   int sme_units = 0;              // that can work at once, shared by cores; 0 without SME
   uint8_t fma_ports = 2;          // 256-bit (x86) or 128-bit (Arm) FMA units of a core
   uint8_t fma512_ports = 0;       // 512-bit FMA units of a core
-  uint16_t disabled = 0;          // bits by KernelGroup
+  uint8_t l1d_misses = CpuFacts{}.l1d_misses;
+  uint16_t disabled = 0;  // bits by KernelGroup
   float l2_read = CpuFacts{}.l2_read, l3_read = CpuFacts{}.l3_read, memory_read = CpuFacts{}.memory_read;
   std::vector<AbsentFeature> absent;
 

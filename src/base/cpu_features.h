@@ -266,6 +266,7 @@ struct CpuFacts {
   // Full-width multiply-add instructions per cycle and core, by engine width; they scale the cost terms.
   uint8_t fma_ports = 2;     // 256-bit (x86) or 128-bit (Arm) FMA units
   uint8_t fma512_ports = 2;  // 512-bit FMA units, 1 on client and early server cores
+  uint8_t l1d_misses = 16;   // cache lines that a core's L1 waits for at once
   uint16_t disabled = 0;     // bits by KernelGroup
   // Bytes per cycle that one core reads from L2, L3 (about twice what memory gives) and memory (15 GB/s at 3 GHz).
   float l2_read = 32, l3_read = 10, memory_read = 5;

@@ -91,15 +91,19 @@ CacheSet CpuidCaches(bool amd) {
   return set;
 }
 
+constexpr uint32_t kZen5Family = 0x1a;
+
+uint32_t Family() {
+  const uint32_t id = Cpuid(1).eax, base = (id >> 8) & 15;
+  return base == 15 ? 15 + ((id >> 20) & 255) : base;
+}
+
 // 512-bit FMA units, which no CPUID bit tells: two on Intel servers and from AMD's Zen 5, one on Intel's client parts
 // (by model number) and on Zen 4, which issues halves.
 uint8_t Fma512Ports(bool amd, bool amx) {
-  const uint32_t id = Cpuid(1).eax;
-  const uint32_t base_family = (id >> 8) & 15;
-  const uint32_t family = base_family == 15 ? 15 + ((id >> 20) & 255) : base_family;
-  const uint32_t model = ((id >> 4) & 15) | ((id >> 12) & 0xf0);
-  if (amd) return family >= 0x1a ? 2 : 1;
+  if (amd) return Family() >= kZen5Family ? 2 : 1;
   if (amx) return 2;
+  const uint32_t id = Cpuid(1).eax, model = ((id >> 4) & 15) | ((id >> 12) & 0xf0);
   constexpr uint32_t kClientModels[] = {0x66, 0x7d, 0x7e, 0x8c, 0x8d, 0xa7};  // Cannon, Ice, Tiger, Rocket Lake
   for (const uint32_t client : kClientModels) {
     if (client == model) return 1;
@@ -153,6 +157,7 @@ void Detect(CpuProbe* cpu) {
   cpu->caches = CpuidCaches(amd);
   cpu->fma_ports = cpu->features.Has(F::kFma) ? 2 : 1;
   cpu->fma512_ports = cpu->features.Has(F::kAvx512F) ? Fma512Ports(amd, cpu->features.Has(F::kAmxTile)) : 0;
+  if (amd) cpu->l1d_misses = Family() >= kZen5Family ? 124 : 24;  // AMD's optimization guides
 }
 
 #elif defined(__aarch64__)

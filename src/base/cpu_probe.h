@@ -30,6 +30,7 @@ struct CpuProbe {
   uint32_t sme_vector_bytes = 0;
   uint8_t fma_ports = 2;
   uint8_t fma512_ports = 0;
+  uint8_t l1d_misses = CpuFacts{}.l1d_misses;
 };
 
 // Asks the CPU; asks the kernel for permission to use AMX tiles, for the whole process.

@@ -96,6 +96,8 @@ TEST(CpuFromSpec, NamedCpusHaveTheirTrueFeatures) {
   EXPECT_EQ(Cpu("rocketlake").fma512_ports, 1);
   EXPECT_EQ(Cpu("zen4").fma512_ports, 1);
   EXPECT_EQ(Cpu("zen5").fma512_ports, 2);
+  EXPECT_GT(Cpu("zen5").l1d_misses, Cpu("zen4").l1d_misses);
+  EXPECT_EQ(Cpu("zen5").facts().l1d_misses, Cpu("zen5").l1d_misses);
   EXPECT_EQ(Cpu("alderlake").fma512_ports, 0);
   EXPECT_EQ(Cpu("sierra-forest").fma_ports, 1);
   EXPECT_EQ(Cpu("graviton4").sve_vector_bytes, 16u);

@@ -134,6 +134,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
     a.first_k = first_;
     a.last_k = last_;
     a.vector_bytes = p_.vector_bytes;
+    a.stream_into_l1 = ukernel::StreamsIntoL1(p_.cpu);
     a.scratch = slot_ + p_.slot_scratch;
     a.n0 = n;
     a.ops = b_.ops;
@@ -342,6 +343,7 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
     a.n = std::min(f.tile_n, n1 - n);
     a.k = p_.k;
     a.vector_bytes = p_.vector_bytes;
+    a.stream_into_l1 = ukernel::StreamsIntoL1(p_.cpu);
     a.scratch = slot_ + p_.slot_scratch;
     a.n0 = n;
     a.ops = b_.ops;

@@ -2,7 +2,7 @@
 //   name, model, arch, is_host, can_run (absent reason "cannot_run"), features [name], absent [{feature, reason}],
 //   disabled [name of a KernelGroup],
 //   caches {l1d, l2, l3: {bytes, line_bytes, ways, shared_by}}, sve_vector_bytes, sme_vector_bytes, fma_ports,
-//   fma512_ports, sme_units, known [name of a CPU that can be asked for]
+//   fma512_ports, l1d_misses, sme_units, known [name of a CPU that can be asked for]
 //   cores {usable, physical, fast, quota, sme_units, sme_units_known, default_threads}
 //                                                           of the host; quota and SME units where there are such
 //   peaks [{name, unit, value, best}]                                      measured, one core
@@ -53,6 +53,7 @@ Result<std::string> CpuReport(const CpuInfo& cpu, Measure measure) {
   if (cpu.sme_vector_bytes) doc["sme_vector_bytes"] = cpu.sme_vector_bytes;
   doc["fma_ports"] = cpu.fma_ports;
   if (cpu.fma512_ports) doc["fma512_ports"] = cpu.fma512_ports;
+  doc["l1d_misses"] = cpu.l1d_misses;
   if (cpu.sme_units) doc["sme_units"] = cpu.sme_units;
   doc["known"] = Json::array();
   for (std::string_view name : CpuNames()) doc["known"].push_back(std::string(name));

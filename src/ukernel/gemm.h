@@ -80,9 +80,15 @@ struct GemmArgs {
   size_t op_count = 0;
   size_t m0 = 0, n0 = 0;  // position of the tile for the ops' operands
 
-  size_t vector_bytes = 0;  // SVE or streaming vector length that the operands were packed for
-  void* scratch = nullptr;  // `scratch_bytes` of the descriptor, 64-byte aligned, contents undefined
+  size_t vector_bytes = 0;      // SVE or streaming vector length that the operands were packed for
+  bool stream_into_l1 = false;  // few rows ask for weights ahead into L1, not L2 (StreamsIntoL1)
+  void* scratch = nullptr;      // `scratch_bytes` of the descriptor, 64-byte aligned, contents undefined
 };
+
+// Whether weights that come from memory are better asked for into L1: it must wait for as many lines at once as
+// memory's rate needs (40 GB/s by 80 ns are 50). Where it cannot (24 on Zen 4), asking L1 halves what memory gives;
+// where it can (Zen 5), asking L2 costs up to a fifth.
+static constexpr bool StreamsIntoL1(const CpuFacts& cpu) { return cpu.l1d_misses >= 48; }
 
 // What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere.
 // kFp16 rows take float32 rows as float16, or sum products of float16 in float16 over at most 32 k, and those sums in

@@ -85,6 +85,7 @@ GemmArgs TileArgs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, 
   a.m0 = m;
   a.n0 = n;
   a.vector_bytes = StateOf(plan).rhs.vector_bytes;
+  a.stream_into_l1 = StreamsIntoL1(StateOf(plan).cpu);
   a.scratch = b.scratch;
   SetRhs(plan, b, k, n, a);
   SetLhs(plan, b, k, m, a);
@@ -135,6 +136,7 @@ GemmArgs ArgsFromC(const quern_ukernel_args& c, EpilogueOp* ops) {
   a.m0 = c.m0;
   a.n0 = c.n0;
   a.vector_bytes = c.vector_bytes;
+  a.stream_into_l1 = c.stream_into_l1 != 0;
   a.scratch = c.scratch;
   return a;
 }
@@ -172,6 +174,7 @@ void ArgsToC(const GemmArgs& a, quern_ukernel_args* c) {
   c->m0 = a.m0;
   c->n0 = a.n0;
   c->vector_bytes = a.vector_bytes;
+  c->stream_into_l1 = a.stream_into_l1;
   c->scratch = a.scratch;
 }
 

@@ -120,16 +120,17 @@ bool FromC(const quern_cpu* given, CpuFacts* out) {
     const auto feature = static_cast<CpuFeature>(i);
     if (CpuFeatureArch(feature) == f.arch && ((c.features >> CFeature(feature)) & 1)) f.features.Set(feature);
   }
-  const auto port_count = [](uint32_t given_ports, uint8_t otherwise) {
-    return given_ports == 0 ? otherwise : static_cast<uint8_t>(given_ports < 255 ? given_ports : 255);
+  const auto count = [](uint32_t given_count, uint8_t otherwise) {
+    return given_count == 0 ? otherwise : static_cast<uint8_t>(given_count < 255 ? given_count : 255);
   };
   if (c.l1d_bytes) f.l1d_bytes = c.l1d_bytes;
   if (c.l2_bytes) f.l2_bytes = c.l2_bytes;
   f.l3_bytes = c.l3_bytes;
   f.sve_vector_bytes = c.sve_vector_bytes;
   f.sme_vector_bytes = c.sme_vector_bytes;
-  f.fma_ports = port_count(c.fma_ports, f.fma_ports);
-  f.fma512_ports = port_count(c.fma512_ports, f.fma512_ports);
+  f.fma_ports = count(c.fma_ports, f.fma_ports);
+  f.fma512_ports = count(c.fma512_ports, f.fma512_ports);
+  f.l1d_misses = count(c.l1d_misses, f.l1d_misses);
   *out = f;
   return true;
 }

@@ -11,7 +11,14 @@ namespace {
 // A core that waits for as many lines as it can drops what else it is asked for: where much is done with each line, so
 // that loads themselves do not reach far ahead, it is asked again on the way (Zen 4, 4-bit blocks: 21 GB/s asked once,
 // 27 twice).
-QUERN_INLINE void PrefetchStream(const void* line) { __builtin_prefetch(line, 0, 2); }
+// Cores whose L1 waits for more lines ask it instead (GemmArgs::stream_into_l1).
+QUERN_INLINE void PrefetchStream(const void* line, bool into_l1) {
+  if (into_l1) {
+    __builtin_prefetch(line);
+  } else {
+    __builtin_prefetch(line, 0, 2);
+  }
+}
 
 }  // namespace
 }  // namespace quern::ukernel

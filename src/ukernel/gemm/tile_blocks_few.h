@@ -25,7 +25,7 @@ struct FewRows {
   static constexpr size_t kStaged = Tile::kSums / R;  // pieces
   // Pieces ahead of which memory is asked for weights and scales, twice (prefetch.h), across the ends of units. Those
   // of 2 bits are half as long.
-  static constexpr size_t kAsks = 2, kFar = Tile::kBits == 2 ? 64 : 32;
+  static constexpr size_t kAsks = 2, kFar = Tile::kBits == 2 ? 64 : Tile::kInChannels ? 48 : 32;
   static constexpr size_t kAhead[kAsks] = {kFar, kFar / 2};
 
   // Pieces of one unit of columns.
@@ -45,6 +45,7 @@ struct FewRows {
     size_t block, in_block;
     size_t scale_bytes;  // of a block's scales as they are stored
     bool ends;           // with the last piece of K
+    bool into_l1;        // GemmArgs::stream_into_l1
   };
 
   // kWhole: a piece is a block.
@@ -62,7 +63,8 @@ struct FewRows {
     for (size_t i = 0; i < c.pieces; ++i) {
       if constexpr (V::kPrefetch != 0) {
         QUERN_UNROLL for (const char*& ahead : c.ahead) {
-          QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64) PrefetchStream(ahead + b);
+          QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64)
+              PrefetchStream(ahead + b, c.into_l1);
           ahead += Tile::template kPieceBytes<NG>;
         }
       }
@@ -109,7 +111,7 @@ struct FewRows {
         c.scales += kUnit;
         if constexpr (!Tile::kInChannels && V::kPrefetch != 0) {
           QUERN_UNROLL for (const char*& ahead : c.scales_ahead) {
-            PrefetchStream(ahead);
+            PrefetchStream(ahead, c.into_l1);
             ahead += c.scale_bytes;
           }
         }
@@ -181,6 +183,7 @@ struct FewRows {
       c.sums = s.sums + (k - k0) / kPiece;
       c.floats = s.floats + n;
       c.ints = s.ints + n;
+      c.into_l1 = a.stream_into_l1;
       Work<NG, kWhole, kZeros>(c);
     }
   }

@@ -82,6 +82,7 @@ struct F32BlocksFew {
     size_t pieces;
     size_t in_block, block;  // pieces of which all have the same scale
     size_t scale_bytes;      // of a block's scales as they are stored
+    bool into_l1;            // GemmArgs::stream_into_l1
   };
 
   // P pieces, of which `apart` says how many blocks are from one to the next.
@@ -96,13 +97,13 @@ struct F32BlocksFew {
     QUERN_UNROLL for (size_t l = 0; l < kLines; ++l) {
       Int line[P];
       QUERN_UNROLL for (int p = 0; p < P; ++p) {
-        PrefetchStream(c.weights_ahead + p * kBytes + l * kLine);
+        PrefetchStream(c.weights_ahead + p * kBytes + l * kLine, c.into_l1);
         line[p] = V::LoadInt(reinterpret_cast<const int32_t*>(c.weights + p * kBytes + l * kLine));
       }
       Steps<0, P, kPiece>(sum, weights, line, c.lhs, l * kPerLine);
     }
     QUERN_UNROLL for (int p = 0; p < P; ++p) {
-      PrefetchStream(c.scales_ahead + p * apart * c.scale_bytes);
+      PrefetchStream(c.scales_ahead + p * apart * c.scale_bytes, c.into_l1);
       const Reg scale = V::Load(reinterpret_cast<const float*>(c.scales) + p * apart * kUnit);
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
         QUERN_UNROLL for (int s = kSets / 2; s > 0; s /= 2) {
@@ -233,6 +234,7 @@ struct F32BlocksFew {
       c.scale_bytes = scale_bytes;
       c.block = a.block / kPiece;
       c.in_block = k % a.block / kPiece;
+      c.into_l1 = a.stream_into_l1;
       Work<kPiece>(c);
     }
   }

@@ -84,9 +84,9 @@ struct F32Pairs {
       Reg scale[U];
       QUERN_UNROLL for (int u = 0; u < U; ++u) {
         scale[u] = V::LoadScale(scales + u * stride, a.rhs_scale);
-        PrefetchStream(scales_ahead + u * stride);
-        PrefetchStream(weights_ahead + u * stride);
-        PrefetchStream(weights_ahead + u * stride + kLine);
+        PrefetchStream(scales_ahead + u * stride, a.stream_into_l1);
+        PrefetchStream(weights_ahead + u * stride, a.stream_into_l1);
+        PrefetchStream(weights_ahead + u * stride + kLine, a.stream_into_l1);
       }
       QUERN_UNROLL for (size_t l = 0; l < 2; ++l) {
         Int line[U];

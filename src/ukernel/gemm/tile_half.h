@@ -73,13 +73,13 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
 
   // A pair of k; at(r) is where row r has its elements.
   template <class At>
-  QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
+  QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride, bool into_l1) {
     constexpr int kFarAhead = W::kAsks == 2 ? 8192 / NU : 1024;
     QUERN_UNROLL for (int u = 0; u < NU; ++u) {
       const char* unit = rhs + static_cast<size_t>(u) * unit_stride;
       if constexpr (MR <= V::kFewRows) {
-        PrefetchStream(unit + kFarAhead);
-        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2);
+        PrefetchStream(unit + kFarAhead, into_l1);
+        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2, into_l1);
       } else if constexpr (V::kPrefetch != 0) {
         __builtin_prefetch(unit + V::kPrefetch);
       }
@@ -94,11 +94,11 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
 
   // at(r, offset): `offset` bytes into row r.
   template <class At>
-  QUERN_INLINE static void Pairs(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t pairs) {
+  QUERN_INLINE static void Pairs(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t pairs, bool into_l1) {
     const size_t end = pairs * kPairBytes;
     size_t i = 0;
     const auto step = [&](Dots& to, size_t g) {
-      Step(to, [&](int r) { return at(r, i + g * kPairBytes); }, rhs + g * kLine, unit_stride);
+      Step(to, [&](int r) { return at(r, i + g * kPairBytes); }, rhs + g * kLine, unit_stride, into_l1);
     };
     if constexpr (kSets > 1) {
       Dots more[kSets - 1];
@@ -131,13 +131,15 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
         if (count % 2) __builtin_memset(stage + r * kRowBytes + count * L::kElement, 0, L::kElement);
       }
       const auto at = [stage](int r, size_t offset) { return stage + r * kRowBytes + offset; };
-      Pairs(acc, at, rhs, a.rhs_unit_stride, (count + 1) / 2);
+      Pairs(acc, at, rhs, a.rhs_unit_stride, (count + 1) / 2, a.stream_into_l1);
     } else {
-      Pairs(acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, pairs);
+      Pairs(
+          acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, pairs,
+          a.stream_into_l1);
       if (count % 2) {  // half a pair: nothing is read behind the row
         alignas(8) char last[MR][8] = {};
         for (int r = 0; r < MR; ++r) __builtin_memcpy(last[r], row[r] + pairs * kPairBytes, L::kElement);
-        Step(acc, [&last](int r) { return last[r]; }, rhs + pairs * kLine, a.rhs_unit_stride);
+        Step(acc, [&last](int r) { return last[r]; }, rhs + pairs * kLine, a.rhs_unit_stride, a.stream_into_l1);
       }
     }
   }

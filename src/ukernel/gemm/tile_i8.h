@@ -56,7 +56,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, ptrdiff_t ahead) {
     const auto at = [&](int v) {
       const char* p = rhs + static_cast<size_t>(v / kPerUnit) * unit_stride + v % kPerUnit * V::kLanes * 4;
-      if (V::kPrefetch && v % kPerUnit == 0) PrefetchStream(p + ahead);
+      if (V::kPrefetch && v % kPerUnit == 0) PrefetchStream(p + ahead, false);
       return p;
     };
     if constexpr (kHolds) {

@@ -282,9 +282,13 @@ QUERN_UKERNEL_API size_t quern_ukernel_panel_bytes(const quern_ukernel_plan* pla
 /* ---------------------------------------------------------------- packing */
 /* What packing or transforming found. */
 enum {
-  /* Infinities, NaN or exponents where float32 split in bf16 terms loses more than its precision says: compute these
-   * rows or columns with a kernel of QUERN_UKERNEL_FP32 that reads float32 rows; it takes the same packed weights. */
-  QUERN_UKERNEL_SPLIT_UNSAFE = 1
+  /* Numbers that lose more by a split in bf16 terms than its precision says (infinities, NaN, exponents near the ends
+   * of the range, one number that outweighs all others of its row or column): compute these rows or columns with a
+   * kernel of QUERN_UKERNEL_FP32 that reads float32 rows; it takes the same packed weights. */
+  QUERN_UKERNEL_SPLIT_UNSAFE = 1,
+  /* Few numbers of some row or column count beside its largest: as SPLIT_UNSAFE, but only where rows and columns that
+   * meet both have this flag. */
+  QUERN_UKERNEL_SPLIT_FEW = 2
 };
 
 /* Weights as they are. Strides may be anything, negative or zero too. */

@@ -61,8 +61,13 @@ class Part {
   void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const;
   void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
 
-  // Of the tile of columns that n is in: the transform found its split unsafe.
-  uint8_t& RhsUnsafe(size_t n) const { return panel_flags_[(n - panels_n0_) / p_.main.tile_n]; }
+  // PackFlags of the tile of columns that n is in: what the transform found.
+  uint8_t& RhsFlags(size_t n) const { return panel_flags_[(n - panels_n0_) / p_.main.tile_n]; }
+  // The product of these rows and columns runs on multiply-add.
+  bool FallsBack(size_t m, size_t n) const {
+    const uint8_t lhs = b_.lhs_flags()[m / p_.main.tile_m], rhs = RhsFlags(n);
+    return ((lhs | rhs) & ukernel::kPackSplitUnsafe) || (lhs & rhs & ukernel::kPackSplitFew);
+  }
 
   const GemmBlock& b_;
   const GemmPlan& p_;
@@ -100,7 +105,7 @@ void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
   panels_n0_ = p_.keep_panels ? b_.n0 : n0;
   panel_flags_ =
       reinterpret_cast<uint8_t*>(p_.keep_panels ? b_.workspace + p_.panel_flags_offset : slot_ + p_.slot_panel_flags);
-  if (p_.fallback.row && b_.transforms) std::memset(&RhsUnsafe(n0), 0, ukernel::CeilDiv(n1 - n0, p_.main.tile_n));
+  if (p_.fallback.row && b_.transforms) std::memset(&RhsFlags(n0), 0, ukernel::CeilDiv(n1 - n0, p_.main.tile_n));
   for (size_t i = 0; i < p_.k_block_count; ++i) {
     const KBlock k = KBlockAt(p_, i);
     first_ = i == 0;
@@ -127,7 +132,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
   }
   for (size_t n = n0; n < n1; n += tile_n) {
     const size_t columns = std::min(tile_n, n1 - n);
-    if (p_.fallback.row && RhsUnsafe(n)) continue;
+    if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
     GemmArgs a;
     a.n = columns;
     a.k = k.k;
@@ -141,7 +146,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
     a.op_count = last_ ? b_.main_fused : 0;
     SetRhs(a, p_.main, k, n, p_.transform != nullptr);
     for (size_t m = m0; m < m1; m += tile_m) {
-      if (p_.fallback.row && b_.lhs_flags()[m / p_.main.tile_m]) continue;
+      if (p_.fallback.row && FallsBack(m, n)) continue;
       a.m = std::min(tile_m, m1 - m);
       a.m0 = m;
       SetLhs(a, k, m, m0);
@@ -313,16 +318,15 @@ void Part::Transform(const KBlock& k, size_t n0, size_t n1) {
     const uint32_t found = p_.transform->run(a);
     ++count_.transforms;
     count_.transform_bytes += a.units * t.unit_stride;
-    if ((found & ukernel::kPackSplitUnsafe) && p_.fallback.row) RhsUnsafe(n) = 1;
+    if (p_.fallback.row) RhsFlags(n) |= static_cast<uint8_t>(found);
   }
 }
 
 // Tiles whose split in bf16 terms is unsafe run again, whole, on float32 multiply-add.
 void Part::RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1) {
   for (size_t n = n0; n < n1; n += p_.main.tile_n) {
-    const bool rhs = RhsUnsafe(n);
     for (size_t m = m0; m < m1; m += p_.main.tile_m) {
-      if (!rhs && !b_.lhs_flags()[m / p_.main.tile_m]) continue;
+      if (!FallsBack(m, n)) continue;
       ++count_.fallbacks;
       RunFallback(m, std::min(m1, m + p_.main.tile_m), n, std::min(n1, n + p_.main.tile_n));
     }

@@ -27,7 +27,7 @@ struct GemmBlock {
   size_t main_fused, fallback_fused;  // lengths of the prefixes that the rows run
   char* workspace;
 
-  // A byte per tile of rows: its split is unsafe.
+  // A byte per tile of rows: its PackFlags.
   uint8_t* lhs_flags() const { return reinterpret_cast<uint8_t*>(workspace + p.lhs_flags_offset); }
 };
 

@@ -38,7 +38,7 @@ void PrepareRows(const GemmBlock& b, size_t m0, size_t m1) {
   for (size_t m = m0; m < m1; m += p.main.tile_m) {
     const size_t end = std::min(m1, m + p.main.tile_m);
     const uint32_t found = pack(row.lhs_layout, shape, source, m / unit, ukernel::CeilDiv(end, unit), packed);
-    b.lhs_flags()[m / p.main.tile_m] = found & ukernel::kPackSplitUnsafe ? 1 : 0;
+    b.lhs_flags()[m / p.main.tile_m] = static_cast<uint8_t>(found);
   }
   if (row.lhs == Format::kI8d && p.acc_format == Format::kI32) {
     const ukernel::LhsGeometry g = ukernel::DescribeLhs(row.lhs_layout, shape);

@@ -102,14 +102,14 @@ struct GemmPlan {
 
   // Workspace, bytes.
   size_t lhs_offset = 0;        // packed left side
-  size_t lhs_flags_offset = 0;  // a byte per tile of rows: its split is unsafe
+  size_t lhs_flags_offset = 0;  // a byte per tile of rows: its PackFlags
   size_t lhs_zeros_offset = 0;  // int32 negated zero points of dynamic rows with int32 accumulators
   size_t pointers_offset = 0;   // row pointers of a prepared image
   size_t panels_offset = 0;     // kept panels, K block by K block
   size_t panel_flags_offset = 0;
   size_t slots_offset = 0, slot_stride = 0;
   size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_scratch = 0;
-  size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the transform found its split unsafe
+  size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the PackFlags that the transform found
   size_t workspace_bytes = 0;
 };
 

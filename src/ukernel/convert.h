@@ -71,11 +71,4 @@ static inline void SplitBf16(float x, size_t terms, uint16_t* out) {
   }
 }
 
-// False where bf16 terms lose more than their count says: infinities, NaN, values that round to infinity, and values
-// whose lower terms would be denormal (which AMX flushes).
-static inline bool SplitsSafely(float x) {
-  const uint32_t exponent = (LoadAs<uint32_t>(&x) >> 23) & 0xffu;
-  return x == 0.0f || (exponent > 24 && exponent < 254);
-}
-
 }  // namespace quern::ukernel

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ukernel/convert.h"
+#include "ukernel/split_flags.h"
 
 namespace quern::ukernel {
 namespace {
@@ -106,16 +107,15 @@ void PutInteger(const PackLayout& l, size_t n_unit, char* unit, size_t k, size_t
   }
 }
 
-uint32_t PutFloat(const PackLayout& l, size_t n_unit, char* unit, size_t k, size_t column, float x) {
+void PutFloat(const PackLayout& l, size_t n_unit, char* unit, size_t k, size_t column, float x) {
   const size_t terms = FormatTerms(l.element);
   if (terms == 1) {
     StoreFloat(l.element, unit + FindElement(l, n_unit, k, column, 0).byte, x);
-    return kPackFine;
+    return;
   }
   uint16_t term[3];
   SplitBf16(x, terms, term);
   for (size_t t = 0; t < terms; ++t) StoreAs(unit + FindElement(l, n_unit, k, column, t).byte, term[t]);
-  return SplitsSafely(x) ? kPackFine : kPackSplitUnsafe;
 }
 
 const char* DenseElement(const RhsSource& s, size_t segment, size_t k, size_t n) {
@@ -192,13 +192,20 @@ uint32_t PackRhs(const PackLayout& l, const RhsShape& shape, const RhsSource& s,
       if (real && l.scale != Format::kNone) {
         PackBlockColumn(l, shape, g, s, n, column, unit, &float_sum);
       } else if (real) {
+        const auto value = [&](size_t segment, size_t k) {
+          return IsBlockSource(s) ? BlockValue(LoadBlockElement(s, shape.block, k, n))
+                                  : LoadFloat(s.format, DenseElement(s, segment, k, n));
+        };
+        if (FormatTerms(l.element) > 1) {
+          flags |= SplitFlags(FormatTerms(l.element), shape.segments * shape.k,
+                              [&](size_t i) { return value(i / shape.k, i % shape.k); });
+        }
         for (size_t segment = 0; segment < shape.segments; ++segment) {
           for (size_t k = 0; k < shape.k; ++k) {
             const size_t at = segment * g.segment_k + k;
             if (IsFloatFormat(l.element)) {
-              const float x = IsBlockSource(s) ? BlockValue(LoadBlockElement(s, shape.block, k, n))
-                                               : LoadFloat(s.format, DenseElement(s, segment, k, n));
-              flags |= PutFloat(l, g.n_unit, unit, at, column, x);
+              const float x = value(segment, k);
+              PutFloat(l, g.n_unit, unit, at, column, x);
               float_sum += x;
             } else if (KeepsFourBits(l)) {
               const auto* row = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(n) * s.n_stride;

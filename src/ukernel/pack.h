@@ -43,7 +43,8 @@ struct RhsSource {
 // What packing or transforming found; bits may be or-ed over parts.
 enum PackFlags : uint32_t {
   kPackFine = 0,
-  kPackSplitUnsafe = 1,  // infinities, NaN or exponents where a split in bf16 terms loses more than its precision says
+  kPackSplitUnsafe = 1,  // numbers that lose more by a split in bf16 terms than its precision says
+  kPackSplitFew = 2,     // few numbers of a row or column count beside its largest: unsafe where both sides have such
 };
 
 // Packs units [unit_begin, unit_end) with their part of the vectors into `packed` (total_bytes, 64-byte aligned);

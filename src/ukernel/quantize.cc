@@ -6,6 +6,7 @@
 
 #include "ukernel/convert.h"
 #include "ukernel/quantize/lhs_rows.h"
+#include "ukernel/split_flags.h"
 
 namespace quern::ukernel {
 namespace {
@@ -85,6 +86,11 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
       const bool real = row < shape.m;
       const bool dynamic = real && l.element == Format::kI8d;
       DynamicRow params = dynamic ? RangeOf(shape, s, row) : DynamicRow{};
+      if (real && terms > 1) {
+        flags |= SplitFlags(terms, shape.segments * shape.k, [&](size_t i) {
+          return LoadFloat(s.format, SourceRow(s, i / shape.k, row) + i % shape.k * element);
+        });
+      }
       for (size_t segment = 0; real && segment < shape.segments; ++segment) {
         const char* p = SourceRow(s, segment, row);
         for (size_t k = 0; k < shape.k; ++k, p += element) {
@@ -118,7 +124,6 @@ uint32_t PackLhs(const LhsLayout& l, const LhsShape& shape, const LhsSource& s, 
               uint16_t term[3];
               SplitBf16(x, terms, term);
               for (size_t t = 0; t < terms; ++t) StoreAs(out + ElementOffset(l, g.m_unit, at, r, t), term[t]);
-              if (!SplitsSafely(x)) flags |= kPackSplitUnsafe;
               continue;
             }
           }

@@ -13,6 +13,7 @@
 #include "ukernel/convert.h"
 #include "ukernel/gemm.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/number_kinds.h"
 #include "ukernel/pack.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
@@ -34,7 +35,8 @@ struct RowProblem {
   Fill fill = Fill::kSmallIntegers;
   bool rhs_in_place = false;
   uint32_t seed = 1;
-  bool special = false;  // SpecialLhs in the first rows of float left sides
+  const NumberKind* kind = nullptr;  // of dense float operands, instead of the fill
+  bool special = false;              // SpecialLhs in the first rows of float left sides
 };
 
 // Row 0 has an infinity at k 2, row 1 a NaN at k 3, row 2 only denormals, row 3 a number near the largest at k 1.
@@ -192,6 +194,11 @@ class RowRunner {
     return true;
   }
 
+  // What packing and transforming reported: a driver runs this product on multiply-add instead.
+  bool FallsBack() const {
+    return ((lhs_flags_ | rhs_flags_) & kPackSplitUnsafe) || (lhs_flags_ & rhs_flags_ & kPackSplitFew);
+  }
+
   char* dst() const { return dst_->data(); }
   size_t dst_stride() const { return dst_stride_; }
   bool IsPrepared() const { return row_.lhs_layout.element != Format::kNone; }
@@ -215,7 +222,8 @@ class RowRunner {
   // What dense left sides are multiplied as: float32 rows may be narrowed.
   Format Numbers() const { return row_.lhs_layout.element == Format::kF16 ? Format::kF16 : source_format_; }
 
-  float Draw(std::mt19937& rng, Format f) const {
+  float Draw(std::mt19937& rng, Format f, const Side NumberKind::* side, size_t line, size_t k) const {
+    if (p_.kind) return (p_.kind->*side).Draw(rng, line, k, p_.k);
     if (f == Format::kU8) return static_cast<float>(rng() % 256);
     if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
     if (p_.fill == Fill::kSmallIntegers) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
@@ -243,7 +251,7 @@ class RowRunner {
     lhs_ = std::make_unique<GuardedBuffer>(rows && p_.k ? (rows - 1) * lhs_stride_ + p_.k * element : 0);
     for (size_t r = 0; r < rows; ++r) {
       for (size_t k = 0; k < p_.k; ++k) {
-        float x = Draw(rng, source_format_);
+        float x = Draw(rng, source_format_, &NumberKind::lhs, r, k);
         // Blocks whose scales are powers of two: exact.
         if (row_.lhs == Format::kI8b && p_.fill == Fill::kSmallIntegers && k % 32 == 0) {
           x = std::ldexp(127.0f, static_cast<int>(rng() % 3));
@@ -285,7 +293,8 @@ class RowRunner {
     lhs_geometry_ = DescribeLhs(row_.lhs_layout, lhs_shape_);
     packed_lhs_ = std::make_unique<GuardedBuffer>(lhs_geometry_.total_bytes);
     const LhsPackKernel* fast = FindLhsPackKernel(row_.lhs_layout, source, cpu_, Lookup::kRun);
-    (fast ? fast->run : PackLhs)(row_.lhs_layout, lhs_shape_, source, 0, lhs_geometry_.panels, packed_lhs_->data());
+    lhs_flags_ =
+        (fast ? fast->run : PackLhs)(row_.lhs_layout, lhs_shape_, source, 0, lhs_geometry_.panels, packed_lhs_->data());
     if (row_.lhs == Format::kI8d) {
       for (size_t m = 0; m < p_.m; ++m) {
         row_params_.push_back({LoadAs<float>(packed_lhs_->data() + lhs_geometry_.scales_offset + m * 4),
@@ -341,7 +350,9 @@ class RowRunner {
       const Format f = FormatTerms(row_.rhs) > 1 ? Format::kF32 : row_.rhs;
       const size_t element = FormatBytes(f);
       data.resize(p_.taps * p_.k * p_.n * element);
-      for (size_t i = 0; i < p_.taps * p_.k * p_.n; ++i) Put(f, data.data() + i * element, Draw(rng, f));
+      for (size_t i = 0; i < p_.taps * p_.k * p_.n; ++i) {
+        Put(f, data.data() + i * element, Draw(rng, f, &NumberKind::rhs, i % p_.n, i / p_.n % p_.k));
+      }
       s.format = f;
       s.data = data.data();
       s.n_stride = static_cast<ptrdiff_t>(element);
@@ -419,7 +430,7 @@ class RowRunner {
     args.units = units;
     args.n_unit = g.n_unit;
     args.block = shape_.block;
-    transform->run(args);
+    rhs_flags_ |= transform->run(args);
     a.rhs = panel_->data();
     a.rhs_unit_stride = t.unit_stride;
     a.rhs_scales = panel_->data() + t.scales_offset;
@@ -483,6 +494,7 @@ class RowRunner {
   std::vector<Tap> taps_;
   std::vector<float> rhs_values_;
   std::vector<DynamicRow> row_params_;
+  uint32_t lhs_flags_ = kPackFine, rhs_flags_ = kPackFine;
 };
 
 }  // namespace quern::ukernel

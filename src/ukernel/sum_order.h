@@ -50,10 +50,12 @@ inline SumOrderText TextOf(SumOrder order) {
       return {"other pairs",
               "two float32 sums, of the first and of the second pair of each 4 k, by BFDOT, whose rounding is its own"};
     case SumOrder::kThirtyTwo:
-      return {
-          "32 apart",
-          "one float32 sum per element; of each 32 k the even and the odd ones are summed apart and added to it, with "
-          "several terms for each product of terms in turn, that of the largest ones last"};
+      return {"32 apart",
+              "one float32 sum per element and K block, which are added up; of each 32 k the even and the odd ones are "
+              "summed "
+              "apart and added to it, with two terms for each product of terms in turn, that of the largest ones last; "
+              "with "
+              "three the products of the largest ones follow those of all others of the K block"};
     case SumOrder::kBlocks:
       return {
           "blocks",

@@ -173,6 +173,7 @@ quern_ukernel_status quern_ukernel_pack_rhs(const quern_ukernel_plan* plan, cons
   return QUERN_UKERNEL_OK;
 }
 static_assert(uint32_t{kPackSplitUnsafe} == uint32_t{QUERN_UKERNEL_SPLIT_UNSAFE} &&
+              uint32_t{kPackSplitFew} == uint32_t{QUERN_UKERNEL_SPLIT_FEW} &&
               kPackAlignment == QUERN_UKERNEL_ALIGNMENT);
 
 quern_ukernel_status quern_ukernel_pack_lhs(const quern_ukernel_plan* plan, size_t m,

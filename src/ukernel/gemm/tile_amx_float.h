@@ -1,5 +1,6 @@
 // Products of bf16 terms or of f16 on AMX, two by two tiles with float32 sums: left panels of 16 rows by 32 k, right
 // units of pairs. Even and odd k of 32 are summed apart and then added to the tile; AMX flushes denormals of float32.
+// Of three terms a call adds up the products of lower ones first, over its whole K, then those of the first terms.
 // For kernel files only: everything has internal linkage.
 #pragma once
 
@@ -48,6 +49,11 @@ struct ProductF16 {
   }
 };
 
+// Each instruction rounds the tile. Six of them for 32 k would round the whole sum six times, more than a chain of
+// multiply-adds does where most products are zero or tiny; beside the other terms' small sums only the products of
+// first terms count. Two terms are for a precision that does not ask for it, and loads cost more for fewer products.
+constexpr bool TopApart(int terms) { return terms == 3; }
+
 // 32 k: the products of terms whose numbers together are below kTerms, the smallest first where the order allows that
 // from one instruction to the next one operand changes and that each load has products to hide behind.
 template <class Product, int kTerms, int MT, int NT>
@@ -88,6 +94,7 @@ struct Step {
       Dot<0, 1>();
     }
   }
+  // All products, or all but those of the first terms.
   void Run() const {
     NextLhs<true>(kTerms - 1);
     if constexpr (kTerms == 2) {
@@ -99,21 +106,18 @@ struct Step {
       NextRhs(1);
       NextLhs(0);
       NextRhs(2);
-      NextRhs(0);
     }
   }
+  void RunTop() const { NextLhs<true>(0); }
 };
 
-template <int I>
-void LoadAcc(const char* scratch) {
-  amx::Load<I>(scratch + I / 2 * kTile * kRowBytes + I % 2 * 64, kRowBytes);
-}
 template <int I>
 void StoreAcc(char* scratch) {
   amx::Store<I>(scratch + I / 2 * kTile * kRowBytes + I % 2 * 64, kRowBytes);
 }
 
-// MR rows from scratch through the epilogue to where the call wants them, or back.
+// MR rows of a call's sums, in scratch, added to those of the K before and through the epilogue to where they are
+// wanted.
 template <int MR, int NU>
 struct Rows {
   using Tile = TileEpilogue<Vector, MR, NU>;
@@ -123,40 +127,33 @@ struct Rows {
     const typename Tile::Tail tail = Tile::MakeTail(a.n), whole = Tile::MakeTail(NU * kTile);
     typename Tile::Acc acc;
     Tile::Read(scratch + row * kRowBytes, kRowBytes, acc, whole);
+    if (!a.first_k) {
+      typename Tile::Acc before;
+      Tile::Read(static_cast<const char*>(a.acc) + row * a.acc_row_stride, a.acc_row_stride, before, tail);
+      Tile::Each([&](int r, int v) { acc[r][v] = Vector::Add(before[r][v], acc[r][v]); });
+    }
     if (!a.last_k) return Tile::Write(static_cast<char*>(a.acc) + row * a.acc_row_stride, a.acc_row_stride, acc, tail);
     a.m0 = m0 + row;
     Tile::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
     Tile::Write(static_cast<char*>(a.dst) + row * a.dst_row_stride, a.dst_row_stride, acc, tail);
-  }
-
-  static void Fetch(const GemmArgs& a, size_t row, char* scratch) {
-    const typename Tile::Tail tail = Tile::MakeTail(a.n), whole = Tile::MakeTail(NU * kTile);
-    typename Tile::Acc acc;
-    Tile::Read(static_cast<const char*>(a.acc) + row * a.acc_row_stride, a.acc_row_stride, acc, tail);
-    Tile::Write(scratch + row * kRowBytes, kRowBytes, acc, whole);
   }
 };
 
 template <class Product, int kTerms, int MT, int NT>
 void RunTiles(const GemmArgs& a) {
   char* scratch = static_cast<char*>(a.scratch);
-  if (a.first_k) {
-    amx::Zero<0>();
-    if constexpr (NT > 1) amx::Zero<1>();
-    if constexpr (MT > 1) amx::Zero<2>();
-    if constexpr (MT > 1 && NT > 1) amx::Zero<3>();
-  } else {
-    for (size_t r = 0; r < a.m; ++r) Rows<1, NT>::Fetch(a, r, scratch);
-    LoadAcc<0>(scratch);
-    if constexpr (NT > 1) LoadAcc<1>(scratch);
-    if constexpr (MT > 1) LoadAcc<2>(scratch);
-    if constexpr (MT > 1 && NT > 1) LoadAcc<3>(scratch);
-  }
-  const char* lhs = static_cast<const char*>(a.lhs);
-  const char* rhs = static_cast<const char*>(a.rhs);
-  constexpr size_t kStepBytes = kTerms * kTileBytes;
-  for (size_t k = 0; k < a.k; k += 32, lhs += kStepBytes, rhs += kStepBytes) {
-    Step<Product, kTerms, MT, NT>{lhs, static_cast<size_t>(a.lhs_row_stride), rhs, a.rhs_unit_stride}.Run();
+  amx::Zero<0>();
+  if constexpr (NT > 1) amx::Zero<1>();
+  if constexpr (MT > 1) amx::Zero<2>();
+  if constexpr (MT > 1 && NT > 1) amx::Zero<3>();
+  const auto step = [&](size_t k) {
+    const size_t at = k / 32 * kTerms * kTileBytes;
+    return Step<Product, kTerms, MT, NT>{static_cast<const char*>(a.lhs) + at, static_cast<size_t>(a.lhs_row_stride),
+                                         static_cast<const char*>(a.rhs) + at, a.rhs_unit_stride};
+  };
+  for (size_t k = 0; k < a.k; k += 32) step(k).Run();
+  if constexpr (TopApart(kTerms)) {
+    for (size_t k = 0; k < a.k; k += 32) step(k).RunTop();
   }
   StoreAcc<0>(scratch);
   if constexpr (NT > 1) StoreAcc<1>(scratch);

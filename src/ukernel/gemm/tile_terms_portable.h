@@ -41,19 +41,29 @@ struct TileTerms : TileEpilogue<Vector, MR, 1> {
   static void Run(const GemmArgs& a) {
     const typename Base::Tail tail = Base::MakeTail(a.n);
     Acc acc;
-    if (a.first_k) {
-      Base::Each([&](int r, int v) { acc[r][v] = Vector::Zero(); });
-    } else {
-      Base::Read(a.acc, a.acc_row_stride, acc, tail);
-    }
-    const char* lhs = static_cast<const char*>(a.lhs);
-    const char* rhs = static_cast<const char*>(a.rhs);
-    for (size_t k = 0; k < a.k; k += 32, lhs += kTerms * kTermBytes, rhs += kTerms * kTermBytes) {
-      QUERN_UNROLL for (int sum = kTerms - 1; sum >= 0; --sum) {  // the smallest products first
-        QUERN_UNROLL for (int t = sum; t >= 0; --t) {
-          Product(lhs + static_cast<size_t>(t) * kTermBytes, rhs + static_cast<size_t>(sum - t) * kTermBytes, acc);
+    Base::Each([&](int r, int v) { acc[r][v] = Vector::Zero(); });
+    // The products of terms whose numbers together are from `low` to `high`, the smallest first.
+    const auto add = [&](int low, int high) {
+      const char* lhs = static_cast<const char*>(a.lhs);
+      const char* rhs = static_cast<const char*>(a.rhs);
+      for (size_t k = 0; k < a.k; k += 32, lhs += kTerms * kTermBytes, rhs += kTerms * kTermBytes) {
+        for (int sum = high; sum >= low; --sum) {
+          for (int t = sum; t >= 0; --t) {
+            Product(lhs + static_cast<size_t>(t) * kTermBytes, rhs + static_cast<size_t>(sum - t) * kTermBytes, acc);
+          }
         }
       }
+    };
+    if constexpr (kTerms == 3) {  // as on AMX the large products come last, after all of the call's K
+      add(1, 2);
+      add(0, 0);
+    } else {
+      add(0, kTerms - 1);
+    }
+    if (!a.first_k) {
+      Acc before;
+      Base::Read(a.acc, a.acc_row_stride, before, tail);
+      Base::Each([&](int r, int v) { acc[r][v] += before[r][v]; });
     }
     if (a.last_k) {
       Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);

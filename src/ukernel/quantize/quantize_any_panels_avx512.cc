@@ -19,33 +19,49 @@ constexpr size_t kTermBytes = kRows * kRowBytes;
 template <size_t kTermCount>
 struct Terms {
   static constexpr size_t kTerms = kTermCount, kStep = 16;
-  static __mmask16 Put(const char* from, size_t count, char* to) {
+  SplitLines row;
+
+  void Put(const char* from, size_t count, char* to) {
     const __mmask16 mask = static_cast<__mmask16>((1u << count) - 1u);
     const __m512 x = _mm512_maskz_loadu_ps(mask, from);
     const Bf16Terms<kTerms> t = Split<kTerms>(x);
     for (size_t i = 0; i < kTerms; ++i) {
       _mm256_mask_storeu_epi16(to + i * kTermBytes, mask, _mm512_cvtepi32_epi16(t.term[i]));
     }
-    return SplitsUnsafely(x);
+    row.Add(x);
+  }
+  uint32_t Flags(const LhsShape& shape, const LhsSource& s, size_t r) const {
+    return FlagsOfLine<kTerms>(row, shape.segments * shape.k, [&](__m512 largest) {
+      size_t near = 0;
+      for (size_t segment = 0; segment < shape.segments; ++segment) {
+        const char* from = SourceRow(s, segment, r);
+        for (size_t k = 0; k < shape.k; k += 16) {
+          const __mmask16 mask = static_cast<__mmask16>(shape.k - k < 16 ? (1u << (shape.k - k)) - 1u : 0xffffu);
+          const __m512 x = _mm512_maskz_loadu_ps(mask, from + k * 4);
+          near += static_cast<size_t>(__builtin_popcount(Near(x, largest)));
+        }
+      }
+      return near;
+    });
   }
 };
 struct Narrowed {
   static constexpr size_t kTerms = 1, kStep = 16;
-  static __mmask16 Put(const char* from, size_t count, char* to) {
+  static void Put(const char* from, size_t count, char* to) {
     const __mmask16 mask = static_cast<__mmask16>((1u << count) - 1u);
     const __m512 x = _mm512_maskz_loadu_ps(mask, from);
     const __m256i half = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm256_mask_storeu_epi16(to, mask, half);
-    return 0;
   }
+  static uint32_t Flags(const LhsShape&, const LhsSource&, size_t) { return kPackFine; }
 };
 struct Halves {
   static constexpr size_t kTerms = 1, kStep = 32;
-  static __mmask16 Put(const char* from, size_t count, char* to) {
+  static void Put(const char* from, size_t count, char* to) {
     const __mmask32 mask = count < 32 ? (__mmask32{1} << count) - 1u : ~__mmask32{0};
     _mm512_mask_storeu_epi16(to, mask, _mm512_maskz_loadu_epi16(mask, from));
-    return 0;
   }
+  static uint32_t Flags(const LhsShape&, const LhsSource&, size_t) { return kPackFine; }
 };
 
 template <class T, size_t kElement>
@@ -53,7 +69,7 @@ uint32_t Run(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
              void* packed) {
   constexpr size_t kTileBytes = T::kTerms * kTermBytes;
   const LhsGeometry g = DescribeLhs(layout, shape);
-  __mmask16 unsafe = 0;
+  uint32_t flags = kPackFine;
   for (size_t panel = panel_begin; panel < panel_end; ++panel) {
     char* out = static_cast<char*>(packed) + panel * g.panel_stride;
     const size_t first = panel * kRows;
@@ -63,21 +79,23 @@ uint32_t Run(const LhsLayout& layout, const LhsShape& shape, const LhsSource& s,
     const bool gaps = rows < kRows || (shape.segments > 1 && g.segment_k != shape.k);
     const size_t clear = gaps || used == 0 ? 0 : used - kTileBytes;
     for (size_t i = clear; i < g.panel_stride; i += 64) _mm512_store_si512(out + i, _mm512_setzero_si512());
-    for (size_t segment = 0; segment < shape.segments; ++segment) {
-      const size_t begin = segment * g.segment_k;
-      for (size_t r = 0; r < rows; ++r) {
+    for (size_t r = 0; r < rows; ++r) {
+      T line;
+      for (size_t segment = 0; segment < shape.segments; ++segment) {
+        const size_t begin = segment * g.segment_k;
         const char* from = SourceRow(s, segment, first + r);
         char* row = out + r * kRowBytes;
         for (size_t k = 0; k < shape.k;) {
           const size_t at = begin + k, room = T::kStep - at % T::kStep, left = shape.k - k;
           const size_t count = left < room ? left : room;
-          unsafe |= T::Put(from + k * kElement, count, row + at / kChunk * kTileBytes + at % kChunk * 2);
+          line.Put(from + k * kElement, count, row + at / kChunk * kTileBytes + at % kChunk * 2);
           k += count;
         }
       }
+      flags |= line.Flags(shape, s, first + r);
     }
   }
-  return unsafe ? kPackSplitUnsafe : kPackFine;
+  return flags;
 }
 static constexpr auto kRun2 = Run<Terms<2>, 4>, kRun3 = Run<Terms<3>, 4>, kRun16 = Run<Halves, 2>,
                       kRunNarrowed = Run<Narrowed, 4>;

@@ -15,10 +15,11 @@ constexpr size_t kTermBytes = kPairs * kLine;
 
 template <size_t kTerms>
 uint32_t Run(const TransformArgs& a) {
-  __mmask16 unsafe = 0;
+  uint32_t flags = kPackFine;
   for (size_t u = 0; u < a.units; ++u) {
     const char* from = static_cast<const char*>(a.src) + u * a.src_unit_stride;
     char* to = static_cast<char*>(a.dst) + u * a.dst_unit_stride;
+    SplitLines columns;
     for (size_t k = 0; k < a.k; k += 2 * kPairs, to += kTerms * kTermBytes) {
       for (size_t pair = 0; pair < kPairs; ++pair) {
         const size_t at = k + 2 * pair;
@@ -29,11 +30,13 @@ uint32_t Run(const TransformArgs& a) {
         for (size_t t = 0; t < kTerms; ++t) {
           _mm512_store_si512(out + t * kTermBytes, _mm512_or_si512(e.term[t], _mm512_slli_epi32(o.term[t], 16)));
         }
-        unsafe |= SplitsUnsafely(even) | SplitsUnsafely(odd);
+        columns.Add(even);
+        columns.Add(odd);
       }
     }
+    flags |= FlagsOfLanes<kTerms>(columns, a.k, [&](size_t k) { return _mm512_loadu_ps(from + k * kLine); });
   }
-  return unsafe ? kPackSplitUnsafe : kPackFine;
+  return flags;
 }
 static constexpr auto kRun2 = Run<2>, kRun3 = Run<3>;
 #else

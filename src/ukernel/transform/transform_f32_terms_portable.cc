@@ -1,5 +1,5 @@
 // float32 units to two and to three bf16 terms in AMX's order, element by element.
-#include "ukernel/convert.h"
+#include "ukernel/split_flags.h"
 #include "ukernel/transform.h"
 
 namespace quern::ukernel {
@@ -11,7 +11,7 @@ constexpr size_t kTermBytes = kChunk * kUnit * 2;  // [16 pairs of k][16][2]
 
 template <size_t kTerms>
 uint32_t Run(const TransformArgs& a) {
-  uint32_t unsafe = 0;
+  uint32_t flags = kPackFine;
   for (size_t u = 0; u < a.units; ++u) {
     const char* from = static_cast<const char*>(a.src) + u * a.src_unit_stride;
     char* unit = static_cast<char*>(a.dst) + u * a.dst_unit_stride;
@@ -23,11 +23,13 @@ uint32_t Run(const TransformArgs& a) {
         uint16_t term[kTerms];
         SplitBf16(x, kTerms, term);
         for (size_t t = 0; t < kTerms; ++t) StoreAs(to + t * kTermBytes + c * 4, term[t]);
-        unsafe |= SplitsSafely(x) ? 0u : 1u;
       }
     }
+    for (size_t c = 0; c < kUnit; ++c) {
+      flags |= SplitFlags(kTerms, a.k, [&](size_t k) { return LoadAs<float>(from + (k * kUnit + c) * sizeof(float)); });
+    }
   }
-  return unsafe ? kPackSplitUnsafe : kPackFine;
+  return flags;
 }
 
 static constexpr TransformKernel kRows[] = {

@@ -37,7 +37,7 @@ struct DotNeonDot {
     }
   }
   static int32x4_t Reduce(const int32x4_t* acc, int) { return *acc; }
-  static void AddRow(int32x4_t* acc, X x) { *acc = vdotq_s32(*acc, x, vdupq_n_s8(1)); }
+  static void AddRow(int32x4_t* acc, X x, int8_t by) { *acc = vdotq_s32(*acc, x, vdupq_n_s8(by)); }
   static int32x4_t RowSum(const int32x4_t* acc, int) { return vdupq_n_s32(vaddvq_s32(*acc)); }
 
   // For tile_blocks_passes.h.

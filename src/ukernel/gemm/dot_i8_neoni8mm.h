@@ -34,9 +34,9 @@ struct DotNeonI8mm {
     const int64x2_t a = vreinterpretq_s64_s32(acc[0]), b = vreinterpretq_s64_s32(acc[1]);
     return vreinterpretq_s32_s64(row == 0 ? vtrn1q_s64(a, b) : vtrn2q_s64(a, b));
   }
-  static void AddRow(int32x4_t* acc, const X& x) {
-    Dot(acc, x, vdupq_n_s8(1), 0);
-    Dot(acc, x, vdupq_n_s8(1), 1);
+  static void AddRow(int32x4_t* acc, const X& x, int8_t by) {
+    Dot(acc, x, vdupq_n_s8(by), 0);
+    Dot(acc, x, vdupq_n_s8(by), 1);
   }
   static int32x4_t RowSum(const int32x4_t* acc, int row) {
     const int32x4_t twice[2] = {*acc, *acc};

@@ -22,10 +22,11 @@ struct TileBlocksPassesSve {
   static constexpr size_t kPiece = 32, kSpread = kPairs ? 2 : 1;
   static constexpr int kScales = kPairs ? 4 : 2;
 
-  // Two rows at the piece's first k, the same where there is but one. Pairs are at `first` alone.
+  // Two rows at the piece's first k, the same where there is but one. Pairs are at `first` alone. Scales are `scales`
+  // floats from there in all rows of a packed left side, so that they need no pointers of their own.
   struct Left {
     const char *first, *second;
-    const char *first_scales, *second_scales;
+    ptrdiff_t scales;
   };
 
   QUERN_INLINE static svint8_t Load(const char* p) { return svld1rq(svptrue_b8(), reinterpret_cast<const int8_t*>(p)); }
@@ -62,7 +63,9 @@ struct TileBlocksPassesSve {
 
   QUERN_INLINE static Float Twice(Float x, int half) {
     const svfloat64_t y = svreinterpret_f64(x);
-    return svreinterpret_f32(half ? svzip2(y, y) : svzip1(y, y));
+    Float twice = svreinterpret_f32(half ? svzip2(y, y) : svzip1(y, y));
+    asm("" : "+w"(twice));  // what is kept as another type than it is used as, compilers keep in memory
+    return twice;
   }
 
   // Of a block's columns, as sums have them.
@@ -84,23 +87,32 @@ struct TileBlocksPassesSve {
     return svtrn1_b64(row ? svpfalse() : svptrue_b8(), row ? svptrue_b8() : svpfalse());
   }
 
-  // Adds the scaled sums of a block.
+  // The scales of two rows, for the lanes of the first two sums and of the others.
+  QUERN_INLINE static Float ScalesAt(const char* rows, ptrdiff_t at) {
+    const float* p = reinterpret_cast<const float*>(rows) + at;
+    if constexpr (!kPairs) return svld1rq(svptrue_pat_b32(SV_VL1), p);
+    const svbool_t all = svptrue_b32();
+    const svuint32_t from = svand_x(all, svlsr_x(all, svindex_u32(0, 1), 1), 1);  // 0 0 1 1 in every 128 bits
+    return svtbl(svld1(svptrue_pat_b32(SV_VL2), p), from);
+  }
+  QUERN_INLINE static Float TimesRow(Float x, Float row) {
+    if constexpr (!kPairs) return svmul_lane(x, row, 0);
+    return svmul_x(svptrue_b32(), x, row);
+  }
+
+  // Adds the scaled sums of a block to those at vector kAt.
+  template <int kAt>
   QUERN_INLINE static void AddBlock(Float* const* scale, const Left& left, Int* const* sums, float* to) {
     const svbool_t all = svptrue_b32();
     Float first = svdup_f32(1), next = first;
-    if constexpr (kLhsBlocks && kPairs) {
-      const Float both = svreinterpret_f32(svdup_u64(*reinterpret_cast<const uint64_t*>(left.first_scales)));
-      first = next = svzip1(both, both);
-    } else if constexpr (kLhsBlocks) {
-      first = svdup_f32(*reinterpret_cast<const float*>(left.first_scales));
-      next = svdup_f32(*reinterpret_cast<const float*>(left.second_scales));
-    }
+    if constexpr (kLhsBlocks) first = next = ScalesAt(left.first, left.scales);
+    if constexpr (kLhsBlocks && !kPairs) next = ScalesAt(left.second, left.scales);
     ForEach<4>([&](auto i) __attribute__((always_inline)) {
-      constexpr int kSum = decltype(i)::value;
+      constexpr int kSum = decltype(i)::value, kTo = kAt + kSum;
       Float x = *scale[kSum % kScales];
-      if constexpr (kLhsBlocks) x = svmul_x(all, kSum < 2 ? first : next, x);
+      if constexpr (kLhsBlocks) x = TimesRow(x, kSum < 2 ? first : next);
       x = svmul_x(all, svcvt_f32_x(all, *sums[kSum]), x);
-      svst1_vnum(all, to, kSum, svadd_x(all, svld1_vnum(all, to, kSum), x));
+      svst1_vnum(all, to, kTo, svadd_x(all, svld1_vnum(all, to, kTo), x));
     });
   }
 
@@ -113,52 +125,60 @@ struct TileBlocksPassesSve {
     }
   }
 
-  // f() for two rows after two.
+  // f(Index<vector>) for two rows after two, the vectors of whose sums are that many from `to`.
   template <class F>
-  QUERN_INLINE static void EachTwo(const GemmArgs& a, Left& left, const F& f) {
+  QUERN_INLINE static void EachTwo(const GemmArgs& a, Left& left, float*& to, const F& f) {
     const ptrdiff_t two = kPairs ? a.lhs_row_stride : 2 * a.lhs_row_stride;
-    size_t m = a.m;
-    for (; m >= 2; m -= 2) {
-      f();
+    // Loads and stores reach from 8 vectors before a pointer to 7 after it: the sums of four times two rows.
+    constexpr int kTimes = 4, kFirst = -8;
+    const auto next = [&](auto at) __attribute__((always_inline)) {
+      f(at);
       Advance<true>(left.first, two);
       Advance<!kPairs>(left.second, two);
-      Advance<kLhsBlocks>(left.first_scales, two);
-      Advance<kLhsBlocks && !kPairs>(left.second_scales, two);
+    };
+    to -= kFirst * static_cast<int64_t>(svcntw());
+    asm("" : "+r"(to));  // compilers would take it off again, and reach half as far
+    for (size_t i = a.m / (2 * kTimes); i > 0; --i) {
+      ForEach<kTimes>([&](auto j) __attribute__((always_inline)) { next(Index<kFirst + 4 * decltype(j)::value>{}); });
+      to += 4 * kTimes * svcntw();
     }
+    for (size_t i = a.m % (2 * kTimes) / 2; i > 0; --i, to += 4 * svcntw()) next(Index<kFirst>{});
     left.second = left.first;
-    left.second_scales = left.first_scales;
-    if (m) f();
+    if (a.m % 2) f(Index<kFirst>{});
   }
 
-  // A piece of all rows: a whole block, scaled and added to float32 in `to`, or added to int32 there.
-  template <bool kWhole>
-  QUERN_INLINE static void Pass(const GemmArgs& a, Left left, const char* rhs, const BlockColumns& columns, void* to) {
+  // A piece of all rows: a whole block, scaled and added to float32 in `to`, or added to int32 there. kOwnZeros: blocks
+  // have zero points of their own.
+  template <bool kWhole, bool kOwnZeros>
+  QUERN_INLINE static void Pass(const GemmArgs& a, Left left, const char* rhs, const BlockColumns& columns, float* to) {
     const svbool_t all = svptrue_b32();
     WithRegisters<16, svint8_t>([&](svint8_t* const* w) __attribute__((always_inline)) {
       WithRegisters<Few::kZeros, svuint8_t>([&](svuint8_t* const* zeros) __attribute__((always_inline)) {
-        Few::LoadZeros(a, columns, zeros);
+        Few::template LoadZeros<kOwnZeros>(a, columns, zeros);
         ForEach<16>([&](auto i) __attribute__((always_inline)) {
           *w[decltype(i)::value] = Few::template Weight<decltype(i)::value>(rhs, zeros);
         });
       });
       WithRegisters<kScales, Float>([&](Float* const* scale) __attribute__((always_inline)) {
         if constexpr (kWhole) LoadScales(a, columns.scales, scale);
-        EachTwo(a, left, [&]() __attribute__((always_inline)) {
+        EachTwo(a, left, to, [&](auto at) __attribute__((always_inline)) {
+          constexpr int kAt = decltype(at)::value;
           WithRegisters<4, Int>([&](Int* const* sums) __attribute__((always_inline)) {
-            auto* ints = static_cast<int32_t*>(to);
+            auto* ints = reinterpret_cast<int32_t*>(to);
             ForEach<4>([&](auto i) __attribute__((always_inline)) {
-              *sums[decltype(i)::value] = kWhole ? svdup_s32(0) : svld1_vnum(all, ints, decltype(i)::value);
+              constexpr int kSum = decltype(i)::value;
+              *sums[kSum] = kWhole ? svdup_s32(0) : svld1_vnum(all, ints, kAt + kSum);
             });
             MultiplyAll(w, left, sums);
             if constexpr (kWhole) {
-              AddBlock(scale, left, sums, static_cast<float*>(to));
+              AddBlock<kAt>(scale, left, sums, to);
             } else {
               ForEach<4>([&](auto i) __attribute__((always_inline)) {
-                svst1_vnum(all, ints, decltype(i)::value, *sums[decltype(i)::value]);
+                constexpr int kSum = decltype(i)::value;
+                svst1_vnum(all, ints, kAt + kSum, *sums[kSum]);
               });
             }
           });
-          to = static_cast<char*>(to) + 4 * svcntb();
         });
       });
     });
@@ -175,27 +195,33 @@ struct TileBlocksPassesSve {
             *sums[decltype(i)::value] = svld1_vnum(all, from, decltype(i)::value);
             svst1_vnum(all, from, decltype(i)::value, svdup_s32(0));
           });
-          AddBlock(scale, left, sums, to);
+          AddBlock<0>(scale, left, sums, to);
         });
       }
     });
   }
 
-  template <bool kWhole>
+  template <bool kWhole, bool kOwnZeros>
   static void Product(const GemmArgs& a, float* sums, int32_t* dots) {
     const char* rhs = static_cast<const char*>(a.rhs);
     const size_t piece_bytes = kPiece / 16 * 8 * svcntb() * Few::kBits / 8;
-    const auto *rows = static_cast<const char*>(a.lhs), *scales = static_cast<const char*>(a.lhs_scales);
-    size_t block = 0, block_end = a.block;
-    for (size_t k = 0; k < a.k; k += kPiece, rhs += piece_bytes, rows += kPiece * kSpread) {
-      const BlockColumns columns = ColumnsOfBlock(a, block);
-      const Left left{rows, rows + a.lhs_row_stride, scales, scales + (kLhsBlocks ? a.lhs_row_stride : 0)};
-      Pass<kWhole>(a, left, rhs, columns, kWhole ? static_cast<void*>(sums) : dots);
-      if (kLhsBlocks) scales += kSpread * sizeof(float);
-      if (k + kPiece < block_end && k + kPiece < a.k) continue;
+    const auto* rows = static_cast<const char*>(a.lhs);
+    Left left{rows, rows + a.lhs_row_stride, 0};
+    if constexpr (kLhsBlocks) left.scales = (static_cast<const char*>(a.lhs_scales) - rows) / ptrdiff_t{sizeof(float)};
+    constexpr auto kNextScales = static_cast<ptrdiff_t>(kSpread) * (1 - static_cast<ptrdiff_t>(kPiece / sizeof(float)));
+    BlockColumns columns = ColumnsOfBlock(a, 0);
+    const BlockColumns next = ColumnsOfBlock(a, 1);
+    size_t in_block = a.block / kPiece;
+    for (size_t pieces = CeilDiv(a.k, kPiece); pieces > 0; --pieces, rhs += piece_bytes) {
+      Pass<kWhole, kOwnZeros>(a, left, rhs, columns, kWhole ? sums : reinterpret_cast<float*>(dots));
+      left.first += kPiece * kSpread;
+      left.second += kPiece * kSpread;
+      left.scales += kNextScales;
+      if (--in_block > 0 && (kWhole || pieces > 1)) continue;
       if (!kWhole) FinishBlock(a, left, columns, dots, sums);
-      block_end += a.block;
-      ++block;
+      in_block = a.block / kPiece;
+      columns.scales += next.scales - static_cast<const char*>(a.rhs_scales);
+      columns.offsets += next.offsets - static_cast<const char*>(a.rhs_offsets);
     }
   }
 
@@ -242,6 +268,16 @@ struct TileBlocksPassesSve {
     }
   }
 
+  template <bool kOwnZeros>
+  static void Blocks(const GemmArgs& a, bool whole, float* sums, int32_t* dots) {
+    if (whole) return Product<true, kOwnZeros>(a, sums, dots);
+    if constexpr (!kLhsBlocks) {
+      for (size_t i = 0; i < RoundUp(a.m, 2) * 2; ++i)
+        svst1_vnum(svptrue_b32(), dots, static_cast<int64_t>(i), svdup_s32(0));
+      Product<false, kOwnZeros>(a, sums, dots);
+    }
+  }
+
   static void Run(const GemmArgs& a) {
     const bool whole = kLhsBlocks || a.block == kPiece;
     const bool summed = a.rhs_offset == Format::kF32 || (Few::kBytes && a.rhs_offset != Format::kNone);
@@ -249,12 +285,10 @@ struct TileBlocksPassesSve {
     auto* sums = static_cast<float*>(a.scratch);
     auto* dots = reinterpret_cast<int32_t*>(sums + RoundUp(a.m, 2) * 2 * svcntw());
     Start(a, sums);
-    if (whole) {
-      Product<true>(a, sums, dots);
-    } else if constexpr (!kLhsBlocks) {
-      for (size_t i = 0; i < RoundUp(a.m, 2) * 2; ++i)
-        svst1_vnum(svptrue_b32(), dots, static_cast<int64_t>(i), svdup_s32(0));
-      Product<false>(a, sums, dots);
+    if (Few::kBytes || a.rhs_offset == Format::kNone) {
+      Blocks<false>(a, whole, sums, dots);
+    } else if constexpr (!Few::kBytes) {
+      Blocks<true>(a, whole, sums, dots);
     }
     Finish(a, sums);
   }

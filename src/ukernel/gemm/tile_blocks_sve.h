@@ -103,11 +103,12 @@ struct TileBlocksSve {
     return static_cast<int32_t>(svaddv(svptrue_b32(), sum));
   }
 
-  // The zero points in every byte of their columns' groups.
+  // The zero points in every byte of their columns' groups. kOwn: blocks may have zero points or minima of their own.
+  template <bool kOwn>
   QUERN_INLINE static void LoadZeros(const GemmArgs& a, const BlockColumns& columns, svuint8_t* const* zeros) {
-    const uint8_t constant = a.rhs_offset == Format::kF32 ? 0 : 1 << (kBits - 1);
+    const uint8_t constant = kOwn && a.rhs_offset == Format::kF32 ? 0 : 1 << (kBits - 1);
     ForEach<kZeros>([&](auto v) __attribute__((always_inline)) { *zeros[decltype(v)::value] = svdup_u8(constant); });
-    if (a.rhs_offset != Format::kU8) return;
+    if (!kOwn || a.rhs_offset != Format::kU8) return;
     const auto* p = reinterpret_cast<const uint8_t*>(columns.offsets);
     ForEach<kZeros>([&](auto v) __attribute__((always_inline)) {
       constexpr int kVector = decltype(v)::value;
@@ -208,7 +209,7 @@ struct TileBlocksSve {
       const BlockColumns columns = ColumnsOfBlock(a, block);
       const size_t end = a.k - begin < length ? a.k : begin + length;
       WithRegisters<kZeros, svuint8_t>([&](svuint8_t* const* zeros) __attribute__((always_inline)) {
-        LoadZeros(a, columns, zeros);
+        LoadZeros<true>(a, columns, zeros);
         WithZeros<kBlocks * D::kSums>([&](auto&... dots) __attribute__((always_inline)) {
           for (size_t k = begin; k < end; k = Opaque(k + Fields::kStepK), rhs += step) {
             Step(rows, k, end, rhs, zeros, dots...);

@@ -24,7 +24,7 @@ enum class Columns : uint8_t { kUnits, kScaledUnit };
 //   Dot(acc, x, w, g)  the sums of a vector of weights of group g of the 16 k
 //   Reduce(acc, row)   four columns of one of the rows, of as many sums as they are spread over
 // and for tile_blocks_lanes.h
-//   AddRow(acc, x)     adds the elements of the rows to kSums accumulators
+//   AddRow(acc, x, by) adds the elements of the rows, times a constant, to kSums accumulators
 //   RowSum(acc, row)   the sum of one of the rows, in every lane
 template <class D, int MR, int NU, Columns kColumns>
 struct TileLanes : TileEpilogueI32<typename D::V, MR, NU> {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "kernels/gemm_core.h"
 #include "ukernel/convert.h"
@@ -155,19 +156,53 @@ size_t DwConv::OutWidth(size_t in_w) const {
 
 namespace {
 
-// Workspace: weights that a run packs, the input with repeated channels (multiplier > 1), then per slot a row of
-// results.
+// Workspace: weights that a run packs, then per slot the input of a band with repeated channels (multiplier > 1) and a
+// row of results.
 struct Areas {
+  size_t band = 1;  // output rows that a task computes together
   size_t expanded_bytes = 0;
   size_t slot_stride = 0;
 };
 
-Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w) {
+// Input rows that `rows` output rows span.
+size_t InputRows(const DwConvProblem& p, size_t rows) {
+  return (rows - 1) * p.stride_h + (p.kernel_h - 1) * p.dilation_h + 1;
+}
+
+Areas AreasOf(const DwConvProblem& p, const ConvArgs& a, size_t out_w, const CpuFacts& cpu) {
   Areas s;
   const size_t channels = p.channels * p.multiplier;
-  if (p.multiplier > 1) s.expanded_bytes = RoundUp(a.in_h * a.in_w * channels * FormatBytes(p.src), kAlign);
-  s.slot_stride = RoundUp(out_w * channels * 4, 4096) + kAlign;
+  if (p.multiplier > 1) {  // bands that stay in L2
+    const size_t row = a.in_w * channels * FormatBytes(p.src);
+    const size_t most = cpu.l2_bytes / 2 / std::max<size_t>(row, 1), least = InputRows(p, 1);
+    if (most > least) s.band += (most - least) / p.stride_h;
+    s.expanded_bytes = RoundUp(std::min(a.in_h, InputRows(p, s.band)) * row, kAlign);
+  }
+  s.slot_stride = s.expanded_bytes + RoundUp(out_w * channels * 4, 4096) + kAlign;
   return s;
+}
+
+// Each of `count` elements `times` times.
+template <class T>
+void Repeat(const char* from, size_t count, size_t times, char* to) {
+  const auto repeat = [&](auto constant) {
+    const size_t n = constant ? constant : times;
+    for (size_t i = 0; i < count; ++i, from += sizeof(T)) {
+      T x;
+      std::memcpy(&x, from, sizeof x);
+      for (size_t j = 0; j < n; ++j, to += sizeof(T)) std::memcpy(to, &x, sizeof x);
+    }
+  };
+  if (times == 2) return repeat(std::integral_constant<size_t, 2>());
+  if (times == 4) return repeat(std::integral_constant<size_t, 4>());
+  if (times == 8) return repeat(std::integral_constant<size_t, 8>());
+  repeat(std::integral_constant<size_t, 0>());
+}
+
+void RepeatChannels(size_t element, const char* from, size_t count, size_t times, char* to) {
+  if (element == 4) return Repeat<uint32_t>(from, count, times, to);
+  if (element == 2) return Repeat<uint16_t>(from, count, times, to);
+  Repeat<uint8_t>(from, count, times, to);
 }
 
 // One image, any of its output rows.
@@ -272,9 +307,23 @@ void DwConv::RunRows(const ConvArgs& args, size_t begin, size_t end) const {
 }
 
 size_t DwConv::WorkspaceBytes(const ConvArgs& args, int concurrency) const {
-  const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w));
+  const Areas areas = AreasOf(problem_, args, OutWidth(args.in_w), cpu_);
   const size_t packed = packs_in_run_ ? RoundUp(packed_lanes() * 4, kAlign) : 0;
-  return packed + areas.expanded_bytes + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
+  return packed + areas.slot_stride * static_cast<size_t>(std::max(concurrency, 1));
+}
+
+const char* DwConv::ExpandRows(const char* input, const ConvArgs& args, size_t row, size_t rows, char* to) const {
+  const size_t element = FormatBytes(problem_.src), pixel = problem_.channels * problem_.multiplier * element;
+  const size_t first = row * problem_.stride_h, begin = first - std::min(first, problem_.pad_top);
+  const size_t past = first + InputRows(problem_, rows), end = past - std::min(past, problem_.pad_top);
+  char* at = to;
+  for (size_t y = begin; y < std::min(end, args.in_h); ++y) {
+    const char* from = input + static_cast<ptrdiff_t>(y) * args.in_row_stride;
+    for (size_t x = 0; x < args.in_w; ++x, from += args.in_pixel_stride, at += pixel) {
+      RepeatChannels(element, from, problem_.channels, problem_.multiplier, at);
+    }
+  }
+  return to - begin * pixel * args.in_w;
 }
 
 Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
@@ -289,7 +338,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
                            " bytes, a depthwise convolution needs " + std::to_string(WorkspaceBytes(args, slots)));
   }
-  const Areas areas = AreasOf(problem_, args, out_w);
+  const Areas areas = AreasOf(problem_, args, out_w, cpu_);
   char* workspace = static_cast<char*>(resources.workspace);
   const void* weights = weights_.data();
   if (packs_in_run_) {
@@ -297,40 +346,24 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     weights = workspace;
     workspace += RoundUp(packed_lanes() * 4, kAlign);
   }
-  const auto for_rows = [&](size_t rows, Task task) {
+  const auto for_bands = [&](Task task) {
+    const auto bands = static_cast<int64_t>(ukernel::CeilDiv(out_h, areas.band));
     if (slots == 1 && !resources.cancel) {
-      task(0, 0, static_cast<int64_t>(rows));
+      task(0, 0, bands);
       return OkStatus();
     }
     if (slots == 1) {
       InlineExecutor executor;
-      return executor.ParallelFor(static_cast<int64_t>(rows), 1, task, resources.cancel);
+      return executor.ParallelFor(bands, 1, task, resources.cancel);
     }
     if (resources.counters) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
-    return resources.executor->ParallelFor(static_cast<int64_t>(rows), 1, task, resources.cancel, slots);
+    return resources.executor->ParallelFor(bands, 1, task, resources.cancel, slots);
   };
+  const size_t pixel_bytes = channels * FormatBytes(problem_.src);  // with repeated channels
   for (size_t image = 0; image < args.images; ++image) {
     const ptrdiff_t index = static_cast<ptrdiff_t>(image);
     const char* input = static_cast<const char*>(args.input) + index * args.in_image_stride;
     char* dst = static_cast<char*>(args.dst) + index * args.dst_image_stride;
-    ptrdiff_t pixel_stride = args.in_pixel_stride, row_stride = args.in_row_stride;
-    if (problem_.multiplier > 1) {
-      const size_t element = FormatBytes(problem_.src), pixel = channels * element;
-      QUERN_RETURN_IF_ERROR(for_rows(args.in_h, [&](int, int64_t begin, int64_t end) {
-        for (int64_t y = begin; y < end; ++y) {
-          for (size_t x = 0; x < args.in_w; ++x) {
-            const char* from = input + y * row_stride + static_cast<ptrdiff_t>(x) * args.in_pixel_stride;
-            char* to = workspace + (static_cast<size_t>(y) * args.in_w + x) * pixel;
-            for (size_t c = 0; c < problem_.channels; ++c, from += element) {
-              for (size_t j = 0; j < problem_.multiplier; ++j, to += element) std::memcpy(to, from, element);
-            }
-          }
-        }
-      }));
-      input = workspace;
-      pixel_stride = static_cast<ptrdiff_t>(pixel);
-      row_stride = static_cast<ptrdiff_t>(pixel * args.in_w);
-    }
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
     for (size_t i = 0; i < args.op_count; ++i) {
       ops[i] = args.ops[i];
@@ -339,9 +372,19 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
       if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
     }
     const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, FusedOps(*row_, ops, args.op_count));
-    QUERN_RETURN_IF_ERROR(for_rows(out_h, [&](int slot, int64_t begin, int64_t end) {
-      char* scratch = workspace + areas.expanded_bytes + static_cast<size_t>(slot) * areas.slot_stride;
-      rows.Run(input, pixel_stride, row_stride, dst, static_cast<size_t>(begin), static_cast<size_t>(end), scratch);
+    QUERN_RETURN_IF_ERROR(for_bands([&](int slot, int64_t first, int64_t last) {
+      char* area = workspace + static_cast<size_t>(slot) * areas.slot_stride;
+      const size_t begin = static_cast<size_t>(first) * areas.band;
+      const size_t end = std::min(static_cast<size_t>(last) * areas.band, out_h);
+      if (problem_.multiplier == 1) {
+        rows.Run(input, args.in_pixel_stride, args.in_row_stride, dst, begin, end, area);
+        return;
+      }
+      for (size_t y = begin; y < end; y += areas.band) {
+        const size_t count = std::min(areas.band, end - y);
+        rows.Run(ExpandRows(input, args, y, count, area), static_cast<ptrdiff_t>(pixel_bytes),
+                 static_cast<ptrdiff_t>(pixel_bytes * args.in_w), dst, y, y + count, area + areas.expanded_bytes);
+      }
     }));
   }
   return OkStatus();

@@ -73,6 +73,9 @@ class DwConv {
  private:
   size_t packed_lanes() const;  // of 4 bytes each
   void Pack(const void* weights, void* to) const;
+  // Writes the input rows that output rows [row, row + rows) read to `to`, one after the other, each channel repeated
+  // for its filters. Returns where the image's first row would be.
+  const char* ExpandRows(const char* input, const ConvArgs& args, size_t row, size_t rows, char* to) const;
 
   DwConvProblem problem_;
   CpuFacts cpu_;

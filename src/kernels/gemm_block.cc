@@ -375,37 +375,46 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
 
 void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size_t taps, size_t pitch,
                   const void** out) {
-  for (size_t t = tap; t < tap + taps; ++t, out += pitch) {
-    const size_t line_tap = t / im.kernel_w;
-    const ptrdiff_t dz =
-        static_cast<ptrdiff_t>(line_tap / im.kernel_h * im.dilation_d) - static_cast<ptrdiff_t>(im.pad_front);
-    const ptrdiff_t dy =
-        static_cast<ptrdiff_t>(line_tap % im.kernel_h * im.dilation_h) - static_cast<ptrdiff_t>(im.pad_top);
-    const ptrdiff_t dx = static_cast<ptrdiff_t>(t % im.kernel_w * im.dilation_w) - static_cast<ptrdiff_t>(im.pad_left);
-    size_t r = 0;
-    while (r < rows) {
-      const size_t out_line = (row + r) / im.out_w, ox = (row + r) % im.out_w;
-      const size_t oz = out_line / im.out_h, oy = out_line % im.out_h;
-      const size_t run = std::min(im.out_w - ox, rows - r);
-      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + dy;
-      const ptrdiff_t z = static_cast<ptrdiff_t>(oz * im.stride_d) + dz;
+  const auto shift = [](size_t index, size_t dilation, size_t pad) {
+    return static_cast<ptrdiff_t>(index * dilation) - static_cast<ptrdiff_t>(pad);
+  };
+  const size_t first_x = tap % im.kernel_w, first_y = tap / im.kernel_w % im.kernel_h;
+  const size_t first_z = tap / im.kernel_w / im.kernel_h;
+  const ptrdiff_t step = static_cast<ptrdiff_t>(im.stride_w);
+  // Divisions once for a run of pixels in a line: a block may have few of them and many taps.
+  for (size_t r = 0; r < rows;) {
+    const size_t out_line = (row + r) / im.out_w, ox = row + r - out_line * im.out_w;
+    const size_t oz = out_line / im.out_h, oy = out_line - oz * im.out_h;
+    const size_t run = std::min(im.out_w - ox, rows - r);
+    size_t kx = first_x, ky = first_y, kz = first_z;
+    const void** to = out + r;
+    for (size_t t = 0; t < taps; ++t, to += pitch) {
+      const ptrdiff_t y = static_cast<ptrdiff_t>(oy * im.stride_h) + shift(ky, im.dilation_h, im.pad_top);
+      const ptrdiff_t z = static_cast<ptrdiff_t>(oz * im.stride_d) + shift(kz, im.dilation_d, im.pad_front);
       const bool inside =
           y >= 0 && y < static_cast<ptrdiff_t>(im.in_h) && z >= 0 && z < static_cast<ptrdiff_t>(im.in_d);
       const char* line =
           static_cast<const char*>(im.image) + (inside ? (z * static_cast<ptrdiff_t>(im.in_h) + y) * im.row_stride : 0);
       // The run's pixels [first, last) lie in the line: no test for each.
-      const ptrdiff_t step = static_cast<ptrdiff_t>(im.stride_w), x = static_cast<ptrdiff_t>(ox) * step + dx;
-      const auto pixels_before = [&](ptrdiff_t to) {  // of the run, left of `to`
-        return to <= x ? 0 : std::min(run, ukernel::CeilDiv(static_cast<size_t>(to - x), im.stride_w));
+      const ptrdiff_t x = static_cast<ptrdiff_t>(ox) * step + shift(kx, im.dilation_w, im.pad_left);
+      const auto pixels_before = [&](ptrdiff_t at) {  // of the run, left of `at`
+        if (at <= x) return size_t{0};
+        if (at - x >= static_cast<ptrdiff_t>(run) * step) return run;
+        return ukernel::CeilDiv(static_cast<size_t>(at - x), im.stride_w);
       };
       const size_t first = inside ? pixels_before(0) : run;
       const size_t last = inside ? pixels_before(static_cast<ptrdiff_t>(im.in_w)) : run;
-      const void** to = out + r;
-      std::fill(to, to + first, im.zero_row);
-      for (size_t i = first; i < last; ++i) to[i] = line + (x + static_cast<ptrdiff_t>(i) * step) * im.pixel_stride;
-      std::fill(to + last, to + run, im.zero_row);
-      r += run;
+      const char* pixel = line + (x + static_cast<ptrdiff_t>(first) * step) * im.pixel_stride;
+      for (size_t i = 0; i < first; ++i) to[i] = im.zero_row;
+      for (size_t i = first; i < last; ++i, pixel += step * im.pixel_stride) to[i] = pixel;
+      for (size_t i = last; i < run; ++i) to[i] = im.zero_row;
+      if (++kx < im.kernel_w) continue;
+      kx = 0;
+      if (++ky < im.kernel_h) continue;
+      ky = 0;
+      ++kz;
     }
+    r += run;
   }
 }
 

@@ -51,6 +51,10 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
   static constexpr int kAccumulators = MR * kVectors;
   static constexpr int kSets = O::kLhsBlock > 1 || kAccumulators >= 8 ? 1 : kAccumulators >= 4 ? 2 : 4;
 
+  // More rows than there are registers for their pointers, by one vector: each pointer is loaded for a block of K.
+  static constexpr bool kManyRows = MR > 8 && kVectors == 1 && O::kLhsBlock == 1 && O::kGroup == 1;
+  static constexpr size_t kRowBlock = 4;
+
   using Lhs = typename O::Lhs;
   using Rhs = typename O::Rhs;
   using Left = decltype(O::LoadLhs(static_cast<const Lhs*>(nullptr)));
@@ -82,6 +86,21 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     }
   }
 
+  // kRowBlock of K for one row after the other.
+  template <bool kMasked>
+  QUERN_INLINE static void RowBlock(Acc& acc, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t k_stride,
+                                    Mask tail) {
+    Reg b[kRowBlock];
+    QUERN_UNROLL for (size_t u = 0; u < kRowBlock; ++u) {
+      const auto* p = reinterpret_cast<const Rhs*>(rhs + u * k_stride);
+      b[u] = kMasked ? V::LoadMask(p, tail) : V::Load(p);
+    }
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+      const Lhs* x = row[r] + k;
+      QUERN_UNROLL for (size_t u = 0; u < kRowBlock; ++u) acc[r][0] = O::Fma(V::Broadcast(x + u), b[u], acc[r][0]);
+    }
+  }
+
   // k values [I, kLhsBlock) of the blocks x; rhs is at the group that holds the first of them.
   template <int I>
   QUERN_INLINE static void LaneSteps(Acc& acc, const Left (&x)[MR], const char* rhs, size_t unit_stride,
@@ -103,7 +122,11 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
   QUERN_INLINE static void Segment(Acc& acc, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
                                    size_t k_stride, size_t k_count, Mask tail) {
     size_t k = 0;
-    if constexpr (O::kLhsBlock > 1) {
+    if constexpr (kManyRows) {
+      for (; k + kRowBlock <= k_count; k += kRowBlock, rhs += kRowBlock * k_stride) {
+        RowBlock<kMasked>(acc, row, k, rhs, k_stride, tail);
+      }
+    } else if constexpr (O::kLhsBlock > 1) {
       for (; k + O::kLhsBlock <= k_count; k += O::kLhsBlock) {
         Left x[MR];
         QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = O::LoadLhs(row[r] + k);
@@ -130,7 +153,7 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
         }
       }
     }
-    if constexpr (kSets == 1 && O::kLhsBlock == 1 && !kMasked) {
+    if constexpr (kSets == 1 && O::kLhsBlock == 1 && !kMasked && !kManyRows) {
       // Counters and branches compete with multiply-adds for ports: fewer of them are worth 4 % on AVX-512.
       constexpr size_t kUnroll = 4;
       for (; k + kUnroll <= k_count; k += kUnroll) {

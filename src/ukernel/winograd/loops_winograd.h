@@ -77,24 +77,43 @@ void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count,
   finite = finite + (sum - sum);  // 0, or NaN
 }
 
+// Channels from c on. What does not fill a register fills shorter ones, down to four lanes.
+template <int kLanes>
+void WinogradInput(const WinogradInputArgs& a, size_t c) {
+  for (; c + kLanes <= a.channels; c += kLanes) WinogradInputBlock<kLanes>(a, c, kLanes);
+  if (c == a.channels) return;
+  if constexpr (kLanes > 4) {
+    WinogradInput<kLanes / 2>(a, c);
+  } else {
+    WinogradInputBlock<kLanes>(a, c, a.channels - c);
+  }
+}
+
 template <int kLanes>
 void RunWinogradInput(const WinogradInputArgs& a) {
-  size_t c = 0;
-  for (; c + kLanes <= a.channels; c += kLanes) WinogradInputBlock<kLanes>(a, c, kLanes);
-  if (c < a.channels) WinogradInputBlock<kLanes>(a, c, a.channels - c);
+  WinogradInput<kLanes>(a, 0);
+}
+
+// Likewise; false if a result is no finite number.
+template <int kLanes>
+bool WinogradOutput(const WinogradOutputArgs& a, size_t c) {
+  typename WinogradVector<kLanes>::Reg finite{};
+  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes, finite);
+  bool all = true;
+  if constexpr (kLanes > 4) {
+    if (c < a.channels) all = WinogradOutput<kLanes / 2>(a, c);
+  } else {
+    if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c, finite);
+  }
+  float lanes[kLanes];
+  __builtin_memcpy(lanes, &finite, sizeof lanes);
+  for (float lane : lanes) all &= lane == 0;
+  return all;
 }
 
 template <int kLanes>
 bool RunWinogradOutput(const WinogradOutputArgs& a) {
-  typename WinogradVector<kLanes>::Reg finite{};
-  size_t c = 0;
-  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes, finite);
-  if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c, finite);
-  float lanes[kLanes];
-  __builtin_memcpy(lanes, &finite, sizeof lanes);
-  bool all = true;
-  for (float lane : lanes) all &= lane == 0;
-  return all;
+  return WinogradOutput<kLanes>(a, 0);
 }
 
 template <int kLanes>

@@ -22,20 +22,21 @@ struct Compiled {
   SvmRegressor regressor;  // where there is no classifier
   int64_t features = 0;
   SvmFunctions functions;
-  // (vectors, classes - 1), or (vectors) of a regression; empty where the functions are what a sum would give.
-  std::vector<float> coefficients;
+  bool sums_kernels = false;  // by the coefficients; else the functions are what a sum would give
 
   int64_t num_decisions() const { return classifier ? classifier->num_decisions() : 1; }
 };
 
+// In eight sums, so that no addition waits for the one before.
 double SumProducts(const float* a, const float* b, int64_t n) {
-  double sums[4] = {};
+  constexpr int kSums = 8;
+  double sums[kSums] = {};
   int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    for (int j = 0; j < 4; ++j) sums[j] += double{a[i + j]} * double{b[i + j]};
+  for (; i + kSums <= n; i += kSums) {
+    for (int j = 0; j < kSums; ++j) sums[j] += double{a[i + j]} * double{b[i + j]};
   }
   for (; i < n; ++i) sums[0] += double{a[i]} * double{b[i]};
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 // Where the kernel is linear, a sum of products with vectors is the product with their sum.
@@ -120,7 +121,7 @@ class SvmStep final : public CpuStep {
         void* numbers = memory + slots_at_ + static_cast<size_t>(slot) * slot_bytes_;
         for (int64_t r = begin; r < end; ++r) FinishRow(c, first + r, values + r * count, numbers);
       };
-      const auto sums = static_cast<int64_t>(model_.coefficients.size()) + SlotNumbers();
+      const int64_t sums = SlotNumbers() + (model_.sums_kernels ? count * CoefficientRows() : 0);
       QUERN_RETURN_IF_ERROR(
           c.executor->ParallelFor(plan.rows, std::max<int64_t>(1, kCheapGrain / sums), task, c.cancel, concurrency_));
     }
@@ -133,9 +134,11 @@ class SvmStep final : public CpuStep {
   int64_t SlotNumbers() const {
     if (!model_.classifier) return 1;
     const SvmClassifier& m = *model_.classifier;
-    const int64_t sums = model_.coefficients.empty() ? 0 : m.classes * (m.classes - 1);
+    const int64_t sums = model_.sums_kernels ? m.classes * (m.classes - 1) : 0;
     return m.num_decisions() + sums + m.work_doubles() + m.classes;
   }
+
+  int64_t CoefficientRows() const { return model_.classifier ? model_.classifier->classes - 1 : 1; }
 
   const float* Features(const StepContext& c, int64_t first, int64_t rows, float* converted) const {
     const int64_t at = first * model_.features, n = rows * model_.features;
@@ -154,10 +157,10 @@ class SvmStep final : public CpuStep {
   }
 
   void FinishRow(const StepContext& c, int64_t row, const float* values, void* numbers) const {
-    const auto* coefficients = model_.coefficients.empty() ? nullptr : model_.coefficients.data();
     if (!model_.classifier) {
       const SvmRegressor& m = model_.regressor;
-      const double sum = coefficients ? SumProducts(coefficients, values, m.vectors) : double{values[0]};
+      const double sum =
+          model_.sums_kernels ? SumProducts(m.coefficients.data(), values, m.vectors) : double{values[0]};
       static_cast<float*>(c.outputs[0])[row] = m.Finish(sum + m.rho);
       return;
     }
@@ -169,7 +172,7 @@ class SvmStep final : public CpuStep {
       return taken;
     };
     const std::span<double> decisions = take(m.num_decisions());
-    if (coefficients) {
+    if (model_.sums_kernels) {
       SumPairs(m, values, take(m.classes * (m.classes - 1)), decisions);
     } else {
       const int64_t step = m.vectors == 0 ? 0 : 1;
@@ -184,25 +187,18 @@ class SvmStep final : public CpuStep {
     m.WriteScores(decisions, work, static_cast<float*>(c.outputs[1]) + row * m.num_scores());
   }
 
-  // The pair (i, j) takes the vectors of i with row j - 1 of the coefficients, those of j with row i. All rows of a
-  // class's vectors are summed at once.
-  void SumPairs(const SvmClassifier& m, const float* kernels, std::span<double> sums,
-                std::span<double> decisions) const {
+  // The pair (i, j) takes the vectors of i with row j - 1 of the coefficients, those of j with row i.
+  static void SumPairs(const SvmClassifier& m, const float* kernels, std::span<double> sums,
+                       std::span<double> decisions) {
     const auto width = static_cast<size_t>(m.classes - 1);
-    std::fill(sums.begin(), sums.end(), 0.0);
-    const float* w = model_.coefficients.data();
+    int64_t first = 0;
     for (size_t i = 0; i <= width; ++i) {
       const int64_t count = m.vectors_per_class[i];
-      double* sum = sums.data() + i * width;
-      if (width == 1) {
-        *sum = SumProducts(w, kernels, count);
-        w += count;
+      for (size_t r = 0; r < width; ++r) {
+        const float* w = m.coefficients.data() + static_cast<int64_t>(r) * m.vectors + first;
+        sums[i * width + r] = SumProducts(w, kernels + first, count);
       }
-      for (int64_t v = 0; width > 1 && v < count; ++v, w += width) {
-        const double k = double{kernels[v]};
-        for (size_t r = 0; r < width; ++r) sum[r] += double{w[r]} * k;
-      }
-      kernels += count;
+      first += count;
     }
     size_t pair = 0;
     for (size_t i = 0; i <= width; ++i) {
@@ -261,12 +257,8 @@ Result<std::unique_ptr<CpuKernel>> CompileClassifier(const Node& node, const Com
   if (m.vectors > 0 && m.kernel.type == SvmKernel::Type::kLinear && m.pairs <= m.vectors) {
     weights = PairWeights(m);
     vectors = weights;
-  } else if (m.vectors > 0) {
-    for (int64_t v = 0; v < m.vectors; ++v) {
-      for (int64_t r = 0; r + 1 < m.classes; ++r) {
-        c.coefficients.push_back(m.coefficients[static_cast<size_t>(r * m.vectors + v)]);
-      }
-    }
+  } else {
+    c.sums_kernels = m.vectors > 0;
   }
   QUERN_ASSIGN_OR_RETURN(c.functions, SvmFunctions::Create(m.kernel, vectors, m.features, RowsIfKnown(node), context));
   return std::unique_ptr<CpuKernel>(new SvmKernelOp(std::move(c)));
@@ -286,7 +278,7 @@ Result<std::unique_ptr<CpuKernel>> CompileRegressor(const Node& node, const Comp
     weights = RegressorWeights(m);
     vectors = weights;
   } else {
-    c.coefficients.assign(m.coefficients.begin(), m.coefficients.end());
+    c.sums_kernels = true;
   }
   QUERN_ASSIGN_OR_RETURN(c.functions, SvmFunctions::Create(kernel, vectors, m.features, RowsIfKnown(node), context));
   return std::unique_ptr<CpuKernel>(new SvmKernelOp(std::move(c)));

@@ -1,11 +1,36 @@
 #include "tensor/copy_value.h"
 
+#include <algorithm>
+
 namespace quern {
+namespace {
+
+bool OwnsItsTensors(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kTensor:
+      return value.tensor().owner() != nullptr;
+    case ValueKind::kSequence:
+      return std::ranges::all_of(value.sequence(), OwnsItsTensors);
+    case ValueKind::kOptional:
+      return OwnsItsTensors(value.optional_element());
+    case ValueKind::kMap:
+      return std::visit(
+          [](const auto& entries) {
+            return std::ranges::all_of(entries, [](const auto& entry) { return OwnsItsTensors(entry.second); });
+          },
+          value.map().entries);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
 
 Result<Value> CopyValue(const Value& value, CopyOf which) {
+  // A container is as many allocations as it has elements.
+  if (which == CopyOf::kBorrowedTensors && OwnsItsTensors(value)) return value;
   switch (value.kind()) {
     case ValueKind::kTensor: {
-      if (which == CopyOf::kBorrowedTensors && value.tensor().owner() != nullptr) return value;
       QUERN_ASSIGN_OR_RETURN(Tensor copy, value.tensor().Clone());
       return Value(std::move(copy));
     }

@@ -219,15 +219,15 @@ def ml_linear(b):
 def kernel(b, f):
     return {
         "kernel_type": b.pick("LINEAR", "POLY", "RBF", "SIGMOID"),
-        "kernel_params": [float(b.rng.random() / f + 0.05), float(b.rng.random()), float(b.pick(2, 3))],
+        "kernel_params": [float((b.rng.random() + 0.2) / f), float(b.rng.random()), float(b.pick(1, 2, 3, 4))],
     }
 
 
 @kind(1e-3)
 def ml_svm_classifier(b):
     """SVMClassifier: votes of pairs, probabilities, two classes, and the linear form without support vectors."""
-    dtype = b.pick(np.float32, np.float32, np.float64, np.int64)
-    f, classes = int(b.rng.integers(2, 6)), int(b.rng.integers(2, 6))
+    dtype = b.pick(np.float32, np.float32, np.float64, np.int64, np.int32)
+    f, classes = b.pick(int(b.rng.integers(2, 6)), 40), int(b.rng.integers(2, 7))
     input_rows(b, f, dtype)
     names, label_type = labels(b, classes)
     form = b.pick("pairs", "pairs", "probabilities", "linear")
@@ -235,7 +235,7 @@ def ml_svm_classifier(b):
         attributes = {"coefficients": floats(b.normal(classes, f)), "rho": floats(b.normal(1))}
         attributes |= {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
     else:
-        counts = [int(v) for v in b.rng.integers(1, 5, classes)]
+        counts = [int(v) for v in b.rng.integers(1, b.pick(5, 120), classes)]
         pairs = classes * (classes - 1) // 2
         attributes = {
             "vectors_per_class": counts,
@@ -246,7 +246,7 @@ def ml_svm_classifier(b):
         }
         if form == "probabilities":
             attributes |= {"prob_a": floats(-1 - b.rng.random(pairs)), "prob_b": floats(b.normal(pairs) * 0.1)}
-    transform = b.pick("NONE", "NONE", "LOGISTIC", "SOFTMAX")
+    transform = b.pick("NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
     label, scores = op(b, "SVMClassifier", "x", outputs=2, post_transform=transform, **attributes, **names)
     b.output(label, label_type, rank=1)
     b.output(scores, rank=2)
@@ -256,7 +256,7 @@ def ml_svm_classifier(b):
 @kind(1e-4)
 def ml_svm_regressor(b):
     """SVMRegressor with and without support vectors, and as a test for outliers."""
-    f, vectors = int(b.rng.integers(2, 6)), b.pick(0, 3, 10)
+    f, vectors = b.pick(int(b.rng.integers(2, 6)), 40), b.pick(0, 3, 10, 300)
     input_rows(b, f)
     y = op(
         b,

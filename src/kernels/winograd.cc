@@ -333,13 +333,18 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
     const GemmKernel* row = SelectRow(rows, g, options.cpu, layout->layout, g.expected_m);
     return row ? EstimateCycles(*row, g, options.cpu, layout->layout, g.expected_m) : 0.0;
   };
-  const double whole = cycles(direct), part = cycles(product);
-  if (whole == 0 || part == 0) return "no row for its products";
+  const double products = cycles(direct), part = cycles(product);
+  if (products == 0 || part == 0) return "no row for its products";
   const size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
   const double transforms = static_cast<double>(product.expected_m) *
                             (static_cast<double>(CeilDiv(problem.in_channels, lanes)) * kInputCycles +
                              static_cast<double>(CeilDiv(problem.out_channels, lanes)) * kOutputCycles);
-  const double cost = (static_cast<double>(kWinogradComponents) * part + transforms) * TileShare(problem, pixels);
+  // A model's weights come from memory in each run, of which 16 components read more than nine taps.
+  const double stream = static_cast<double>(problem.in_channels * problem.out_channels * sizeof(float)) /
+                        static_cast<double>(options.cpu.memory_read);
+  const double cost = (static_cast<double>(kWinogradComponents) * part + transforms) * TileShare(problem, pixels) +
+                      static_cast<double>(kWinogradComponents) * stream;
+  const double whole = products + 9 * stream;
   if (cost >= kWorthwhile * whole) return CostReason(cost, whole) + ", the direct algorithm";
   // Last, as it reads all weights.
   return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";

@@ -17,8 +17,9 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nul
 #endif
 
 // Two multiply-adds a cycle, and a quarter of a cycle per broadcast element of the left side (measured: 8x48 takes 14
-// cycles per k, 6x64 13.5, 8x16 6; with one 512-bit unit, 25.5 and 25.6 for the first two; 16x16 9.4 to 10, as each pointer of
-// a row serves four k); a unit's line of 64 bytes comes out of L2 in about 1.5 cycles, which bounds few rows.
+// cycles per k, 6x64 13.5, 8x16 6; with one 512-bit unit, 25.5 and 25.6 for the first two; 16x16 9.4 to 10, as each
+// pointer of a row serves four k); a unit's line of 64 bytes comes out of L2 in about 1.5 cycles, which bounds few
+// rows.
 constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
   const float units = nr / 16.0f;
   GemmKernel row = TileF32Row(kF32x16, mr, nr,

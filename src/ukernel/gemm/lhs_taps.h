@@ -18,13 +18,18 @@ QUERN_INLINE void EachTap(const GemmArgs& a, F f) {
     const char* rhs = static_cast<const char*>(a.rhs);
     if (a.lhs_form == kLhsRowPointers) {
       rhs += t * a.rhs_tap_stride;
-      bool padding = true;
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        const void* p = a.row_pointers[t * a.row_pointer_pitch + r];
-        padding &= p == a.zero_row;
-        row[r] = reinterpret_cast<const T*>(static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset));
+      const void* const* from = a.row_pointers + t * a.row_pointer_pitch;
+      bool padding = from[0] == a.zero_row;
+      for (int r = 1; padding && r < MR; ++r) padding = from[r] == a.zero_row;
+      if (padding) continue;            // most taps of a kernel that reaches far beyond the image
+      if (a.row_pointer_offset == 0) {  // as most calls have it: for taps of few k this is a good part of the work
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) row[r] = static_cast<const T*>(from[r]);
+      } else {
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+          const ptrdiff_t offset = from[r] == a.zero_row ? 0 : a.row_pointer_offset;
+          row[r] = reinterpret_cast<const T*>(static_cast<const char*>(from[r]) + offset);
+        }
       }
-      if (padding) continue;  // most taps of a kernel that reaches far beyond the image
     } else {
       const char* lhs = static_cast<const char*>(a.lhs);
       if (a.lhs_form == kLhsTaps) {

@@ -404,7 +404,7 @@ void FillPointers(const ImageRows& im, size_t row, size_t rows, size_t tap, size
       };
       const size_t first = inside ? pixels_before(0) : run;
       const size_t last = inside ? pixels_before(static_cast<ptrdiff_t>(im.in_w)) : run;
-      const char* pixel = line + (x + static_cast<ptrdiff_t>(first) * step) * im.pixel_stride;
+      const char* pixel = first < last ? line + (x + static_cast<ptrdiff_t>(first) * step) * im.pixel_stride : line;
       for (size_t i = 0; i < first; ++i) to[i] = im.zero_row;
       for (size_t i = first; i < last; ++i, pixel += step * im.pixel_stride) to[i] = pixel;
       for (size_t i = last; i < run; ++i) to[i] = im.zero_row;

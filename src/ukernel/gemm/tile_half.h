@@ -72,14 +72,14 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   }
 
   // A pair of k; at(r) is where row r has its elements.
-  template <class At>
-  QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride, bool into_l1) {
+  template <bool kIntoL1, class At>
+  QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
     constexpr int kFarAhead = W::kAsks == 2 ? 8192 / NU : 1024;
     QUERN_UNROLL for (int u = 0; u < NU; ++u) {
       const char* unit = rhs + static_cast<size_t>(u) * unit_stride;
       if constexpr (MR <= V::kFewRows) {
-        PrefetchStream(unit + kFarAhead, into_l1);
-        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2, into_l1);
+        PrefetchStream(unit + kFarAhead, kIntoL1);
+        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2, kIntoL1);
       } else if constexpr (V::kPrefetch != 0) {
         __builtin_prefetch(unit + V::kPrefetch);
       }
@@ -93,12 +93,12 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   }
 
   // at(r, offset): `offset` bytes into row r.
-  template <class At>
-  QUERN_INLINE static void Pairs(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t pairs, bool into_l1) {
+  template <bool kIntoL1, class At>
+  QUERN_INLINE static void Pairs(Dots& acc, At at, const char* rhs, size_t unit_stride, size_t pairs) {
     const size_t end = pairs * kPairBytes;
     size_t i = 0;
     const auto step = [&](Dots& to, size_t g) {
-      Step(to, [&](int r) { return at(r, i + g * kPairBytes); }, rhs + g * kLine, unit_stride, into_l1);
+      Step<kIntoL1>(to, [&](int r) { return at(r, i + g * kPairBytes); }, rhs + g * kLine, unit_stride);
     };
     if constexpr (kSets > 1) {
       Dots more[kSets - 1];
@@ -121,6 +121,7 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   }
 
   // `count` elements of each row.
+  template <bool kIntoL1>
   QUERN_INLINE static void Chunk(const GemmArgs& a, Dots& acc, const char* const (&row)[MR], const char* rhs,
                                  size_t count) {
     const size_t pairs = count / 2;
@@ -131,15 +132,13 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
         if (count % 2) __builtin_memset(stage + r * kRowBytes + count * L::kElement, 0, L::kElement);
       }
       const auto at = [stage](int r, size_t offset) { return stage + r * kRowBytes + offset; };
-      Pairs(acc, at, rhs, a.rhs_unit_stride, (count + 1) / 2, a.stream_into_l1);
+      Pairs<kIntoL1>(acc, at, rhs, a.rhs_unit_stride, (count + 1) / 2);
     } else {
-      Pairs(
-          acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, pairs,
-          a.stream_into_l1);
+      Pairs<kIntoL1>(acc, [&row](int r, size_t offset) { return row[r] + offset; }, rhs, a.rhs_unit_stride, pairs);
       if (count % 2) {  // half a pair: nothing is read behind the row
         alignas(8) char last[MR][8] = {};
         for (int r = 0; r < MR; ++r) __builtin_memcpy(last[r], row[r] + pairs * kPairBytes, L::kElement);
-        Step(acc, [&last](int r) { return last[r]; }, rhs + pairs * kLine, a.rhs_unit_stride, a.stream_into_l1);
+        Step<kIntoL1>(acc, [&last](int r) { return last[r]; }, rhs + pairs * kLine, a.rhs_unit_stride);
       }
     }
   }
@@ -164,6 +163,8 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
     }
   }
 
+  // kIntoL1: GemmArgs::stream_into_l1; a test of it in the loop costs AVX2 registers.
+  template <bool kIntoL1>
   static void Run(const GemmArgs& a) {
     constexpr size_t kSumStride = NU * V::kUnit * sizeof(float);
     constexpr size_t kElement = FormatBytes(L::kFormat);
@@ -193,7 +194,7 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
         chain += count;
         const char* row[MR];
         QUERN_UNROLL for (int r = 0; r < MR; ++r) row[r] = LhsRow(a, t, r) + k * kElement;
-        Chunk(a, acc, row, rhs + k / 2 * kLine, count);
+        Chunk<kIntoL1>(a, acc, row, rhs + k / 2 * kLine, count);
       }
     }
     Total(acc, before, before_stride, sum, tail);
@@ -215,7 +216,11 @@ void DispatchTileHalf(const GemmArgs& a) {
   if constexpr (MR > 1) {
     if (a.m < static_cast<size_t>(MR)) return DispatchTileHalf<V, L, W, MR - 1, NU>(a);
   }
-  TileHalf<V, L, W, MR, NU>::Run(a);
+  using Tile = TileHalf<V, L, W, MR, NU>;
+  if constexpr (MR <= V::kFewRows) {
+    if (a.stream_into_l1) return Tile::template Run<true>(a);
+  }
+  Tile::template Run<false>(a);
 }
 
 // Rows that are float32 already.

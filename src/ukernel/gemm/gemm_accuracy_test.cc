@@ -112,7 +112,8 @@ TEST_P(Accuracy, OfNumbersOfAllKinds) {
   if (FormatBits(row.rhs) <= 8) GTEST_SKIP() << "a loop is over weights that were rounded once more";
   uint32_t seeds = IsSplit(row.lhs) ? 5 : row.isa.emulated ? 11 : 15;
   if (Depth() == TestDepth::kFull) seeds = 101;
-  if (Depth() == TestDepth::kBrief) seeds = 3;
+  // Portable rows round products by themselves: they come close to the loop, which a few seeds do not tell apart.
+  if (Depth() == TestDepth::kBrief && !row.isa.any_arch) seeds = 3;
   for (const NumberKind& kind : kNumberKinds) {
     if (!Bears(row, kind)) continue;
     std::vector<double> mine, loop;

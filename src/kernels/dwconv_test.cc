@@ -203,6 +203,37 @@ TEST_P(DwRows, Cases) {
   }
 }
 
+// Square kernels with code of their own: rows of few to several tiles, more of them than are computed together, padding
+// of half a kernel, none and more, a unit of channels and a part of one.
+TEST_P(DwRows, WidthsAndPadding) {
+  const size_t most = GetParam()->pixels;
+  for (const size_t kernel : {3u, 5u, 7u}) {
+    const size_t half = kernel / 2, all = kernel - 1;
+    const size_t paddings[][2] = {{half, half}, {0, half}, {half, 0}, {all, all}};
+    for (const auto& [left, right] : paddings) {
+      for (const size_t stride : {1u, 2u}) {
+        for (const size_t out_w : {size_t{1}, size_t{2}, most - 1, most, most + 1, 2 * most, 3 * most + 1}) {
+          const size_t w = (out_w - 1) * stride + kernel;
+          if (w <= left + right) continue;
+          Case t{.p = {.channels = 21, .kernel_h = kernel, .kernel_w = kernel}};
+          t.p.stride_h = t.p.stride_w = stride;
+          t.p.pad_top = t.p.pad_bottom = half;
+          t.p.pad_left = left, t.p.pad_right = right;
+          t.h = out_w == 2 ? 20 * stride : 3;
+          t.w = w - left - right;
+          std::vector<double> want;
+          const std::vector<char> got = Run(t, nullptr, &want);
+          for (size_t i = 0; i < want.size(); ++i) {
+            ASSERT_NEAR(ukernel::LoadAs<float>(got.data() + i * 4), want[i], 1e-5 * (1 + std::fabs(want[i])))
+                << "kernel " << kernel << " stride " << stride << " padding " << left << ", " << right << " width "
+                << t.w << " at " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(DwRows, ThreadsGiveTheSameBits) {
   const Case t{
       .p = {.channels = 96, .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},

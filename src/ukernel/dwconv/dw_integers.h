@@ -19,6 +19,7 @@ struct DwIntegers {
   using Tile = TileEpilogueI32<V, P, 1>;
   static constexpr Format kAcc = Format::kI32;
   static constexpr size_t kBytes = 1;
+  static constexpr bool kUsualPadding = false;
   struct Context {
     explicit Context(const DwConvArgs& a) : zero(V::Set1Int(-a.src_zero_point)) {
       for (char& x : pad) x = static_cast<char>(a.src_zero_point);

@@ -32,8 +32,8 @@ struct LoadsBf16 {
   static __m256 LoadPart(const char* p, size_t lanes, __m256i) { return Wide(LoadHalves(p, lanes)); }
 };
 
-static constexpr DwConvRun kF16 = RunDw<DwFloats<Vector, LoadsF16>, 4>;
-static constexpr DwConvRun kBf16 = RunDw<DwFloats<Vector, LoadsBf16>, 4>;
+static constexpr DwConvRun kF16 = RunDw<DwFloats<Vector, LoadsF16>, 5>;
+static constexpr DwConvRun kBf16 = RunDw<DwFloats<Vector, LoadsBf16>, 5>;
 #else
 static constexpr DwConvRun kF16 = nullptr, kBf16 = nullptr;
 #endif
@@ -42,7 +42,7 @@ constexpr DwConvKernel Row(Format src, DwConvRun run) {
   return {.isa = kIsa,
           .src = src,
           .lanes = 16,
-          .pixels = 4,
+          .pixels = 5,
           .fused = kFusedF32,
           .engine = Engine::kVector,
           .cycles_per_tap = 1.4f,

@@ -9,14 +9,14 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 4>;
+static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 7>;
 #else
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
 static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
                                           .lanes = 16,
-                                          .pixels = 4,
+                                          .pixels = 7,
                                           .fused = kFusedF32,
                                           .engine = Engine::kVector,
                                           .cycles_per_tap = 1.2f,

@@ -7,24 +7,78 @@
 namespace quern::ukernel {
 namespace {
 
-// Where a tile lies: neighbouring pixels of one output row, one unit of channels.
+// One output row: where it begins, and the rows of the kernel that lie inside the image.
+struct DwLine {
+  const char* src;  // input column 0 of kernel row `first`
+  char* dst;
+  size_t first, last;  // [first, last)
+  size_t m0;
+};
+
+// Tiles of one unit of channels: `count` side by side in each of some lines.
+struct DwTiles {
+  const DwLine* lines;
+  size_t line_count, count;
+  size_t x;             // the first output pixel
+  size_t channel;       // the first of the unit
+  size_t channels;      // at most a unit
+  size_t dst_bytes;     // of an element of the result
+  const void* context;  // D::Context of the call
+};
+
+// One of them.
 struct DwTile {
-  const char* src;      // input column 0 of kernel row `first`, at the tile's first channel
+  const char* src;      // input column 0 of kernel row `first`, at the unit's first channel
   ptrdiff_t column;     // input column of the first pixel's first tap; negative where padding is before it
   size_t first, last;   // rows of the kernel that lie inside the image: [first, last)
   const char* weights;  // of the unit
-  void* dst;            // the first pixel, at the tile's first channel
+  char* dst;            // the first pixel, at the unit's first channel
   size_t m0, n0;        // its place for the operands of the epilogue
   size_t channels;      // at most a unit
   const void* context;  // D::Context of the call
 };
 
+template <class Body>
+__attribute__((noinline)) void RunDwTile(const DwConvArgs& a, const DwTile& tile) {
+  Body::Run(a, tile);
+}
+
+// Runs Body::Run(a, tile) for each of the tiles, of P pixels by channels of D.
+template <class D, size_t P, class Body>
+void EachDwTile(const DwConvArgs& a, const DwTiles& t) {
+  DwTile tile;
+  tile.weights = static_cast<const char*>(a.weights) + t.channel * a.kernel_h * a.kernel_w * 4;
+  tile.n0 = a.n0 + t.channel;
+  tile.channels = t.channels;
+  tile.context = t.context;
+  for (const DwLine* line = t.lines; line != t.lines + t.line_count; ++line) {
+    tile.src = line->src + t.channel * D::kBytes;
+    tile.column = a.left + static_cast<ptrdiff_t>(t.x * a.stride_w);
+    tile.first = line->first;
+    tile.last = line->last;
+    tile.dst = line->dst + static_cast<ptrdiff_t>(t.x) * a.dst_pixel_stride + t.channel * t.dst_bytes;
+    tile.m0 = line->m0 + t.x;
+    for (size_t i = 0; i < t.count; ++i) {
+      if constexpr (D::V::kCheapMasks) {
+        Body::Run(a, tile);
+      } else {  // where registers are few, what is the same for all tiles must not take any
+        RunDwTile<Body>(a, tile);
+      }
+      tile.column += static_cast<ptrdiff_t>(P * a.stride_w);
+      tile.dst += static_cast<ptrdiff_t>(P) * a.dst_pixel_stride;
+      tile.m0 += P;
+    }
+  }
+}
+
 // float32 sums of inputs that D::Load gives as float32. The D of a tile (here from V, the vector traits of
 // TileEpilogue, and Loads) has
 //   V, Tile<P>              the epilogue of P pixels by a unit; its Sum and Sums<P>
 //   kAcc, kBytes            the sums' format; bytes of an element of the input
+//   kUsualPadding           where registers are many, padding of half a kernel and none have code of their own, which
+//                           asks for nothing in each row
 //   Context                 made of a call's arguments; `pad`: a unit in the place of a pixel that lies in the padding
-//   Load, LoadPart, LoadMask   V::kLanes channels, fewer of them, or those of a mask (where masks are cheap)
+//   Load, LoadPart          V::kLanes channels, or fewer of them
 //   LoadWeights, MulAdd, Zero, Finish
 template <class Vector, class Loads>
 struct DwFloats {
@@ -34,6 +88,7 @@ struct DwFloats {
   using Tile = TileEpilogue<V, P, 1>;
   static constexpr Format kAcc = Format::kF32;
   static constexpr size_t kBytes = Loads::kBytes;
+  static constexpr bool kUsualPadding = true;
   struct Context {
     explicit Context(const DwConvArgs&) {}
     alignas(64) char pad[16 * sizeof(float)] = {};
@@ -52,7 +107,7 @@ struct DwFloats {
     GemmArgs e;
     e.m0 = tile.m0;
     e.n0 = tile.n0;
-    Tile<P>::Apply(e, a.ops, a.ops + a.op_count, acc, tail);
+    Tile<P>::template Apply<kFusedF32>(e, a.ops, a.ops + a.op_count, acc, tail);
     Tile<P>::Write(tile.dst, static_cast<size_t>(a.dst_pixel_stride), acc, tail);
   }
 };
@@ -89,7 +144,7 @@ struct TileDw : D::template Tile<P> {
   }
 
   // Any kernel: tap by tap, each with its own loads.
-  static void RunTaps(const DwConvArgs& a, const DwTile& tile) {
+  QUERN_INLINE static void RunTaps(const DwConvArgs& a, const DwTile& tile) {
     const Context& context = *static_cast<const Context*>(tile.context);
     const Tail tail = Base::MakeTail(tile.channels);
     const ptrdiff_t stride = static_cast<ptrdiff_t>(a.stride_w), width = static_cast<ptrdiff_t>(a.in_w);
@@ -116,97 +171,131 @@ struct TileDw : D::template Tile<P> {
 
   // kKernel columns without dilation, outputs kStride columns apart: each input column is loaded once and goes into all
   // sums that it is part of. Padding is at most kKernel - 1 columns at either side, so only the outer columns of a tile
-  // can lie in it. Without cheap masks, only whole units.
-  template <int kKernel, int kStride>
-  static void RunColumns(const DwConvArgs& a, const DwTile& tile) {
-    constexpr int kColumns = (P - 1) * kStride + kKernel;
-    const Context& context = *static_cast<const Context*>(tile.context);
+  // can lie in it. kPart: part of a unit, by a mask.
+  template <int kKernel, int kStride, bool kPart>
+  QUERN_INLINE static void RunColumns(const DwConvArgs& a, const DwTile& tile) {
+    constexpr int kColumns = (P - 1) * kStride + kKernel, kHalf = kKernel / 2;
     Sums acc;
     Base::Each([&](int r, int v) { acc[r][v] = D::Zero(); });
-    const ptrdiff_t width = static_cast<ptrdiff_t>(a.in_w);
-    [[maybe_unused]] const auto mask = Base::MakeTail(tile.channels).mask;
-    const char* w = tile.weights + tile.first * kKernel * kWeightUnit;
-    const char* line = tile.src + tile.column * a.src_pixel_stride;
-    for (size_t i = tile.first; i < tile.last; ++i) {
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+    const ptrdiff_t left = tile.column < 0 ? -tile.column : 0;
+    const ptrdiff_t end = tile.column + kColumns, width = static_cast<ptrdiff_t>(a.in_w);
+    const ptrdiff_t right = end > width ? end - width : 0;
+    if (!V::kCheapMasks || !D::kUsualPadding) {
+      AddColumns<kKernel, kStride, kPart, -1, -1>(a, tile, acc);
+    } else if (left == 0 && right == 0) {
+      AddColumns<kKernel, kStride, kPart, 0, 0>(a, tile, acc);
+    } else if (left == kHalf && right == 0) {
+      AddColumns<kKernel, kStride, kPart, kHalf, 0>(a, tile, acc);
+    } else if (left == 0 && right == kHalf) {
+      AddColumns<kKernel, kStride, kPart, 0, kHalf>(a, tile, acc);
+    } else if (left == kHalf && right == kHalf) {
+      AddColumns<kKernel, kStride, kPart, kHalf, kHalf>(a, tile, acc);
+    } else {
+      AddColumns<kKernel, kStride, kPart, -1, -1>(a, tile, acc);
+    }
+    D::template Finish<P>(a, tile, acc, Base::MakeTail(tile.channels));
+  }
+
+  // Adds the kernel's rows. kLeft and kRight: how many columns lie in the padding; if negative, each row finds out.
+  template <int kKernel, int kStride, bool kPart, int kLeft, int kRight>
+  QUERN_INLINE static void AddColumns(const DwConvArgs& a, const DwTile& tile, Sums& acc) {
+    constexpr int kColumns = (P - 1) * kStride + kKernel;
+    const Context& context = *static_cast<const Context*>(tile.context);
+    // One vector of the unit after the other: fewer sums than registers are in use at a time.
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const char* w = tile.weights + tile.first * kKernel * kWeightUnit + v * kWeightVector;
+      const char* line = tile.src + tile.column * a.src_pixel_stride + v * kVectorBytes;
+      for (size_t i = tile.first; i < tile.last; ++i) {
         Sum b[kKernel];
-        QUERN_UNROLL for (int j = 0; j < kKernel; ++j) b[j] = D::LoadWeights(w + j * kWeightUnit + v * kWeightVector);
+        QUERN_UNROLL for (int j = 0; j < kKernel; ++j) b[j] = D::LoadWeights(w + j * kWeightUnit);
         QUERN_UNROLL for (int c = 0; c < kColumns; ++c) {
-          const char* at = line + c * a.src_pixel_stride;
-          const bool in =
-              (c >= kKernel - 1 || tile.column + c >= 0) && (c <= (P - 1) * kStride || tile.column + c < width);
-          Sum x;
-          if constexpr (V::kCheapMasks) {
-            if (!in) continue;
-            x = D::LoadPart(context, at, tile.channels, mask);
-          } else {  // with a branch, compilers keep sums in memory where registers are few
-            x = D::Load(context, (in ? at : context.pad) + v * kVectorBytes);
-          }
+          if (c < kLeft || c >= kColumns - kRight) continue;
+          const bool in = kLeft >= 0 || ((c >= kKernel - 1 || tile.column + c >= 0) &&
+                                         (c <= (P - 1) * kStride || tile.column + c < static_cast<ptrdiff_t>(a.in_w)));
+          // With a branch, compilers keep sums in memory where registers are few.
+          const char* at = in ? line + c * a.src_pixel_stride : context.pad;
+          const Sum x =
+              kPart ? D::LoadPart(context, at, tile.channels, V::MakeMask(tile.channels)) : D::Load(context, at);
           QUERN_UNROLL for (int r = 0; r < P; ++r) {
             const int j = c - r * kStride;
             if (j >= 0 && j < kKernel) acc[r][v] = D::MulAdd(x, b[j], acc[r][v]);
           }
+          if constexpr (kVectors > 1) asm volatile("" ::: "memory");  // no columns ahead
         }
+        w += kKernel * kWeightUnit;
+        line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
       }
-      w += kKernel * kWeightUnit;
-      line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
     }
-    D::template Finish<P>(a, tile, acc, Base::MakeTail(tile.channels));
   }
+
+  // For EachDwTile.
+  struct Taps {
+    QUERN_INLINE static void Run(const DwConvArgs& a, const DwTile& tile) { RunTaps(a, tile); }
+  };
+  template <int kKernel, int kStride, bool kPart>
+  struct Columns {
+    QUERN_INLINE static void Run(const DwConvArgs& a, const DwTile& tile) {
+      RunColumns<kKernel, kStride, kPart>(a, tile);
+    }
+  };
 };
 
-using DwTileRun = void (*)(const DwConvArgs&, const DwTile&);
+using DwTilesRun = void (*)(const DwConvArgs&, const DwTiles&);
 
-// The bodies of one form for 1 to P pixels.
+// The bodies of one form for 1 to P pixels, but at most kMostPixels: with more, compilers spill sums.
 struct DwTaps {
+  template <class V>
+  static constexpr int kMostPixels = V::kCheapMasks ? 8 : 4;
   template <class D, int P>
-  static void Run(const DwConvArgs& a, const DwTile& tile) {
-    TileDw<D, P>::RunTaps(a, tile);
+  static void Run(const DwConvArgs& a, const DwTiles& tiles) {
+    EachDwTile<D, P, typename TileDw<D, P>::Taps>(a, tiles);
   }
 };
 template <int kKernel, int kStride>
 struct DwColumns {
+  template <class V>
+  static constexpr int kMostPixels = !V::kCheapMasks ? (kStride > 1 || kKernel > 5 ? 4 : 8)
+                                     : kStride > 1   ? 8
+                                     : kKernel > 3   ? 10
+                                                     : 16;
   template <class D, int P>
-  static void Run(const DwConvArgs& a, const DwTile& tile) {
+  static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     // Few columns are shared, or (without masks: on CPUs with few registers) more values are kept than registers.
     if constexpr (P < kKernel - 1 || (kStride > 1 && !D::V::kCheapMasks)) {
-      TileDw<D, P>::RunTaps(a, tile);
+      return DwTaps::Run<D, P>(a, tiles);
     } else {
-      TileDw<D, P>::template RunColumns<kKernel, kStride>(a, tile);
+      if constexpr (D::V::kCheapMasks) {
+        if (tiles.channels < static_cast<size_t>(D::V::kUnit)) {
+          return EachDwTile<D, P, typename TileDw<D, P>::template Columns<kKernel, kStride, true>>(a, tiles);
+        }
+      }
+      EachDwTile<D, P, typename TileDw<D, P>::template Columns<kKernel, kStride, false>>(a, tiles);
     }
   }
 };
 
 template <class Form, class D, int P>
-DwTileRun BodyFor(size_t pixels) {
+DwTilesRun BodyFor(size_t pixels) {
   if constexpr (P > 1) {
     if (pixels < static_cast<size_t>(P)) return BodyFor<Form, D, P - 1>(pixels);
   }
   return Form::template Run<D, P>;
 }
 
-// The body for `pixels` (at most P) neighbouring pixels and this many channels of a unit.
-template <class D, int P>
-DwTileRun BodyFor(const DwConvArgs& a, size_t pixels, size_t channels) {
-  using V = typename D::V;
+// Runs f with the form for this many channels of a unit.
+template <class V, class F>
+auto WithDwForm(const DwConvArgs& a, size_t channels, F f) {
   const ptrdiff_t reach = static_cast<ptrdiff_t>(a.kernel_w) - 1;
   const bool columns = a.dilation_w == 1 && a.left >= -reach &&
                        a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
                        (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
-  if (columns && a.kernel_w == 3 && a.stride_w == 1) return BodyFor<DwColumns<3, 1>, D, P>(pixels);
-  if (columns && a.kernel_w == 3 && a.stride_w == 2) return BodyFor<DwColumns<3, 2>, D, P>(pixels);
-  if (columns && a.kernel_w == 5 && a.stride_w == 1) return BodyFor<DwColumns<5, 1>, D, P>(pixels);
-  if (columns && a.kernel_w == 5 && a.stride_w == 2) return BodyFor<DwColumns<5, 2>, D, P>(pixels);
-  return BodyFor<DwTaps, D, P>(pixels);
+  if (columns && a.kernel_w == 3 && a.stride_w == 1) return f(DwColumns<3, 1>());
+  if (columns && a.kernel_w == 3 && a.stride_w == 2) return f(DwColumns<3, 2>());
+  if (columns && a.kernel_w == 5 && a.stride_w == 1) return f(DwColumns<5, 1>());
+  if (columns && a.kernel_w == 5 && a.stride_w == 2) return f(DwColumns<5, 2>());
+  if (columns && a.kernel_w == 7 && a.stride_w == 1) return f(DwColumns<7, 1>());
+  return f(DwTaps());
 }
-
-// One output row: where it begins, and the rows of the kernel that lie inside the image.
-struct DwLine {
-  const char* src;  // input column 0 of kernel row `first`
-  char* dst;
-  size_t first, last;
-  size_t m0;
-};
 
 inline DwLine DwLineAt(const DwConvArgs& a, size_t y) {
   const ptrdiff_t dilation = static_cast<ptrdiff_t>(a.dilation_h), height = static_cast<ptrdiff_t>(a.in_h);
@@ -222,14 +311,42 @@ inline DwLine DwLineAt(const DwConvArgs& a, size_t y) {
   return line;
 }
 
-constexpr size_t kDwMostRows = 16;
+constexpr size_t kDwLines = 16;  // output rows computed together
 
-// Rows of one unit whose input stays in the first-level cache until the next row needs it; at most kDwMostRows.
-inline size_t DwRowsTogether(const DwConvArgs& a, size_t unit_bytes) {
-  constexpr size_t kCacheBytes = 24576;
-  const size_t reach = (a.kernel_h - 1) * a.dilation_h + 1, lines = kCacheBytes / (a.in_w * unit_bytes + 1);
-  const size_t rows = lines <= reach ? 1 : (lines - reach) / a.stride_h + 1;
-  return rows < kDwMostRows ? rows : kDwMostRows;
+// Tiles side by side whose input stays in the first-level cache until the next output row needs it, one unit of
+// channels at a time: neighbouring pixels lie src_pixel_stride apart, so they may fall into few of its 64 sets.
+inline size_t DwTilesTogether(const DwConvArgs& a, size_t pixels) {
+  constexpr size_t kPeriod = 4096, kSets = 64, kWays = 8;
+  size_t step = kPeriod;  // the largest power of two in the stride
+  while (static_cast<size_t>(a.src_pixel_stride) % step) step /= 2;
+  const size_t sets = kPeriod / step < kSets ? kPeriod / step : kSets;
+  const size_t columns = sets * kWays / ((a.kernel_h - 1) * a.dilation_h + a.stride_h + 1);
+  const size_t tiles = columns / (pixels * a.stride_w);
+  return tiles ? tiles : 1;
+}
+
+// How an output row is cut into tiles for units of so many channels: the first `larger` have `most` pixels, the others
+// one less.
+struct DwTiling {
+  size_t count, most, larger;
+  size_t together;
+  DwTilesRun bodies[2];  // of the larger ones, of the others
+};
+
+template <class D, int P>
+DwTiling MakeDwTiling(const DwConvArgs& a, size_t channels) {
+  return WithDwForm<typename D::V>(a, channels, [&](auto form) {
+    using Form = decltype(form);
+    constexpr int kMost = Form::template kMostPixels<typename D::V>, kWidest = P < kMost ? P : kMost;
+    DwTiling t;
+    t.count = (a.pixels + kWidest - 1) / kWidest;
+    t.most = (a.pixels + t.count - 1) / t.count;
+    t.larger = a.pixels - t.count * (t.most - 1);
+    t.together = DwTilesTogether(a, t.most);
+    t.bodies[0] = BodyFor<Form, D, kWidest>(t.most);
+    t.bodies[1] = BodyFor<Form, D, kWidest>(t.most - (t.most > 1));
+    return t;
+  });
 }
 
 template <class D, int P>
@@ -237,44 +354,31 @@ void RunDw(const DwConvArgs& a) {
   constexpr size_t kUnit = D::V::kUnit;
   if (a.rows == 0 || a.pixels == 0) return;
   const typename D::Context context(a);
-  const size_t dst_bytes = FormatBytes(EpilogueFormat(D::kAcc, a.ops, a.op_count));
-  // Tiles of even size: the first `larger` have `most` pixels, the others one less.
-  const size_t tiles = (a.pixels + P - 1) / P, most = (a.pixels + tiles - 1) / tiles;
-  const size_t larger = a.pixels - tiles * (most - 1), tail = a.channels % kUnit;
-  const DwTileRun whole[] = {BodyFor<D, P>(a, most, kUnit), BodyFor<D, P>(a, most - (most > 1), kUnit)};
-  const DwTileRun partly[] = {BodyFor<D, P>(a, most, tail), BodyFor<D, P>(a, most - (most > 1), tail)};
-  const auto run = [&](const DwLine& line, size_t channel, size_t i) {
-    const size_t x = i * most - (i > larger ? i - larger : 0), left = a.channels - channel;
-    DwTile tile;
-    tile.channels = left < kUnit ? left : kUnit;
-    tile.context = &context;
-    tile.weights = static_cast<const char*>(a.weights) + channel * a.kernel_h * a.kernel_w * 4;
-    tile.first = line.first;
-    tile.last = line.last;
-    tile.column = a.left + static_cast<ptrdiff_t>(x * a.stride_w);
-    tile.src = line.src + channel * D::kBytes;
-    tile.dst = line.dst + static_cast<ptrdiff_t>(x) * a.dst_pixel_stride + channel * dst_bytes;
-    tile.m0 = line.m0 + x;
-    tile.n0 = a.n0 + channel;
-    (left < kUnit ? partly : whole)[i >= larger](a, tile);
+  const size_t tail = a.channels % kUnit, whole = a.channels - tail;
+  const DwTiling of_units = MakeDwTiling<D, P>(a, kUnit), of_tail = MakeDwTiling<D, P>(a, tail);
+  DwLine lines[kDwLines];
+  DwTiles part;
+  part.lines = lines;
+  part.dst_bytes = FormatBytes(EpilogueFormat(D::kAcc, a.ops, a.op_count));
+  part.context = &context;
+  // Channels [begin, end) of the lines, in steps of a unit.
+  const auto run = [&](const DwTiling& t, size_t begin, size_t end) {
+    if (begin == end) return;
+    for (size_t i = 0; i < t.count; i += part.count) {
+      const size_t same = i < t.larger ? t.larger : t.count;  // up to here they are of one size
+      part.count = same - i < t.together ? same - i : t.together;
+      part.x = i * t.most - (i > t.larger ? i - t.larger : 0);
+      for (part.channel = begin; part.channel < end; part.channel += kUnit) {
+        part.channels = end - part.channel < kUnit ? end - part.channel : kUnit;
+        t.bodies[i >= t.larger](a, part);
+      }
+    }
   };
-  const size_t together = DwRowsTogether(a, kUnit * D::kBytes);
-  for (size_t y = 0; y < a.rows; y += together) {
-    if (together == 1) {  // long rows: through memory in its order
-      const DwLine line = DwLineAt(a, y);
-      for (size_t i = 0; i < tiles; ++i) {
-        for (size_t channel = 0; channel < a.channels; channel += kUnit) run(line, channel, i);
-      }
-      continue;
-    }
-    const size_t rows = a.rows - y < together ? a.rows - y : together;
-    DwLine lines[kDwMostRows];
-    for (size_t r = 0; r < rows; ++r) lines[r] = DwLineAt(a, y + r);
-    for (size_t channel = 0; channel < a.channels; channel += kUnit) {
-      for (size_t r = 0; r < rows; ++r) {
-        for (size_t i = 0; i < tiles; ++i) run(lines[r], channel, i);
-      }
-    }
+  for (size_t y = 0; y < a.rows; y += kDwLines) {
+    part.line_count = a.rows - y < kDwLines ? a.rows - y : kDwLines;
+    for (size_t r = 0; r < part.line_count; ++r) lines[r] = DwLineAt(a, y + r);
+    run(of_units, 0, whole);
+    run(of_tail, whole, a.channels);
   }
 }
 

@@ -94,7 +94,9 @@ struct TileEpilogue {
                               : V::Zero();
   }
 
-  // Runs ops [op, end) of the call's list, a reference of which is ApplyEpilogue: the same operations in its order.
+  // Runs ops [op, end) of the call's list, all of kinds in kKinds; a reference is ApplyEpilogue: the same operations in
+  // its order.
+  template <uint32_t kKinds = kFusedProductF32>
   QUERN_INLINE static void Apply(const GemmArgs& a, const EpilogueOp* op, const EpilogueOp* end, Acc& acc,
                                  const Tail& t) {
     for (; op != end; ++op) {
@@ -141,8 +143,9 @@ struct TileEpilogue {
         case EpilogueKind::kAddMatrix:
         case EpilogueKind::kMulMatrix: {
           const bool multiply = op->kind == EpilogueKind::kMulMatrix;
-          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-            const float* p = Row(op->data, a.m0 + r, op->row_stride, a.n0);
+          const char* row = reinterpret_cast<const char*>(Row(op->data, a.m0, op->row_stride, a.n0));
+          QUERN_UNROLL for (int r = 0; r < MR; ++r, row += op->row_stride) {
+            const float* p = reinterpret_cast<const float*>(row);
             QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
               const Reg x = LoadN(p, v, t);
               acc[r][v] = multiply ? V::Mul(acc[r][v], x) : V::Add(acc[r][v], x);
@@ -175,10 +178,12 @@ struct TileEpilogue {
         }
         case EpilogueKind::kRowMinMax:
         case EpilogueKind::kRowSumSquares:
-          QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-            float x[kVectors * V::kLanes];
-            QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(x + v * V::kLanes, acc[r][v]);
-            ReduceRow(*op, x, a.n, a.m0 + static_cast<size_t>(r));
+          if constexpr ((kKinds & EpilogueBit(EpilogueKind::kRowMinMax)) != 0) {
+            QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+              float x[kVectors * V::kLanes];
+              QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(x + v * V::kLanes, acc[r][v]);
+              ReduceRow(*op, x, a.n, a.m0 + static_cast<size_t>(r));
+            }
           }
           break;
         default:

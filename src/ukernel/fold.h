@@ -42,7 +42,8 @@ struct LineFold {
 
 // y[c] = scale * (fold over rows r of x[offset of r + c]), c < n. Windows of a pool, sums over all but the last axis.
 // Row r is at x + offsets[r], or at x + r * row_stride when offsets is null; both in elements. More than 64 rows are
-// folded as blocks of 64, so that long sums stay accurate.
+// folded as blocks of 64, so that long sums stay accurate. The same for each of `windows`, whose x and y are x_step and
+// y_step elements further than those of the one before.
 template <class T>
 struct RowsFold {
   FoldKind kind = FoldKind::kSum;
@@ -53,6 +54,8 @@ struct RowsFold {
   ptrdiff_t row_stride = 0;
   T scale = 1;     // sums only
   T* y = nullptr;  // no operand
+  size_t windows = 1;
+  ptrdiff_t x_step = 0, y_step = 0;
 };
 
 // The place of the greatest (or smallest) element: the first (or last) of equal ones, but the first NaN wins over every

@@ -209,6 +209,31 @@ TEST(FoldRows, FoldsOfRows) {
   });
 }
 
+// Windows are folded as each of them alone.
+TEST(FoldRows, FoldsOfWindows) {
+  ForEachType([]<typename T>(const FoldKernel& row) {
+    if constexpr (!std::is_same_v<T, float>) {
+      for (const FoldKind kind : KindsOf(sizeof(T))) {
+        for (size_t n : {1, 16, 47, 300}) {
+          const size_t windows = 5, pixel = n + 2;
+          const ptrdiff_t x_step = static_cast<ptrdiff_t>(2 * pixel), y_step = static_cast<ptrdiff_t>(n + 1);
+          const ptrdiff_t offsets[] = {0, static_cast<ptrdiff_t>(pixel), static_cast<ptrdiff_t>(3 * pixel)};
+          Elements<T> x(12 * pixel, DrawsOf(kind, std::is_floating_point_v<T>), 7);
+          Elements<T> together(windows * (n + 1), Draws::kAny, 8), alone(windows * (n + 1), Draws::kAny, 8);
+          RowsFold<T> args{.kind = kind, .rows = 3, .n = n, .x = x.data(), .offsets = offsets, .y = together.data()};
+          args.windows = windows;
+          args.x_step = x_step, args.y_step = y_step;
+          row.Of<T>().fold_rows(args);
+          args.windows = 1;
+          args.y = alone.data();
+          for (size_t w = 0; w < windows; ++w, args.x += x_step, args.y += y_step) row.Of<T>().fold_rows(args);
+          ASSERT_EQ(std::memcmp(together.data(), alone.data(), windows * (n + 1) * sizeof(T)), 0) << n;
+        }
+      }
+    }
+  });
+}
+
 template <typename T>
 int64_t PlainArg(Extreme which, size_t n, const T* x, size_t stride) {
   size_t best = 0;

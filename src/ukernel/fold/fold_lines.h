@@ -103,46 +103,55 @@ T FoldAll(const LineFold<T>& args) {
 
 constexpr size_t kRowBlock = 64;
 
-template <class T>
-const T* RowAt(const RowsFold<T>& args, size_t row) {
-  return args.x + (args.offsets ? args.offsets[row] : static_cast<ptrdiff_t>(row) * args.row_stride);
-}
-
-// kVectors * kBytes of columns from c on.
+// kVectors * kBytes of columns from c on, in each window.
 template <class T, FoldKind kKind, size_t kBytes, int kVectors>
 void FoldColumns(const RowsFold<T>& args, size_t c) {
   using Lanes = typename LanesOf<T, kBytes>::Type;
   constexpr size_t kLanes = kBytes / sizeof(T);
   const FoldStep<T, kKind> step{0};
   const FoldJoin<T, kKind> join{0};
-  Lanes total[kVectors];
-  for (Lanes& t : total) Fill(t, FoldStart<T>(kKind));
-  for (size_t row = 0; row < args.rows; row += kRowBlock) {
-    const size_t end = args.rows - row < kRowBlock ? args.rows : row + kRowBlock;
-    Lanes acc[kVectors];
-    for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
-    for (size_t r = row; r < end; ++r) {
-      const T* x = RowAt(args, r) + c;
+  const T* from = args.x + c;
+  T* to = args.y + c;
+  for (size_t w = 0; w < args.windows; ++w, from += args.x_step, to += args.y_step) {
+    Lanes total[kVectors];
+    for (size_t row = 0; row == 0 || row < args.rows; row += kRowBlock) {
+      const size_t end = args.rows - row < kRowBlock ? args.rows : row + kRowBlock;
+      Lanes acc[kVectors];
+      for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
+      for (size_t r = row; r < end; ++r) {
+        const T* x = from + (args.offsets ? args.offsets[r] : static_cast<ptrdiff_t>(r) * args.row_stride);
+        for (int v = 0; v < kVectors; ++v) {
+          Lanes l;
+          Load(x + static_cast<size_t>(v) * kLanes, l);
+          step(acc[v], l);
+        }
+      }
       for (int v = 0; v < kVectors; ++v) {
-        Lanes l;
-        Load(x + static_cast<size_t>(v) * kLanes, l);
-        step(acc[v], l);
+        if (row == 0) {
+          total[v] = acc[v];
+        } else {
+          join(total[v], acc[v]);
+        }
       }
     }
-    for (int v = 0; v < kVectors; ++v) join(total[v], acc[v]);
-  }
-  for (int v = 0; v < kVectors; ++v) {
-    if constexpr (IsSum(kKind)) total[v] = total[v] * args.scale;
-    Store(args.y + c + static_cast<size_t>(v) * kLanes, total[v]);
+    for (int v = 0; v < kVectors; ++v) {
+      if constexpr (IsSum(kKind)) total[v] = total[v] * args.scale;
+      Store(to + static_cast<size_t>(v) * kLanes, total[v]);
+    }
   }
 }
 
 template <class T, FoldKind kKind>
 void FoldAllRows(const RowsFold<T>& args) {
   constexpr size_t kWide = 4 * 64 / sizeof(T);
-  size_t c = 0;
-  for (; c + kWide <= args.n; c += kWide) FoldColumns<T, kKind, 64, 4>(args, c);
-  CoverColumns<T, 64, true>(c, args.n, [&]<size_t kBytes>(size_t at) { FoldColumns<T, kKind, kBytes, 1>(args, at); });
+  // Windows of more columns than one pass takes go one after the other, through memory in its order.
+  RowsFold<T> part = args;
+  if (args.n > kWide) part.windows = 1;
+  for (size_t w = 0; w < args.windows; w += part.windows, part.x += part.x_step, part.y += part.y_step) {
+    size_t c = 0;
+    for (; c + kWide <= part.n; c += kWide) FoldColumns<T, kKind, 64, 4>(part, c);
+    CoverColumns<T, 64, true>(c, part.n, [&]<size_t kBytes>(size_t at) { FoldColumns<T, kKind, kBytes, 1>(part, at); });
+  }
 }
 
 // Integers whose sums and products wrap around; floats are their own.
@@ -199,7 +208,10 @@ void RunFoldRows(const RowsFold<T>& args) {
                            .offsets = args.offsets,
                            .row_stride = args.row_stride,
                            .scale = static_cast<U>(args.scale),
-                           .y = reinterpret_cast<U*>(args.y)});
+                           .y = reinterpret_cast<U*>(args.y),
+                           .windows = args.windows,
+                           .x_step = args.x_step,
+                           .y_step = args.y_step});
   });
 }
 

@@ -271,6 +271,17 @@ TEST(VectorRows, FoldsOfLinesAndRows) {
         }
       }
     }
+    // Windows: pairs of rows of 20 elements, every other pair; gaps between the results stay.
+    std::vector<float> x(10 * 20), y(5 * 21, -1.0f);
+    for (float& v : x) v = uniform(random);
+    FoldRowsArgs windows{.kind = FoldKind::kMax, .rows = 2, .n = 20, .x = x.data(), .row_stride = 20, .y = y.data()};
+    windows.windows = 5;
+    windows.x_step = 40, windows.y_step = 21;
+    row->fold_rows(windows);
+    for (size_t w = 0; w < 5; ++w) {
+      for (size_t c = 0; c < 20; ++c) EXPECT_EQ(y[w * 21 + c], std::max(x[w * 40 + c], x[w * 40 + 20 + c]));
+      EXPECT_EQ(y[w * 21 + 20], -1.0f);
+    }
     const float with_nan[] = {1, NAN, 3};
     EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMax, .n = 3, .x = with_nan})));
     EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMin, .n = 3, .x = with_nan})));

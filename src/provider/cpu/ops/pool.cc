@@ -63,10 +63,13 @@ struct Fold {
       if (p > 2) return SumPowers(args);
     }
     rows.Of<T>().fold_rows(args);
-    if constexpr (std::is_same_v<T, float>) {
-      if (p == 2) rows.vector->unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
-    } else if constexpr (std::is_same_v<T, double>) {
-      for (size_t c = 0; p == 2 && c < args.n; ++c) args.y[c] = std::sqrt(args.y[c]);
+    if (p != 2) return;
+    for (size_t w = 0; w < args.windows; ++w, args.y += args.y_step) {
+      if constexpr (std::is_same_v<T, float>) {
+        rows.vector->unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
+      } else if constexpr (std::is_same_v<T, double>) {
+        for (size_t c = 0; c < args.n; ++c) args.y[c] = std::sqrt(args.y[c]);
+      }
     }
   }
 
@@ -74,12 +77,16 @@ struct Fold {
   template <typename T>
   void SumPowers(const ukernel::RowsFold<T>& a) const {
     const T power = static_cast<T>(p);
-    std::fill_n(a.y, a.n, T{0});
-    for (size_t r = 0; r < a.rows; ++r) {
-      const T* from = a.x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
-      for (size_t c = 0; c < a.n; ++c) a.y[c] += std::pow(std::fabs(from[c]), power);
+    const T* x = a.x;
+    T* y = a.y;
+    for (size_t w = 0; w < a.windows; ++w, x += a.x_step, y += a.y_step) {
+      std::fill_n(y, a.n, T{0});
+      for (size_t r = 0; r < a.rows; ++r) {
+        const T* from = x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
+        for (size_t c = 0; c < a.n; ++c) y[c] += std::pow(std::fabs(from[c]), power);
+      }
+      for (size_t c = 0; c < a.n; ++c) y[c] = std::pow(y[c], 1 / power);
     }
-    for (size_t c = 0; c < a.n; ++c) a.y[c] = std::pow(a.y[c], 1 / power);
   }
 };
 
@@ -115,9 +122,18 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
   }
   std::vector<ptrdiff_t> whole(static_cast<size_t>(fits ? taps : 0));
   if (fits) TapOffsets(pool, pool.w.kernel[0], pool.w.kernel[1], pool.w.kernel[2], whole.data());
+  // Output columns [inside_begin, inside_end) whose windows do not reach over a line's ends.
+  int64_t inside_begin = 0, inside_end = pool.w.out[2];
+  const auto inside = [&](int64_t o2) {
+    const KernelRange e = ValidKernel(pool.w, 2, o2);
+    return e.last - e.first == pool.w.kernel[2];
+  };
+  while (inside_begin < inside_end && !inside(inside_begin)) ++inside_begin;
+  while (inside_begin < inside_end && !inside(inside_end - 1)) --inside_end;
   // Windows that reach over the border have a list of their own: one per slot in the scratch.
   const size_t scratch = static_cast<size_t>(concurrency) * static_cast<size_t>(taps) * sizeof(ptrdiff_t);
-  auto run = [pool, folds, taps, fits, concurrency, whole = std::move(whole)](const StepContext& c) {
+  auto run = [pool, folds, taps, fits, inside_begin, inside_end, concurrency,
+              whole = std::move(whole)](const StepContext& c) {
     const Window3& w = pool.w;
     const int64_t lines = w.out[0] * w.out[1];
     const auto rows = [&](int slot, int64_t begin, int64_t end) {
@@ -128,8 +144,10 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
         T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2] * pool.to_pixel;
         const KernelRange a = ValidKernel(w, 0, o0), b = ValidKernel(w, 1, o1);
         const int64_t deep = a.last - a.first, high = b.last - b.first;
-        for (int64_t o2 = 0; o2 < w.out[2]; ++o2, y += pool.to_pixel) {
+        for (int64_t o2 = 0, windows; o2 < w.out[2]; o2 += windows, y += windows * pool.to_pixel) {
           const KernelRange e = ValidKernel(w, 2, o2);
+          // Windows that lie between the borders of the line, together.
+          windows = inside_begin <= o2 && o2 < inside_end ? inside_end - o2 : 1;
           const int64_t wide = e.last - e.first, count = deep * high * wide;
           const ptrdiff_t* offsets = whole.data();
           if (!fits || count != taps) {
@@ -146,7 +164,10 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
                                    .x = first,
                                    .offsets = offsets,
                                    .scale = pool.fold.average ? static_cast<T>(scale) : T{1},
-                                   .y = y});
+                                   .y = y,
+                                   .windows = static_cast<size_t>(windows),
+                                   .x_step = w.stride[2] * pool.from_pixel,
+                                   .y_step = pool.to_pixel});
         }
       }
     };

@@ -148,6 +148,28 @@ TEST_F(CpuOps, ReductionsOfFewLongLines) {
   }
 }
 
+// Lines of few elements, which are folded side by side; more than one block of them, the last one not full.
+TEST_F(CpuOps, ReductionsOfShortLines) {
+  for (const int64_t length : {1, 2, 3, 8, 16, 17}) {
+    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"}) {
+      const bool extreme = std::string(op) == "ReduceMax" || std::string(op) == "ReduceMin";
+      const DType type = extreme ? Pick({DType::kF32, DType::kF64, DType::kU8, DType::kBool, DType::kI64})
+                                 : Pick({DType::kF32, DType::kF64});
+      Case c{.op = op, .opset = extreme ? 20 : 18};
+      c.relative = 2e-5;
+      c.absolute = 3e-4;
+      c.In(DrawTensor(type, Shape{3, Draw(90, 200), length}, 1, extreme)).In(Ints({-1}), true);
+      ASSERT_NO_FATAL_FAILURE(Check(c.Attr("keepdims", Draw(0, 1))));
+    }
+    for (const char* op : {"ArgMax", "ArgMin"}) {
+      Case c{.op = op};
+      c.In(DrawTensor(Pick({DType::kF32, DType::kF64, DType::kI64, DType::kU8}), Shape{Draw(250, 600), length}, 2, true));
+      c.Attr("axis", int64_t{1}).Attr("select_last_index", Draw(0, 1));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
 TEST_F(CpuOps, ArgMaxAndArgMin) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {

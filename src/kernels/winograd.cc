@@ -433,8 +433,8 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const double operations = static_cast<double>(kWinogradComponents * p.tiles) * static_cast<double>(c.in_channels) *
                             static_cast<double>(c.out_channels);
   p.together = p.blocks * images < threads && operations > kTogetherOperations;
-  p.slots = static_cast<int>(
-      std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * images)));
+  p.slots =
+      static_cast<int>(std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * images)));
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
     return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);

@@ -163,7 +163,8 @@ TEST_F(CpuOps, ReductionsOfShortLines) {
     }
     for (const char* op : {"ArgMax", "ArgMin"}) {
       Case c{.op = op};
-      c.In(DrawTensor(Pick({DType::kF32, DType::kF64, DType::kI64, DType::kU8}), Shape{Draw(250, 600), length}, 2, true));
+      const DType type = Pick({DType::kF32, DType::kF64, DType::kI64, DType::kU8});
+      c.In(DrawTensor(type, Shape{Draw(250, 600), length}, 2, true));
       c.Attr("axis", int64_t{1}).Attr("select_last_index", Draw(0, 1));
       ASSERT_NO_FATAL_FAILURE(Check(c));
     }

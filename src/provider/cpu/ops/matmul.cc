@@ -53,11 +53,12 @@ bool SeesRows(const EpilogueOp& op) {
 
 // Products of few rows, as of a transposed [steps, batch, K], pass over the right side for each step: the longest
 // dimension of the batch that shares it becomes the rows, and the rows become that dimension.
-void TakeLongestAsRows(MatMulArgs& args, std::vector<kernels::BatchDim>& batch, std::span<EpilogueOp> ops, int matrix_op) {
+void TakeLongestAsRows(MatMulArgs& args, std::vector<kernels::BatchDim>& batch, std::span<EpilogueOp> ops,
+                       int matrix_op) {
   if (batch.empty() || std::any_of(ops.begin(), ops.end(), SeesRows)) return;
   const kernels::BatchDim& last = batch.back();
-  const bool continues = last.lhs == static_cast<ptrdiff_t>(args.m) * args.lhs_row_stride;  // these are more rows anyway
-  if (last.rhs == 0 && continues) return;
+  // The driver makes one product of what continues the rows.
+  if (last.rhs == 0 && last.lhs == static_cast<ptrdiff_t>(args.m) * args.lhs_row_stride) return;
   kernels::BatchDim* longest = nullptr;
   for (kernels::BatchDim& d : batch) {
     if (d.rhs == 0 && d.count > (longest ? longest->count : args.m)) longest = &d;

@@ -250,7 +250,7 @@ def test_maps():
 
 
 def test_maps_in_sequences():
-    """Rows of a classifier, by labels that are strings; maps of other elements than float and int64 have numbers too."""
+    """Rows of a classifier whose labels are strings, one of them twice: the last column of a label counts."""
     zipped = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_strings=["b", "a", "b"])
     maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     ports = [info("x", [None, 3]), helper.make_value_info("y", helper.make_sequence_type_proto(maps))]

@@ -6,6 +6,7 @@
 #include "kernels/matmul.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/lstm_cell.h"
 
 namespace quern::cpu {
 namespace {
@@ -238,15 +239,7 @@ class RecurrentStep final : public CpuStep {
     float* gates = reinterpret_cast<float*>(static_cast<char*>(context.scratch) + step_at_);
     QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, from_input, h, gates));
     for (int64_t b = 0; b < batch_; ++b, gates += 4 * n, h += n, c += n) {
-      Apply(UnaryKind::kSigmoid, gates, 3 * n);
-      Apply(UnaryKind::kTanh, gates + 3 * n, n);
-      const float *in = gates, *out = gates + n, *forget = gates + 2 * n, *cell = gates + 3 * n;
-      for (int64_t i = 0; i < n; ++i) {
-        c[i] = forget[i] * c[i] + in[i] * cell[i];
-        h[i] = c[i];
-      }
-      Apply(UnaryKind::kTanh, h, n);
-      for (int64_t i = 0; i < n; ++i) h[i] *= out[i];
+      FinishLstm(*layer_.row, n, gates, h, c);
     }
     return OkStatus();
   }

@@ -148,6 +148,20 @@ TEST_F(CpuOps, ReductionsOfFewLongLines) {
   }
 }
 
+// Lines of few elements, which are turned; more than one block of them, the last one not full.
+TEST_F(CpuOps, SoftmaxOfShortLines) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const int64_t length : {1, 2, 3, 16, 17}) {
+      for (const DType type : {DType::kF32, DType::kF64}) {
+        Case c{.op = op, .opset = 13};
+        c.absolute = c.relative = 1e-5;
+        const Shape shape{Draw(2, 3), Draw(30, 90), length};
+        ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(type, shape, 5, c.op == "Softmax"))));
+      }
+    }
+  }
+}
+
 // Lines of few elements, which are folded side by side; more than one block of them, the last one not full.
 TEST_F(CpuOps, ReductionsOfShortLines) {
   for (const int64_t length : {1, 2, 3, 8, 16, 17}) {

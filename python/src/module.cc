@@ -165,9 +165,12 @@ nb::object ToArray(const quern::Value& value) {
 
 nb::list StringList(const quern::Value& value) {
   nb::list texts;
-  for (std::int64_t i = 0; i < value.num_elements(); ++i) {
-    const std::string text = value.string(static_cast<std::size_t>(i));
-    texts.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape")));
+  const auto count = static_cast<std::size_t>(value.num_elements());
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* text = nullptr;
+    std::size_t length = 0;
+    quern::Check(quern_value_string(value.get(), i, &text, &length));
+    texts.append(nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "surrogateescape")));
   }
   return texts;
 }

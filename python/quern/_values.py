@@ -105,18 +105,12 @@ def from_value(value):
         array[:] = texts
         return array.reshape(value.shape)
     if kind == SEQUENCE:
-        return [from_value(value[i]) for i in range(len(value))]
+        return value.to_list(from_value)
     if kind == OPTIONAL:
         return from_value(value[0]) if len(value) else None
     if kind == MAP:
-        keys = from_value(value.keys()).tolist()
-        return {key: _scalar(from_value(value[i])) for i, key in enumerate(keys)}
+        return value.to_dict(from_value)
     return None
-
-
-def _scalar(thing):
-    """Values of maps that hold one element are that element, as onnxruntime gives them."""
-    return thing.item() if isinstance(thing, np.ndarray) and thing.ndim == 0 else thing
 
 
 def _from_tensor(value):

@@ -165,9 +165,12 @@ nb::object ToArray(const quern::Value& value) {
 
 nb::list StringList(const quern::Value& value) {
   nb::list texts;
-  for (std::int64_t i = 0; i < value.num_elements(); ++i) {
-    const std::string text = value.string(static_cast<std::size_t>(i));
-    texts.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape")));
+  const auto count = static_cast<std::size_t>(value.num_elements());
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* text = nullptr;
+    std::size_t length = 0;
+    quern::Check(quern_value_string(value.get(), i, &text, &length));
+    texts.append(nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(length), "surrogateescape")));
   }
   return texts;
 }
@@ -189,6 +192,41 @@ quern::Limits MakeLimits(const std::map<std::string, std::uint64_t>& limits) {
   quern::Limits made;
   for (const auto& [name, value] : limits) made.Set(name, value);
   return made;
+}
+
+// A value of a map: the number, where it holds one; else by `convert`.
+nb::object MapElement(quern::Value value, const nb::callable& convert) {
+  const bool one = value.kind() == QUERN_KIND_TENSOR && quern_value_rank(value.get()) == 0;
+  if (one && value.dtype() == QUERN_F32) return nb::float_(static_cast<double>(*value.data<float>()));
+  if (one && value.dtype() == QUERN_I64) return nb::int_(*value.data<std::int64_t>());
+  nb::object thing = convert(nb::cast(std::move(value)));
+  return one ? thing.attr("item")() : thing;
+}
+
+nb::dict ToDict(const quern::Value& map, const nb::callable& convert) {
+  const quern::Value keys = map.keys();
+  const nb::list texts = keys.kind() == QUERN_KIND_STRINGS ? StringList(keys) : nb::list();
+  const auto* numbers = keys.kind() == QUERN_KIND_STRINGS ? nullptr : keys.data<std::int64_t>();
+  nb::dict dict;
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    const nb::object key = numbers ? nb::object(nb::int_(numbers[i])) : nb::object(texts[i]);
+    dict[key] = MapElement(map.element(i), convert);
+  }
+  return dict;
+}
+
+// The elements of a sequence: maps as dictionaries, others by `convert`.
+nb::list ToList(const quern::Value& sequence, const nb::callable& convert) {
+  nb::list list;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    quern::Value element = sequence.element(i);
+    if (element.kind() == QUERN_KIND_MAP) {
+      list.append(ToDict(element, convert));
+    } else {
+      list.append(convert(nb::cast(std::move(element))));
+    }
+  }
+  return list;
 }
 
 class PyModel {
@@ -381,7 +419,8 @@ NB_MODULE(_quern, m) {
       .def_prop_ro("shape", &quern::Value::shape)
       .def("to_array", &ToArray)
       .def("to_strings", &StringList)
-      .def("keys", &quern::Value::keys)
+      .def("to_dict", &ToDict)
+      .def("to_list", &ToList)
       .def("__len__", &quern::Value::size)
       .def("__getitem__", &quern::Value::element);
 

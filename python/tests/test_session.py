@@ -249,6 +249,19 @@ def test_maps():
             session.run(None, {"x": wrong})
 
 
+def test_maps_in_sequences():
+    """Rows of a classifier whose labels are strings, one of them twice: the last column of a label counts."""
+    zipped = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_strings=["b", "a", "b"])
+    maps = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    ports = [info("x", [None, 3]), helper.make_value_info("y", helper.make_sequence_type_proto(maps))]
+    domains = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    graph = helper.make_graph([zipped], "g", ports[:1], ports[1:])
+    session = quern.InferenceSession(helper.make_model(graph, opset_imports=domains, ir_version=8).SerializeToString())
+    (rows,) = session.run(None, {"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
+    assert rows == [{"b": 2.0, "a": 1.0}, {"b": 5.0, "a": 4.0}]
+    assert all(type(v) is float for row in rows for v in row.values())
+
+
 def test_picks_outputs_by_name():
     nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Abs", ["x"], ["b"])]
     session = quern.InferenceSession(model_bytes(nodes, [info("x", [2])], [info("a", [2]), info("b", [2])]))

@@ -59,6 +59,7 @@ bool HaveFiniteComponents(const ConvProblem& p, const ConvWeights& w) {
 std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   if (p.kernel_d != 1 || p.kernel_h != 3 || p.kernel_w != 3) return "a kernel that is not 3 x 3";
   if (p.stride_d != 1 || p.stride_h != 1 || p.stride_w != 1) return "strides";
+  if (p.pad_front != 0 || p.pad_back != 0) return "slices of padding";
   if (p.groups != 1) return "groups";
   if (p.lhs != Format::kF32 || p.rhs != Format::kF32) return "types other than float32";
   if (!w.data) return "weights that come with the run";
@@ -105,7 +106,7 @@ TilePlace PlaceOf(const WinogradPlan& p, const ConvProblem& c, size_t index) {
           phase % c.dilation_w + within % p.tiles_w * kWinogradTile * c.dilation_w};
 }
 
-// Runs the blocks of an image.
+// Runs the blocks of an image; here each slice of a volume is an image of its own.
 class WinogradRun {
  public:
   WinogradRun(const ConvProblem& problem, const ukernel::WinogradKernel& row, const PackedRhs& weights,
@@ -185,14 +186,16 @@ class WinogradRun {
   }
 
   void TransformOutput(size_t image, size_t first, size_t count, const float* from) const {
+    const size_t volume = image / p_.slices, before = image % p_.slices * p_.out_h * p_.out_w;
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
     for (size_t i = 0; i < a_.op_count; ++i) {
       ops[i] = a_.ops[i];
-      const ptrdiff_t moved = static_cast<ptrdiff_t>(image) * a_.op_image_strides[i];
+      const ptrdiff_t moved = static_cast<ptrdiff_t>(volume) * a_.op_image_strides[i];
       if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
       if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
     }
-    char* base = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(image) * a_.dst_image_stride;
+    char* base = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(volume) * a_.dst_image_stride +
+                 static_cast<ptrdiff_t>(before) * a_.dst_pixel_stride;
     const auto pixel = [&](size_t y, size_t x) {
       return base + static_cast<ptrdiff_t>(y * p_.out_w + x) * a_.dst_pixel_stride;
     };
@@ -209,7 +212,7 @@ class WinogradRun {
           p_.epilogue(ops, a_.op_count,
                       {.m = std::min(width, p_.out_w - x),
                        .n = c_.out_channels,
-                       .m0 = y * p_.out_w + x,
+                       .m0 = before + y * p_.out_w + x,
                        .n0 = 0,
                        .src = pixel(y, x),
                        .src_row_stride = static_cast<size_t>(a_.dst_pixel_stride),
@@ -247,9 +250,10 @@ class WinogradRun {
     y -= c_.pad_top;  // wraps above the image
     x -= c_.pad_left;
     if (y >= a_.in_h || x >= a_.in_w) return nullptr;
+    const size_t line = image % p_.slices * a_.in_h + y;
     return reinterpret_cast<const float*>(
-        static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image) * a_.in_image_stride +
-        static_cast<ptrdiff_t>(y) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride);
+        static_cast<const char*>(a_.input) + static_cast<ptrdiff_t>(image / p_.slices) * a_.in_image_stride +
+        static_cast<ptrdiff_t>(line) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride);
   }
 
   // Component `index` of the weights of output channel o and input channel i.
@@ -403,6 +407,8 @@ const GemmKernel* WinogradConv::GemmRowFor(size_t pixels) const {
 WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   WinogradPlan p;
   const ConvProblem& c = problem_;
+  p.slices = args.in_d;
+  const size_t images = args.images * p.slices;
   p.out_h = OutExtent(args.in_h, c.pad_top, c.pad_bottom, 3, c.dilation_h, 1);
   p.out_w = OutExtent(args.in_w, c.pad_left, c.pad_right, 3, c.dilation_w, 1);
   p.tiles_h = CeilDiv(CeilDiv(p.out_h, c.dilation_h), kWinogradTile);
@@ -426,9 +432,9 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const auto threads = static_cast<size_t>(reduces ? 1 : std::max(concurrency, 1));
   const double operations = static_cast<double>(kWinogradComponents * p.tiles) * static_cast<double>(c.in_channels) *
                             static_cast<double>(c.out_channels);
-  p.together = p.blocks * args.images < threads && operations > kTogetherOperations;
-  p.slots = static_cast<int>(
-      std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * args.images)));
+  p.together = p.blocks * images < threads && operations > kTogetherOperations;
+  p.slots =
+      static_cast<int>(std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * images)));
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
     return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);
@@ -458,10 +464,10 @@ Status WinogradConv::Run(const WinogradPlan& plan, const ConvArgs& args, const R
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
                            " bytes, the plan needs " + std::to_string(plan.workspace_bytes));
   }
-  if (plan.tiles == 0 || args.images == 0) return OkStatus();
+  if (plan.tiles == 0 || args.images * plan.slices == 0) return OkStatus();
   std::memset(static_cast<char*>(resources.workspace) + plan.zero_row_offset, 0, problem_.in_channels * sizeof(float));
   const WinogradRun run(problem_, *row_, weights_, plan, args, resources);
-  const size_t items = plan.blocks * args.images;
+  const size_t items = plan.blocks * args.images * plan.slices;
   if (plan.together) {
     for (size_t i = 0; i < items; ++i) QUERN_RETURN_IF_ERROR(run.RunTogether(i / plan.blocks, i % plan.blocks));
     return OkStatus();

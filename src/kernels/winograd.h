@@ -1,10 +1,10 @@
-// Convolution of 3 x 3 by Winograd's F(2x2, 3x3), NHWC, float32: patches of the image and the kernels are transformed
-// to 16 components, 16 products over the channels take the place of the convolution, and their results are transformed
-// back (ukernel/winograd.h). 16 multiplications where the direct algorithm has 36, for twice the weights and two more
-// passes over memory. Sums are over the channels alone, in float32 as the direct algorithm's; its error is measured
-// against that of a sequential sum (winograd_test.cc). Where infinities, or sums that overflow on the way, come out as
-// no finite number, the outputs are computed again by the direct algorithm, from weights that are got back from their
-// components (within some 1e-7 of the kernel's largest).
+// Convolution of 3 x 3 by Winograd's F(2x2, 3x3), NHWC or slices of NDHWC, float32: patches of the image and the
+// kernels are transformed to 16 components, 16 products over the channels take the place of the convolution, and their
+// results are transformed back (ukernel/winograd.h). 16 multiplications where the direct algorithm has 36, for twice
+// the weights and two more passes over memory. Sums are over the channels alone, in float32 as the direct algorithm's;
+// its error is measured against that of a sequential sum (winograd_test.cc). Where infinities, or sums that overflow on
+// the way, come out as no finite number, the outputs are computed again by the direct algorithm, from weights that are
+// got back from their components (within some 1e-7 of the kernel's largest).
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ namespace quern::kernels {
 // The decisions for one set of shapes; a plain value. A block of tiles is transformed, multiplied and transformed back
 // before the next one, so that its components stay in L2.
 struct WinogradPlan {
+  size_t slices = 1;  // of a volume, each convolved by itself
   size_t out_h = 0, out_w = 0;
   size_t tiles_h = 0, tiles_w = 0;             // of each of the interleaved images that a dilation makes of one
   size_t tiles = 0;                            // of an image

@@ -23,6 +23,9 @@ struct Case {
   size_t pad_top = 1, pad_left = 1, pad_bottom = 1, pad_right = 1;
   size_t dilation = 1, images = 1;
   size_t in_gap = 0, out_gap = 0;  // floats per pixel
+  size_t slices = 1;               // of each of the images, which are volumes
+
+  size_t planes() const { return images * slices; }
 };
 
 ConvProblem ProblemOf(const Case& c) {
@@ -53,10 +56,10 @@ class Runner {
       v.resize(n);
       for (float& e : v) e = normal(random);
     };
-    draw(x_, c.images * c.h * c.w * pixel_);
+    draw(x_, c.planes() * c.h * c.w * pixel_);
     draw(w_, c.out * c.in * 9);
     draw(bias_, c.out);
-    draw(residual_, c.images * out_h_ * out_w_ * c.out);
+    draw(residual_, c.planes() * out_h_ * out_w_ * c.out);
   }
 
   void Put(size_t image, size_t y, size_t x, size_t channel, float value) {
@@ -73,7 +76,7 @@ class Runner {
   // f(o, pixel, image, sum, sequential float sum, sum of magnitudes) for each output.
   template <class F>
   void ForEachOutput(F f) const {
-    for (size_t image = 0; image < c_.images; ++image) {
+    for (size_t image = 0; image < c_.planes(); ++image) {
       for (size_t p = 0; p < pixels(); ++p) {
         for (size_t o = 0; o < c_.out; ++o) {
           double sum = 0, size = 0;
@@ -105,7 +108,7 @@ class Runner {
                               .w_stride = 4};
     Result<WinogradConv> conv = WinogradConv::Create(ProblemOf(c_), options, weights, inline_executor);
     EXPECT_TRUE(conv.ok()) << conv.status().message();
-    std::vector<float> y(c_.images * pixels() * out_pixel_, 77.0f);
+    std::vector<float> y(c_.planes() * pixels() * out_pixel_, 77.0f);
     const EpilogueOp ops[] = {
         {.kind = EpilogueKind::kAddVectorN, .data = bias_.data()},
         {.kind = EpilogueKind::kAddMatrix, .data = residual_.data(), .row_stride = c_.out * 4},
@@ -113,19 +116,20 @@ class Runner {
     };
     ConvArgs args;
     args.images = c_.images;
+    args.in_d = c_.slices;
     args.in_h = c_.h;
     args.in_w = c_.w;
     args.input = x_.data();
     args.in_pixel_stride = static_cast<ptrdiff_t>(pixel_ * 4);
     args.in_row_stride = static_cast<ptrdiff_t>(c_.w * pixel_ * 4);
-    args.in_image_stride = static_cast<ptrdiff_t>(c_.h * c_.w * pixel_ * 4);
+    args.in_image_stride = static_cast<ptrdiff_t>(c_.slices * c_.h * c_.w * pixel_ * 4);
     args.dst = y.data();
     args.dst_pixel_stride = static_cast<ptrdiff_t>(out_pixel_ * 4);
-    args.dst_image_stride = static_cast<ptrdiff_t>(pixels() * out_pixel_ * 4);
+    args.dst_image_stride = static_cast<ptrdiff_t>(c_.slices * pixels() * out_pixel_ * 4);
     if (epilogue) {
       args.ops = ops;
       args.op_count = 3;
-      args.op_image_strides[1] = static_cast<ptrdiff_t>(pixels() * c_.out * 4);
+      args.op_image_strides[1] = static_cast<ptrdiff_t>(c_.slices * pixels() * c_.out * 4);
     }
     const WinogradPlan plan = conv->Plan(args, executor ? executor->concurrency() : 1);
     AlignedBuffer workspace = AlignedBuffer::Allocate(plan.workspace_bytes).value();
@@ -147,7 +151,7 @@ class Runner {
       }
       ASSERT_NEAR(y[at * out_pixel_ + o], want, 2e-6 * (size + 1)) << "pixel " << p << ", channel " << o;
     });
-    for (size_t at = 0; at < c_.images * pixels(); ++at) {
+    for (size_t at = 0; at < c_.planes() * pixels(); ++at) {
       for (size_t o = c_.out; o < out_pixel_; ++o) ASSERT_EQ(y[at * out_pixel_ + o], 77.0f) << "a gap was written";
     }
   }
@@ -188,6 +192,7 @@ std::vector<Case> Cases() {
        .dilation = 5},
       {.in = 16, .out = 16, .h = 6, .w = 6, .images = 2, .in_gap = 3, .out_gap = 5},
       {.in = 256, .out = 300, .h = 14, .w = 14},
+      {.in = 17, .out = 20, .h = 7, .w = 10, .images = 2, .in_gap = 3, .out_gap = 5, .slices = 3},
   };
 }
 
@@ -291,6 +296,9 @@ TEST(Winograd, ServesThreeByThreeAndSaysWhyNot) {
   w[77] = 1;
   p.stride_w = 2;
   EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "strides");
+  p.stride_w = 1;
+  p.pad_back = 1;
+  EXPECT_EQ(WinogradConv::RejectionReason(p, options, weights), "slices of padding");
   InlineExecutor executor;
   EXPECT_FALSE(WinogradConv::Create(p, options, weights, executor).ok());
 }

@@ -148,6 +148,43 @@ TEST_F(CpuOps, ReductionsOfFewLongLines) {
   }
 }
 
+// Lines of few elements, which are turned; more than one block of them, the last one not full.
+TEST_F(CpuOps, SoftmaxOfShortLines) {
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    for (const int64_t length : {1, 2, 3, 16, 17}) {
+      for (const DType type : {DType::kF32, DType::kF64}) {
+        Case c{.op = op, .opset = 13};
+        c.absolute = c.relative = 1e-5;
+        const Shape shape{Draw(2, 3), Draw(30, 90), length};
+        ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(type, shape, 5, c.op == "Softmax"))));
+      }
+    }
+  }
+}
+
+// Lines of few elements, which are folded side by side; more than one block of them, the last one not full.
+TEST_F(CpuOps, ReductionsOfShortLines) {
+  for (const int64_t length : {1, 2, 3, 8, 16, 17}) {
+    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"}) {
+      const bool extreme = std::string(op) == "ReduceMax" || std::string(op) == "ReduceMin";
+      const DType type = extreme ? Pick({DType::kF32, DType::kF64, DType::kU8, DType::kBool, DType::kI64})
+                                 : Pick({DType::kF32, DType::kF64});
+      Case c{.op = op, .opset = extreme ? 20 : 18};
+      c.relative = 2e-5;
+      c.absolute = 3e-4;
+      c.In(DrawTensor(type, Shape{3, Draw(90, 200), length}, 1, extreme)).In(Ints({-1}), true);
+      ASSERT_NO_FATAL_FAILURE(Check(c.Attr("keepdims", Draw(0, 1))));
+    }
+    for (const char* op : {"ArgMax", "ArgMin"}) {
+      Case c{.op = op};
+      const DType type = Pick({DType::kF32, DType::kF64, DType::kI64, DType::kU8});
+      c.In(DrawTensor(type, Shape{Draw(250, 600), length}, 2, true));
+      c.Attr("axis", int64_t{1}).Attr("select_last_index", Draw(0, 1));
+      ASSERT_NO_FATAL_FAILURE(Check(c));
+    }
+  }
+}
+
 TEST_F(CpuOps, ArgMaxAndArgMin) {
   for (const char* op : {"ArgMax", "ArgMin"}) {
     for (int i = 0; i < 3 * kRounds; ++i) {
@@ -331,17 +368,22 @@ TEST_F(CpuOps, Quantization) {
 }
 
 TEST_F(CpuOps, RecurrentLayers) {
-  for (const char* op : {"LSTM", "GRU"}) {
-    const bool lstm = op == std::string("LSTM");
+  for (const std::string op : {"LSTM", "GRU", "RNN"}) {
+    const bool lstm = op == "LSTM", gru = op == "GRU";
     for (int i = 0; i < 2 * kRounds; ++i) {
       const int64_t steps = Draw(1, 5), batch = Draw(1, 3), input = Draw(1, 20), hidden = Draw(1, 20);
       const std::string direction = Pick<std::string>({"forward", "reverse", "bidirectional"});
-      const int64_t directions = direction == "bidirectional" ? 2 : 1, gates = lstm ? 4 : 3;
-      Case c{.op = op, .opset = 14};
+      const int64_t directions = direction == "bidirectional" ? 2 : 1, gates = lstm ? 4 : gru ? 3 : 1;
+      Case c{.op = op.c_str(), .opset = 14};
       c.outputs = lstm ? 3 : 2;
       c.absolute = 1e-5;
       c.Attr("hidden_size", hidden).Attr("direction", direction);
-      if (!lstm) c.Attr("linear_before_reset", Draw(0, 1));
+      if (gru) c.Attr("linear_before_reset", Draw(0, 1));
+      if (op == "RNN" && Draw(0, 1)) {
+        std::vector<std::string> activations;
+        for (int64_t d = 0; d < directions; ++d) activations.push_back(Pick<std::string>({"Tanh", "Relu", "Sigmoid"}));
+        c.Attr("activations", activations);
+      }
       c.In(DrawTensor(DType::kF32, Shape{steps, batch, input}, 1));
       c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, input}, 0.3f), true);
       c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, hidden}, 0.3f), true);

@@ -176,9 +176,9 @@ TEST_F(CpuOps, EmptyIndices) {
 }
 
 TEST_F(CpuOps, EmptyLayers) {
-  for (const char* op : {"LSTM", "GRU"}) {
+  for (const char* op : {"LSTM", "GRU", "RNN"}) {
     const bool lstm = op[0] == 'L';
-    const int64_t gates = lstm ? 4 : 3, hidden = 5, input = 3;
+    const int64_t gates = lstm ? 4 : op[0] == 'G' ? 3 : 1, hidden = 5, input = 3;
     for (const Shape& x : {Shape{4, 0, input}, Shape{0, 2, input}}) {
       Case c{.op = op, .opset = 14, .outputs = lstm ? 3 : 2};
       c.In(Floats(x)).In(Floats(Shape{1, gates * hidden, input}), true);

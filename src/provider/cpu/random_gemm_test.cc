@@ -33,6 +33,50 @@ TEST_F(CpuOps, MatMulOfAnyRanks) {
   }
 }
 
+// [batch, steps, k], transposed to [steps, batch, k] as exporters of recurrent networks and of attention have it: few
+// rows a product, of which the batch makes many. With weights that are packed or come with the run, bias and residual.
+TEST_F(CpuOps, MatMulOfTransposedSteps) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const int64_t batch = Draw(1, 4), steps = Draw(2, 40), k = Draw(1, 40), n = Draw(1, 40), heads = Draw(1, 2);
+    Graph graph;
+    graph.opset_imports[""] = 13;
+    const auto input = [&](const char* name, const Tensor& t) { return graph.AddInput(name, TypeOf(Value(t))); };
+    const auto constant = [&](const char* name, const Tensor& t) {
+      GraphValue* v = graph.AddConstant(name, t);
+      v->set_type(TypeOf(Value(t)));
+      return v;
+    };
+    const auto node = [&](const char* op, std::vector<GraphValue*> inputs, const char* output) {
+      return graph.AddNode({.op_type = op, .inputs = std::move(inputs), .outputs = {output}});
+    };
+    const Tensor x = DrawTensor(DType::kF32, Shape{batch, heads, steps, k});
+    const Tensor w = DrawTensor(DType::kF32, Shape{k, n}), bias = DrawTensor(DType::kF32, Shape{n});
+    const Tensor residual = DrawTensor(DType::kF32, Shape{steps, heads, batch, n});
+    std::vector<Value> inputs = {x, residual};
+    GraphValue *in = input("x", x), *r = input("r", residual), *weights;
+    if (Draw(0, 1)) {
+      weights = constant("w", w);
+    } else {
+      weights = input("w", w);
+      inputs.emplace_back(w);
+    }
+    Node* transpose = node("Transpose", {in}, "t");
+    transpose->SetAttribute("perm", std::vector<int64_t>{2, 1, 0, 3});
+    GraphValue* y = node("MatMul", {transpose->output(0), weights}, "m")->output(0);
+    if (Draw(0, 1)) y = node("Add", {y, constant("b", bias)}, "n")->output(0);
+    if (Draw(0, 1)) y = node("Add", {r, y}, "s")->output(0);
+    graph.AddOutput(y);
+    ASSERT_TRUE(InferShapes(graph).ok());
+    const Result<std::vector<Value>> expected = EvaluateGraph(graph, inputs);
+    ASSERT_TRUE(expected.ok()) << expected.status().message();
+    const Result<std::vector<Tensor>> actual = RunOnCpu(graph, inputs, Config(Draw(0, 1) != 0));
+    ASSERT_TRUE(actual.ok()) << actual.status().message();
+    Case c{.op = "MatMul"};
+    c.absolute = c.relative = 1e-4;
+    ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[0], (*expected)[0].tensor(), c));
+  }
+}
+
 TEST_F(CpuOps, GemmWithAnyC) {
   for (int i = 0; i < 20 * kRounds; ++i) {
     const int64_t m = Draw(0, 9), n = Draw(1, 40), k = Draw(1, 30);

@@ -168,6 +168,11 @@ TEST_F(CpuOps, HalfResizeAndRecurrence) {
     lstm.In(DrawHalf(t, Shape{4, 2, inputs})).In(DrawHalf(t, Shape{1, 4 * hidden, inputs}, 1), true);
     lstm.In(DrawHalf(t, Shape{1, 4 * hidden, hidden}, 1), true).Attr("hidden_size", hidden);
     ASSERT_NO_FATAL_FAILURE(CheckHalf(lstm));
+    Case rnn{.op = "RNN", .opset = 22, .outputs = 2};
+    rnn.absolute = rnn.relative = 1e-4;
+    rnn.In(DrawHalf(t, Shape{4, 2, inputs})).In(DrawHalf(t, Shape{1, hidden, inputs}, 1), true);
+    rnn.In(DrawHalf(t, Shape{1, hidden, hidden}, 1), true).Attr("hidden_size", hidden);
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(rnn));
   }
 }
 

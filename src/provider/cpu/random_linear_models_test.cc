@@ -36,6 +36,18 @@ TEST_F(CpuOps, LinearClassifier) {
   }
 }
 
+// Rows that are computed together, and those that are left over; few functions and more.
+TEST_F(CpuOps, LinearModelsOfManyRows) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const int64_t features = Draw(1, 40), targets = Draw(1, 10);
+    Case c{.op = "LinearRegressor", .domain = "ai.onnx.ml"};
+    c.Attr("targets", targets).Attr("coefficients", DrawNumbers(targets * features));
+    if (Draw(0, 3)) c.Attr("intercepts", DrawNumbers(targets));
+    const DType type = Pick({DType::kF32, DType::kF64, DType::kI64});
+    ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(type, Shape{Draw(10, 70), features}))));
+  }
+}
+
 TEST_F(CpuOps, LinearRegressor) {
   for (int i = 0; i < 10 * kRounds; ++i) {
     const int64_t features = Draw(1, 9), targets = Draw(1, 5);

@@ -314,6 +314,45 @@ TEST_F(CpuOps, DynamicallyQuantizedProducts) {
   }
 }
 
+// A state that rounds to another byte moves later ones by as much as a byte stands for.
+TEST_F(CpuOps, DynamicallyQuantizedLstm) {
+  for (int i = 0; i < 3 * kRounds; ++i) {
+    const int64_t steps = Draw(1, 5), batch = Draw(1, 3), input = Draw(1, 40), hidden = Draw(1, 40);
+    const std::string direction = Pick<std::string>({"forward", "reverse", "bidirectional"});
+    const int64_t directions = direction == "bidirectional" ? 2 : 1;
+    const DType type = AnyByte();
+    const Shape numbers = Draw(0, 1) ? Shape{directions, 4 * hidden} : Shape{directions};
+    const auto scales = [&] {
+      Tensor t = DrawTensor(DType::kF32, numbers);
+      for (float& v : t.values<float>()) v = 0.002f + 0.0005f * std::fabs(v);
+      return t;
+    };
+    Case c = Microsoft("DynamicQuantizeLSTM");
+    c.outputs = 3;
+    c.absolute = 1e-2;
+    c.Attr("hidden_size", hidden).Attr("direction", direction);
+    c.In(DrawTensor(DType::kF32, Shape{steps, batch, input}));
+    c.In(DrawTensor(type, Shape{directions, input, 4 * hidden}), true);
+    c.In(DrawTensor(type, Shape{directions, hidden, 4 * hidden}), true);
+    if (Draw(0, 3)) {
+      c.In(DrawTensor(DType::kF32, Shape{directions, 8 * hidden}, 0.3f), true);
+    } else {
+      c.Omit();
+    }
+    c.Omit();
+    for (int state = 0; state < 2; ++state) {
+      if (i % 2) {
+        c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}));
+      } else {
+        c.Omit();
+      }
+    }
+    c.Omit().In(scales(), true).In(DrawTensor(type, numbers), true);
+    c.In(scales(), true).In(DrawTensor(type, numbers), true);
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, QuantizedGemm) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     const int64_t m = Draw(1, 70), n = Draw(1, 70), k = Draw(1, 70), trans_a = Draw(0, 1), trans_b = Draw(0, 1);

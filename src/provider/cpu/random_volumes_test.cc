@@ -30,6 +30,17 @@ TEST_F(CpuOps, ConvolutionsOverVolumes) {
   }
 }
 
+// As networks of video have them: each slice by itself, by Winograd's algorithm where that is faster.
+TEST_F(CpuOps, ConvolutionsOfSlices) {
+  for (const int64_t back : {0, 1}) {
+    Case c{.op = "Conv", .opset = 11};
+    c.absolute = c.relative = 1e-4;
+    c.In(DrawTensor(DType::kF32, Shape{2, 64, 3, 14, 13}));
+    c.In(DrawTensor(DType::kF32, Shape{64, 64, 1, 3, 3}, 0.1f), true).In(DrawTensor(DType::kF32, Shape{64}), true);
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("pads", std::vector<int64_t>{0, 1, 1, back, 1, 1})));
+  }
+}
+
 TEST_F(CpuOps, DepthwiseConvolutionsOverVolumes) {
   for (int i = 0; i < kRounds; ++i) {
     const int64_t channels = Draw(2, 20);

@@ -18,7 +18,7 @@ bool ComputesInFloat(const Node& node) {
       "Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization "
       "HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less "
       "LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min "
-      "Mish Mod Mul Neg PRelu ParametricSoftplus Pow RMSNormalization Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
+      "Mish Mod Mul Neg PRelu ParametricSoftplus Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
       "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize RoiAlign "
       "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
       "Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";

@@ -56,7 +56,9 @@ class LinearKernel final : public CpuKernel {
       const auto task = [&](int slot, int64_t begin, int64_t end) {
         auto* scores =
             reinterpret_cast<double*>(static_cast<char*>(c.scratch) + static_cast<size_t>(slot) * slot_bytes);
-        for (int64_t row = begin; row < end; ++row) {
+        int64_t row = begin;
+        for (; functions_ <= kFewFunctions && row + kRows <= end; row += kRows) ScoreRows<T>(c, row);
+        for (; row < end; ++row) {
           const T* x = static_cast<const T*>(c.inputs[0]) + row * features_;
           std::fill_n(scores, functions_, 0.0);
           const double* w = weights_.data();
@@ -72,6 +74,28 @@ class LinearKernel final : public CpuKernel {
       return c.executor->ParallelFor(rows, grain, task, c.cancel, concurrency);
     };
     return MakeStep(std::move(run), slot_bytes * static_cast<size_t>(concurrency));
+  }
+
+  // A row with few functions waits for its own sums: several rows at once have more of them.
+  static constexpr int64_t kFewFunctions = 8, kRows = 16;
+  template <typename T>
+  void ScoreRows(const StepContext& c, int64_t first) const {
+    const T* x = static_cast<const T*>(c.inputs[0]) + first * features_;
+    double sums[kFewFunctions][kRows] = {};
+    const double* w = weights_.data();
+    for (int64_t f = 0; f < features_; ++f, w += functions_) {
+      double v[kRows];
+      for (int64_t r = 0; r < kRows; ++r) v[r] = static_cast<double>(x[r * features_ + f]);
+      for (int64_t i = 0; i < functions_; ++i) {
+        for (int64_t r = 0; r < kRows; ++r) sums[i][r] += v[r] * w[i];
+      }
+    }
+    for (int64_t r = 0; r < kRows; ++r) {
+      double scores[kFewFunctions];
+      for (int64_t i = 0; i < functions_; ++i) scores[i] = sums[i][r];
+      for (size_t i = 0; i < offsets_.size(); ++i) scores[i] += offsets_[i];
+      Finish(c, first + r, std::span<double>(scores, static_cast<size_t>(functions_)));
+    }
   }
 
   void Finish(const StepContext& c, int64_t row, std::span<double> scores) const {

@@ -3,6 +3,8 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "provider/cpu/common/constants.h"
 #include "provider/cpu/common/epilogue.h"
@@ -36,6 +38,42 @@ struct Compiled {
   int matrix_op = -1;
   std::string what;  // for reports
 };
+
+bool SeesRows(const EpilogueOp& op) {
+  switch (op.kind) {
+    case EpilogueKind::kAddVectorM:
+    case EpilogueKind::kMulVectorM:
+    case EpilogueKind::kDivVectorM:
+    case EpilogueKind::kAddOuter:
+      return true;
+    default:
+      return IsReduction(op.kind);
+  }
+}
+
+// Products of few rows, as of a transposed [steps, batch, K], pass over the right side for each step: the longest
+// dimension of the batch that shares it becomes the rows, and the rows become that dimension.
+void TakeLongestAsRows(MatMulArgs& args, std::vector<kernels::BatchDim>& batch, std::span<EpilogueOp> ops,
+                       int matrix_op) {
+  if (batch.empty() || std::any_of(ops.begin(), ops.end(), SeesRows)) return;
+  const kernels::BatchDim& last = batch.back();
+  // The driver makes one product of what continues the rows.
+  if (last.rhs == 0 && last.lhs == static_cast<ptrdiff_t>(args.m) * args.lhs_row_stride) return;
+  kernels::BatchDim* longest = nullptr;
+  for (kernels::BatchDim& d : batch) {
+    if (d.rhs == 0 && d.count > (longest ? longest->count : args.m)) longest = &d;
+  }
+  if (!longest) return;
+  std::swap(args.m, longest->count);
+  std::swap(args.lhs_row_stride, longest->lhs);
+  std::swap(args.dst_row_stride, longest->dst);
+  if (matrix_op >= 0) {
+    EpilogueOp& op = ops[static_cast<size_t>(matrix_op)];
+    const auto rows = static_cast<size_t>(longest->ops[matrix_op]);
+    longest->ops[matrix_op] = static_cast<ptrdiff_t>(op.row_stride);
+    op.row_stride = rows;
+  }
+}
 
 class ProductStep final : public CpuStep {
  public:
@@ -104,18 +142,21 @@ Result<std::unique_ptr<CpuStep>> ProductStep::Create(const Compiled& compiled, c
     rhs = MatrixOf(b, true);
     if (compiled.trans_b) rhs.Transpose();
     args.rhs = RunTimeSource(rhs, compiled.problem.rhs);
-    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
   }
-  const int64_t n = static_cast<int64_t>(step->product().problem().n);
+  const int64_t n = compiled.constant_rhs ? static_cast<int64_t>(compiled.product.problem().n) : rhs.cols;
   const auto dst_element = static_cast<ptrdiff_t>(DTypeBytes(y.dtype));
   args.dst_row_stride = n * dst_element;
   args.zero_points = {.lhs = compiled.zeros.x, .rhs = compiled.zeros.w, .rhs_columns = compiled.zeros.w_vector()};
-  const auto batch = BatchDims(lhs, rhs, static_cast<ptrdiff_t>(lhs.rows * n), dst_element, compiled.matrix_op);
+  auto batch = BatchDims(lhs, rhs, static_cast<ptrdiff_t>(lhs.rows * n), dst_element, compiled.matrix_op);
   if (!batch) return Unsupported("more batch dimensions than the product takes");
-  std::copy(batch->begin(), batch->end(), step->batch_);
-  step->batch_count_ = batch->size();
   step->ops_ = compiled.epilogue.ops;
   if (compiled.matrix_op >= 0) step->ops_[compiled.matrix_op].row_stride = static_cast<size_t>(n * kF32);
+  TakeLongestAsRows(args, *batch, step->ops_, compiled.matrix_op);
+  std::copy(batch->begin(), batch->end(), step->batch_);
+  step->batch_count_ = batch->size();
+  if (!compiled.constant_rhs) {
+    QUERN_ASSIGN_OR_RETURN(step->runtime_product_, RunTimeProduct(compiled.problem, args.m, rhs, compiled.config));
+  }
   args.ops = step->ops_.data();
   args.op_count = step->ops_.size();
   args.batch = {step->batch_, step->batch_count_};

@@ -54,6 +54,7 @@ class SoftmaxKernel final : public CpuKernel {
   template <typename T>
   Result<std::unique_ptr<CpuStep>> BindLines(const Lines& lines,
                                              void (*softmax)(const ukernel::SoftmaxLines<T>&)) const {
+    if (lines.inner == 1 && lines.count <= kShortLine && lines.outer > 1) return BindShortLines(lines, softmax);
     // Lines of one task, when they are not contiguous: what the kernel handles at once.
     const int64_t width = std::min<int64_t>(lines.inner, 64), blocks = (lines.inner + width - 1) / width;
     return MakeStep([=, log = log_](const StepContext& c) {
@@ -65,6 +66,33 @@ class SoftmaxKernel final : public CpuKernel {
                  .x = static_cast<const T*>(c.inputs[0]) + at,
                  .y = static_cast<T*>(c.outputs[0]) + at,
                  .log = log});
+      });
+    });
+  }
+
+  // Lines of few neighbours, which a call each would cost more than: a block of them is turned, and turned back.
+  static constexpr int64_t kShortLine = 16, kTurned = 64;
+  template <typename T>
+  Result<std::unique_ptr<CpuStep>> BindShortLines(const Lines& lines,
+                                                  void (*softmax)(const ukernel::SoftmaxLines<T>&)) const {
+    return MakeStep([=, log = log_, total = lines.outer, count = lines.count](const StepContext& c) {
+      return ForItems(c, (total + kTurned - 1) / kTurned, count * kTurned, kCostlyGrain, [&](int64_t block) {
+        const int64_t first = block * kTurned, n = std::min(kTurned, total - first);
+        const T* x = static_cast<const T*>(c.inputs[0]) + first * count;
+        T* y = static_cast<T*>(c.outputs[0]) + first * count;
+        T turned[kShortLine * kTurned];
+        for (int64_t r = 0; r < count; ++r) {
+          for (int64_t i = 0; i < n; ++i) turned[r * n + i] = x[i * count + r];
+        }
+        softmax({.count = static_cast<size_t>(count),
+                 .stride = n,
+                 .width = static_cast<size_t>(n),
+                 .x = turned,
+                 .y = turned,
+                 .log = log});
+        for (int64_t r = 0; r < count; ++r) {
+          for (int64_t i = 0; i < n; ++i) y[i * count + r] = turned[r * n + i];
+        }
       });
     });
   }

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "ops/common/any_types.h"
-#include "ops/common/dynamic_quantization.h"
 #include "ops/common/small_types.h"
 #include "provider/cpu/common/constants.h"
+#include "provider/cpu/common/dynamic_bytes.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/quantization.h"
 
@@ -124,19 +124,13 @@ class DynamicQuantizeKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     return MakeStep([n = context.inputs[0].shape.num_elements(), row = row_, affine = affine_](const StepContext& c) {
       const auto* x = static_cast<const float*>(c.inputs[0]);
-      const auto [low, high] = RangeOf(*row, x, n);
-      const DynamicQuantization q = QuantizationOfRange(low, high);
+      const DynamicQuantization q = DynamicQuantizationOf(*row, x, n);
       if (c.outputs[1]) *static_cast<float*>(c.outputs[1]) = q.scale;
       if (c.outputs[2]) *static_cast<uint8_t*>(c.outputs[2]) = q.zero_point;
       auto* y = static_cast<uint8_t*>(c.outputs[0]);
       if (!y) return OkStatus();
       return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-        affine->quantize({.type = DType::kU8,
-                          .n = static_cast<size_t>(end - begin),
-                          .x = x + begin,
-                          .y = y + begin,
-                          .scale = &q.scale,
-                          .zero = &q.zero_point});
+        QuantizeBytes(*affine, q, x + begin, end - begin, y + begin);
       });
     });
   }
@@ -145,20 +139,6 @@ class DynamicQuantizeKernel final : public CpuKernel {
   }
 
  private:
-  // Smallest and largest element and 0; NaNs are passed over.
-  static std::pair<float, float> RangeOf(const ukernel::VectorKernel& row, const float* x, int64_t n) {
-    const auto count = static_cast<size_t>(n);
-    float low = row.fold({.kind = ukernel::FoldKind::kMin, .n = count, .x = x});
-    float high = row.fold({.kind = ukernel::FoldKind::kMax, .n = count, .x = x});
-    if (std::isnan(low)) {
-      low = high = 0;
-      for (int64_t i = 0; i < n; ++i) {
-        low = std::min(low, x[i]);
-        high = std::max(high, x[i]);
-      }
-    }
-    return {std::min(low, 0.0f), std::max(high, 0.0f)};
-  }
   const ukernel::VectorKernel* row_;
   const ukernel::AffineKernel* affine_;
 };

@@ -1,11 +1,12 @@
-// LSTM and GRU of float32 with constant weights: one product over all steps for the inputs, one for each step for the
-// state, both with packed weights; gates through the vector micro-kernels.
+// LSTM, GRU and RNN of float32 with constant weights: one product over all steps for the inputs, one for each step for
+// the state, both with packed weights; gates through the vector micro-kernels.
 #include <cstring>
 #include <optional>
 
 #include "kernels/matmul.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
+#include "provider/cpu/common/lstm_cell.h"
 
 namespace quern::cpu {
 namespace {
@@ -78,21 +79,28 @@ struct PlannedProduct {
 
 // What is fixed at load, for each direction.
 struct Direction {
-  Product from_input;              // all gates
-  Product from_state;              // LSTM: all gates; GRU: update and reset
-  Product hidden_state;            // GRU: the hidden gate
-  std::vector<float> bias;         // of all gates; what can be added before the recurrence
-  std::vector<float> hidden_bias;  // GRU with linear_before_reset: of the hidden gate's recurrence
+  Product from_input;                       // all gates
+  Product from_state;                       // LSTM and RNN: all gates; GRU: update and reset
+  Product hidden_state;                     // GRU: the hidden gate
+  std::vector<float> bias;                  // of all gates; what can be added before the recurrence
+  std::vector<float> hidden_bias;           // GRU with linear_before_reset: of the hidden gate's recurrence
+  UnaryKind activation = UnaryKind::kTanh;  // RNN
   bool reverse = false;
 };
 
+enum class Cell : uint8_t { kLstm, kGru, kRnn };
+
+Cell CellOf(const Node& node) {
+  return node.op_type() == "LSTM" ? Cell::kLstm : node.op_type() == "GRU" ? Cell::kGru : Cell::kRnn;
+}
+
 struct Layer {
-  bool lstm = false;
+  Cell cell = Cell::kLstm;
   bool resets_last = false;  // GRU: linear_before_reset
   int64_t hidden = 0, input = 0;
   std::vector<Direction> directions;
   const ukernel::VectorKernel* row = nullptr;
-  int64_t gates() const { return lstm ? 4 : 3; }
+  int64_t gates() const { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 };
 
 constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -104,7 +112,8 @@ class RecurrentStep final : public CpuStep {
     steps_ = x[0];
     batch_ = x[1];
     has_h_ = context.has_input(5);
-    has_c_ = layer.lstm && context.has_input(6);
+    const bool gru = layer.cell == Cell::kGru;
+    has_c_ = layer.cell == Cell::kLstm && context.has_input(6);
     for (int i = 0; i < 3; ++i) wanted_[i] = context.has_output(i);
     const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN}, matrix{.kind = EpilogueKind::kAddMatrix};
     const size_t m = static_cast<size_t>(batch_);
@@ -114,8 +123,8 @@ class RecurrentStep final : public CpuStep {
         const EpilogueOp* hidden_op = d.hidden_bias.empty() ? nullptr : &bias;
         Plans p;
         p.input = PlannedProduct(d.from_input, static_cast<size_t>(steps_) * m, &bias, context.concurrency);
-        p.state = PlannedProduct(d.from_state, m, layer.lstm ? &matrix : nullptr, context.concurrency);
-        if (!layer.lstm) p.hidden = PlannedProduct(d.hidden_state, m, hidden_op, context.concurrency);
+        p.state = PlannedProduct(d.from_state, m, gru ? nullptr : &matrix, context.concurrency);
+        if (gru) p.hidden = PlannedProduct(d.hidden_state, m, hidden_op, context.concurrency);
         for (const PlannedProduct* q : {&p.input, &p.state, &p.hidden}) {
           workspace = std::max(workspace, q->plan.workspace_bytes);
         }
@@ -172,7 +181,7 @@ class RecurrentStep final : public CpuStep {
       for (int64_t k = 0; k < steps_; ++k) {
         const int64_t t = direction.reverse ? steps_ - 1 - k : k;
         float* at = gates + t * batch_ * width;
-        QUERN_RETURN_IF_ERROR(layer_.lstm ? StepLstm(context, d, at, h, c) : StepGru(context, d, at, h));
+        QUERN_RETURN_IF_ERROR(Step(context, d, at, h, c));
         if (wanted_[0]) {
           const int64_t row = t * static_cast<int64_t>(layer_.directions.size()) + static_cast<int64_t>(d);
           std::memcpy(static_cast<float*>(context.outputs[0]) + row * states, h,
@@ -193,24 +202,44 @@ class RecurrentStep final : public CpuStep {
     layer_.row->unary({.kind = kind, .n = static_cast<size_t>(n), .x = x, .y = x});
   }
 
+  Status Step(const StepContext& context, size_t d, const float* from_input, float* h, float* c) const {
+    switch (layer_.cell) {
+      case Cell::kLstm:
+        return StepLstm(context, d, from_input, h, c);
+      case Cell::kGru:
+        return StepGru(context, d, from_input, h);
+      case Cell::kRnn:
+        break;
+    }
+    return StepRnn(context, d, from_input, h);
+  }
+
+  // from_input + h * R: all gates of a step.
+  Status AddRecurrence(const StepContext& context, size_t d, const float* from_input, const float* h,
+                       float* gates) const {
+    const EpilogueOp add{.kind = EpilogueKind::kAddMatrix,
+                         .data = from_input,
+                         .row_stride = static_cast<size_t>(layer_.gates() * layer_.hidden) * sizeof(float)};
+    return plans_[d].state.Run(context, static_cast<char*>(context.scratch) + workspace_at_, h, gates, &add);
+  }
+
+  Status StepRnn(const StepContext& context, size_t d, const float* from_input, float* h) const {
+    float* gates = reinterpret_cast<float*>(static_cast<char*>(context.scratch) + step_at_);
+    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, from_input, h, gates));
+    layer_.row->unary({.kind = layer_.directions[d].activation,
+                       .n = static_cast<size_t>(batch_ * layer_.hidden),
+                       .x = gates,
+                       .y = h});
+    return OkStatus();
+  }
+
   // Gates: input, output, forget, cell.
   Status StepLstm(const StepContext& context, size_t d, const float* from_input, float* h, float* c) const {
     const int64_t n = layer_.hidden;
-    char* scratch = static_cast<char*>(context.scratch);
-    float* gates = reinterpret_cast<float*>(scratch + step_at_);
-    const EpilogueOp add{
-        .kind = EpilogueKind::kAddMatrix, .data = from_input, .row_stride = static_cast<size_t>(4 * n) * sizeof(float)};
-    QUERN_RETURN_IF_ERROR(plans_[d].state.Run(context, scratch + workspace_at_, h, gates, &add));
+    float* gates = reinterpret_cast<float*>(static_cast<char*>(context.scratch) + step_at_);
+    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, from_input, h, gates));
     for (int64_t b = 0; b < batch_; ++b, gates += 4 * n, h += n, c += n) {
-      Apply(UnaryKind::kSigmoid, gates, 3 * n);
-      Apply(UnaryKind::kTanh, gates + 3 * n, n);
-      const float *in = gates, *out = gates + n, *forget = gates + 2 * n, *cell = gates + 3 * n;
-      for (int64_t i = 0; i < n; ++i) {
-        c[i] = forget[i] * c[i] + in[i] * cell[i];
-        h[i] = c[i];
-      }
-      Apply(UnaryKind::kTanh, h, n);
-      for (int64_t i = 0; i < n; ++i) h[i] *= out[i];
+      FinishLstm(*layer_.row, n, gates, h, c);
     }
     return OkStatus();
   }
@@ -253,6 +282,14 @@ class RecurrentStep final : public CpuStep {
   size_t gates_at_ = 0, step_at_ = 0, h_at_ = 0, c_at_ = 0, hidden_at_ = 0, workspace_at_ = 0, scratch_ = 0;
 };
 
+// An activation of an RNN.
+std::optional<UnaryKind> KindOf(const std::string& activation) {
+  if (activation == "Tanh") return UnaryKind::kTanh;
+  if (activation == "Relu") return UnaryKind::kRelu;
+  if (activation == "Sigmoid") return UnaryKind::kSigmoid;
+  return std::nullopt;
+}
+
 class RecurrentKernel final : public CpuKernel {
  public:
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context);
@@ -262,7 +299,8 @@ class RecurrentKernel final : public CpuKernel {
   KernelDescription Describe() const override {
     const kernels::MatMul& product = layer_.directions[0].from_state.matmul;
     KernelDescription d = DescribeRow(product.problem(), config_, product.layout(), product.RowFor(1), 1);
-    d.why += std::string(layer_.lstm ? ", LSTM" : ", GRU") + " gates by " + ukernel::Name(*layer_.row).text;
+    const char* cell = layer_.cell == Cell::kLstm ? "LSTM" : layer_.cell == Cell::kGru ? "GRU" : "RNN";
+    d.why += std::string(", ") + cell + " gates by " + ukernel::Name(*layer_.row).text;
     for (const Direction& direction : layer_.directions) {
       d.packed_bytes += direction.from_input.packed.packed_bytes() + direction.from_state.packed.packed_bytes() +
                         direction.hidden_state.packed.packed_bytes();
@@ -280,8 +318,9 @@ Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, con
   auto kernel = std::make_unique<RecurrentKernel>();
   kernel->config_ = *context.config;
   Layer& layer = kernel->layer_;
-  layer.lstm = node.op_type() == "LSTM";
-  layer.resets_last = !layer.lstm && node.GetInt("linear_before_reset", 0) != 0;
+  layer.cell = CellOf(node);
+  const bool gru = layer.cell == Cell::kGru;
+  layer.resets_last = gru && node.GetInt("linear_before_reset", 0) != 0;
   layer.row = VectorRowFor(*context.config);
   QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Contiguous());
   QUERN_ASSIGN_OR_RETURN(const Tensor r, node.input(2)->constant()->tensor().Contiguous());
@@ -301,11 +340,15 @@ Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, con
     const char* weights = static_cast<const char*>(w.unaligned_data()) + d * width * layer.input * kF32;
     const char* recurrence = static_cast<const char*>(r.unaligned_data()) + d * width * n * kF32;
     QUERN_ASSIGN_OR_RETURN(direction.from_input, Product::Create(weights, width, layer.input, expected(rows), context));
-    const int64_t together = layer.lstm ? 4 * n : 2 * n;
+    const int64_t together = gru ? 2 * n : width;
     QUERN_ASSIGN_OR_RETURN(direction.from_state, Product::Create(recurrence, together, n, expected(x[1]), context));
-    if (!layer.lstm) {
+    if (gru) {
       QUERN_ASSIGN_OR_RETURN(direction.hidden_state,
                              Product::Create(recurrence + 2 * n * n * kF32, n, n, expected(x[1]), context));
+    }
+    const auto* activations = node.FindAttribute<std::vector<std::string>>("activations");
+    if (layer.cell == Cell::kRnn && activations) {
+      direction.activation = *KindOf((*activations)[static_cast<size_t>(d)]);
     }
     direction.bias.assign(static_cast<size_t>(width), 0.0f);
     if (b.defined()) {
@@ -339,7 +382,13 @@ std::string RejectRecurrent(const Node& node, const CpuConfig&) {
   if (node.GetInt("layout", 0) != 0) return "layout 1 (batch first)";
   if (node.FindAttribute<float>("clip")) return "clip";
   if (node.GetInt("input_forget", 0) != 0) return "coupled gates";
-  if (const auto* names = node.FindAttribute<std::vector<std::string>>("activations")) {
+  const auto* names = node.FindAttribute<std::vector<std::string>>("activations");
+  if (names && CellOf(node) == Cell::kRnn) {
+    if (names->size() < static_cast<size_t>(node.input(1)->constant()->tensor().dim(0))) return "missing activations";
+    for (const std::string& name : *names) {
+      if (!KindOf(name)) return "activation " + name;
+    }
+  } else if (names) {
     const size_t period = node.Is("LSTM") ? 3 : 2;
     for (size_t i = 0; i < names->size(); ++i) {
       if ((*names)[i] != (i % period == 0 ? "Sigmoid" : "Tanh")) return "activation " + (*names)[i];
@@ -351,6 +400,7 @@ std::string RejectRecurrent(const Node& node, const CpuConfig&) {
 constexpr CpuOp kOps[] = {
     {"", "LSTM", RejectRecurrent, RecurrentKernel::Create},
     {"", "GRU", RejectRecurrent, RecurrentKernel::Create},
+    {"", "RNN", RejectRecurrent, RecurrentKernel::Create},
 };
 
 }  // namespace

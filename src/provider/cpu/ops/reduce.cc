@@ -119,6 +119,46 @@ Result<std::unique_ptr<CpuStep>> BindLongLines(const ukernel::FoldFunctions<T>& 
 
 constexpr int64_t kBlock = 256;  // columns of one task
 
+// Lines so short that calls for each would cost more than their elements: a block of them is turned, so that their
+// elements are rows, which are folded for all lines at once.
+constexpr int64_t kShortLine = 16;
+// columns[r * n + i] = element r of line i, of n lines that follow one another.
+template <typename T>
+void TurnLines(const T* x, int64_t length, int64_t n, T* columns) {
+  for (int64_t r = 0; r < length; ++r) {
+    for (int64_t i = 0; i < n; ++i) columns[r * n + i] = x[i * length + r];
+  }
+}
+// f(columns, first, n) for each block of at most kBlock of `lines` turned lines.
+template <typename T, typename F>
+Status ForShortLines(const StepContext& c, int64_t lines, int64_t length, F f) {
+  return ForItems(c, (lines + kBlock - 1) / kBlock, length * std::min(kBlock, lines), kCheapGrain, [&](int64_t block) {
+    const int64_t first = block * kBlock, n = std::min(kBlock, lines - first);
+    T columns[kShortLine * kBlock];
+    TurnLines(static_cast<const T*>(c.inputs[0]) + first * length, length, n, columns);
+    f(columns, first, n);
+  });
+}
+
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindShortLines(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
+                                                int64_t lines, int64_t length) {
+  return MakeStep([=, kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
+    return ForShortLines<T>(c, lines, length, [&](const T* columns, int64_t first, int64_t n) {
+      T* const y = static_cast<T*>(c.outputs[0]) + first;
+      folds.fold_rows({.kind = kind,
+                       .rows = static_cast<size_t>(length),
+                       .n = static_cast<size_t>(n),
+                       .x = columns,
+                       .row_stride = n,
+                       .scale = 1,
+                       .y = y});
+      if (finish == Finish::kNone) return;
+      for (int64_t i = 0; i < n; ++i) y[i] = Finished(finish, y[i], length);
+    });
+  });
+}
+
 // f(x, y, n) for each block of at most kBlock neighbouring outputs, whose first rows begin at x.
 template <typename T, typename F>
 Status ForColumns(const StepContext& c, const ReduceLoops& loops, int64_t grain, F f) {
@@ -136,6 +176,9 @@ template <typename T>
 Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds, const Reduction& reduction,
                                           ReduceLoops loops, T start) {
   if (HasFewLongLines(loops)) return BindLongLines(folds, reduction, std::move(loops));
+  if (loops.columns == 1 && loops.offsets.size() == 1 && loops.run > 0 && loops.run <= kShortLine) {
+    return BindShortLines(folds, reduction, loops.outer.num_elements(), loops.run);
+  }
   return MakeStep(
       [=, loops = std::move(loops), kind = reduction.fold, finish = reduction.finish](const StepContext& c) {
         const int64_t count = loops.count(), outputs = loops.outer.num_elements() * loops.columns;
@@ -316,6 +359,18 @@ std::string RejectReduce(const Node& node, const CpuConfig&) {
 template <typename T>
 Result<std::unique_ptr<CpuStep>> BindArg(const ukernel::FoldFunctions<T>& folds, int64_t outer, int64_t count,
                                          int64_t inner, ukernel::Extreme which) {
+  if (inner == 1 && count <= kShortLine) {
+    return MakeStep([=](const StepContext& c) {
+      return ForShortLines<T>(c, outer, count, [&](const T* columns, int64_t first, int64_t n) {
+        folds.arg_rows({.which = which,
+                        .rows = static_cast<size_t>(count),
+                        .n = static_cast<size_t>(n),
+                        .x = columns,
+                        .row_stride = n,
+                        .y = static_cast<int64_t*>(c.outputs[0]) + first});
+      });
+    });
+  }
   const int64_t blocks = (inner + kBlock - 1) / kBlock;
   return MakeStep([=](const StepContext& c) {
     return ForItems(c, outer * blocks, count * std::min(kBlock, inner), kCheapGrain, [&](int64_t item) {

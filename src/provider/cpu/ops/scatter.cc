@@ -46,6 +46,65 @@ Result<Combine> CombineFor(quern::Reduction reduction, DType dtype) {
   return f;
 }
 
+// A line of neighbouring updates of ScatterElements.
+struct Line {
+  int64_t n, extent;          // updates; elements along the axis
+  int64_t axis_stride, step;  // elements: along the axis, from an update to the next one's place of index 0
+};
+using ScatterLine = void (*)(void* to, const void* indices, const void* updates, const Line& line);
+
+template <typename T, typename Index, quern::Reduction kReduction>
+void ScatterAlong(void* to, const void* indices, const void* updates, const Line& line) {
+  T* y = static_cast<T*>(to);
+  const auto* index = static_cast<const Index*>(indices);
+  const T* u = static_cast<const T*>(updates);
+  for (int64_t i = 0; i < line.n; ++i) {
+    T& at = y[Wrapped(index[i], line.extent) * line.axis_stride + i * line.step];
+    if constexpr (kReduction == quern::Reduction::kNone) {
+      at = u[i];
+    } else {
+      at = quern::Reduce(kReduction, at, u[i]);
+    }
+  }
+}
+
+template <typename Index>
+Result<ScatterLine> LineFor(quern::Reduction reduction, DType dtype) {
+  using quern::Reduction;
+  struct Sixteen {
+    uint64_t parts[2];
+  };
+  ScatterLine f = nullptr;
+  if (reduction == Reduction::kNone) {
+    switch (DTypeBytes(dtype)) {
+      case 1:
+        f = ScatterAlong<uint8_t, Index, Reduction::kNone>;
+        break;
+      case 2:
+        f = ScatterAlong<uint16_t, Index, Reduction::kNone>;
+        break;
+      case 4:
+        f = ScatterAlong<uint32_t, Index, Reduction::kNone>;
+        break;
+      case 8:
+        f = ScatterAlong<uint64_t, Index, Reduction::kNone>;
+        break;
+      default:
+        f = ScatterAlong<Sixteen, Index, Reduction::kNone>;
+        break;
+    }
+    return f;
+  }
+  QUERN_RETURN_IF_ERROR(DispatchType(ReducedTypes{}, dtype, [&]<typename T>() {
+    f = reduction == Reduction::kAdd   ? ScatterAlong<T, Index, Reduction::kAdd>
+        : reduction == Reduction::kMul ? ScatterAlong<T, Index, Reduction::kMul>
+        : reduction == Reduction::kMax ? ScatterAlong<T, Index, Reduction::kMax>
+                                       : ScatterAlong<T, Index, Reduction::kMin>;
+    return OkStatus();
+  }));
+  return f;
+}
+
 class ScatterKernel : public CpuKernel {
  public:
   Placement Place(const BindContext&) const override { return {.views = {}, .parts = {}, .in_place_inputs = {0}}; }
@@ -70,24 +129,26 @@ class ScatterElementsKernel final : public ScatterKernel {
     const bool wide = context.inputs[1].dtype == DType::kI64;
     const size_t bytes = DTypeBytes(context.inputs[0].dtype);
     const size_t total = static_cast<size_t>(data.num_elements()) * bytes;
-    QUERN_ASSIGN_OR_RETURN(const Combine combine, CombineFor(reduction_, context.inputs[0].dtype));
-    return MakeStep([=, strides = data.ContiguousStrides(), extent = data[axis]](const StepContext& c) {
+    const DType dtype = context.inputs[0].dtype;
+    QUERN_ASSIGN_OR_RETURN(const ScatterLine scatter,
+                           wide ? LineFor<int64_t>(reduction_, dtype) : LineFor<int32_t>(reduction_, dtype));
+    Shape strides = data.ContiguousStrides();
+    const bool along = axis == data.rank() - 1;
+    const Line line{.n = shape.back(), .extent = data[axis], .axis_stride = strides[axis], .step = along ? 0 : 1};
+    strides[axis] = 0;  // an index tells the place
+    return MakeStep([=](const StepContext& c) {
       const int64_t n = shape.num_elements();
-      QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, extent));
+      QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, line.extent));
       QUERN_RETURN_IF_ERROR(CopyUnlessInPlace(c, total));
-      for (int64_t i = 0; i < n; ++i) {
-        int64_t rest = i, at = Wrapped(IndexAt(c.inputs[1], wide, i), extent) * strides[axis];
-        for (int d = shape.rank() - 1; d >= 0; --d) {
-          if (d != axis) at += rest % shape[d] * strides[d];
+      for (int64_t i = 0; i < n; i += line.n) {
+        int64_t rest = i / line.n, at = 0;
+        for (int d = shape.rank() - 2; d >= 0; --d) {
+          at += rest % shape[d] * strides[d];
           rest /= shape[d];
         }
-        char* to = static_cast<char*>(c.outputs[0]) + at * static_cast<int64_t>(bytes);
-        const char* from = static_cast<const char*>(c.inputs[2]) + i * static_cast<int64_t>(bytes);
-        if (combine) {
-          combine(to, from, 1);
-        } else {
-          std::memcpy(to, from, bytes);
-        }
+        scatter(static_cast<char*>(c.outputs[0]) + at * static_cast<int64_t>(bytes),
+                static_cast<const char*>(c.inputs[1]) + i * (wide ? 8 : 4),
+                static_cast<const char*>(c.inputs[2]) + i * static_cast<int64_t>(bytes), line);
       }
       return OkStatus();
     });

@@ -174,7 +174,12 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency, size_t row_pixels) co
   concurrency = RowConcurrency(row, cpu_, concurrency);
   const size_t slots = static_cast<size_t>(std::max(concurrency, 1));
   p.parallel_entries = slots > 1 && p.entries >= kEntriesPerSlot * slots && !reduces;
-  const GemmShape shape{.m = m, .image = !p.plain_rows, .ops = args.ops, .op_count = args.op_count};
+  const bool no_padding = p.pad_input || !HasPads(problem_);
+  const GemmShape shape{.m = m,
+                        .image = !p.plain_rows,
+                        .line = !p.plain_rows && no_padding ? p.out_w : 0,
+                        .ops = args.ops,
+                        .op_count = args.op_count};
   p.gemm = PlanGemm(gemm_, cpu_, weights_.choice(), row, fallback, shape, p.parallel_entries ? 1 : concurrency);
   p.slots = p.parallel_entries ? concurrency : p.gemm.slots;
 

@@ -273,6 +273,11 @@ std::vector<Case> Cases(Format lhs, Format rhs) {
   add(conv(6, 9, 3, 3), 1, 1, 5, 5).c.groups = 3;
   add(conv(32, 16, 3, 3), 1, 1, 6, 6).ohwi = true;
   add(conv(3, 16, 3, 3), 1, 1, 6, 6).ohwi = true;
+  // Lines of 48 pixels, which tiles of the usual numbers of rows divide, without padding: rows lie evenly apart.
+  add(conv(20, 33, 3, 2), 1, 0, 5, 49).row_gap = 24;
+  add(conv(600, 20, 2, 3), 1, 0, 3, 50);  // taps split over K
+  add(conv(18, 20, 2, 3), 2, 0, 6, 101).c.dilation_w = 3;
+  add(conv(3, 36, 5, 5), 2, 2, 6, 95).images = 2;  // folded
   Case& uneven = add(conv(17, 19, 4, 3), 1, 0, 3, 4);
   uneven.c.pad_top = 3;
   uneven.c.pad_right = 2;
@@ -369,6 +374,24 @@ TEST(Conv, FoldsStemsAndReadsPointwiseInPlace) {
   const ConvPlan plan = point.Plan(args, 1);
   EXPECT_TRUE(plan.plain_rows);
   EXPECT_LT(plan.workspace_bytes, 8u * 8 * 64 * 4) << "no copy of the input";
+}
+
+TEST(Conv, UnpaddedRowsNeedNoPointers) {
+  const auto line_rows = [](size_t pad, size_t width) {
+    Case c{.c = {.in_channels = 20, .out_channels = 16, .kernel_h = 3, .kernel_w = 3}, .h = 5, .w = width};
+    c.c.pad_left = c.c.pad_right = pad;
+    Conv conv;
+    Runner(c).Run("gemm_f32_f32_f32_3x16x1_portable", nullptr, &conv);
+    const ConvArgs args{.images = 1,
+                        .in_h = 5,
+                        .in_w = width,
+                        .in_pixel_stride = 80,
+                        .in_row_stride = static_cast<ptrdiff_t>(80 * width)};
+    return conv.Plan(args, 1).gemm.line_rows;
+  };
+  EXPECT_EQ(line_rows(0, 50), 48u);
+  EXPECT_EQ(line_rows(0, 6), 0u) << "a tile of three rows would be one of one";
+  EXPECT_EQ(line_rows(1, 48), 0u);
 }
 
 // Lines with gaps between them are products of their own, of one image's sums.

@@ -50,7 +50,14 @@ std::vector<T> Values(size_t n) {
 
 template <typename T, typename W, typename Acc>
 void CheckVolume(Format lhs, Format rhs, int32_t x_zero, int32_t w_zero) {
-  const Axis d = Axis::Drawn(), h = Axis::Drawn(), w = Axis::Drawn();
+  Axis d = Axis::Drawn(), h = Axis::Drawn(), w = Axis::Drawn();
+  if (Draw(0, 2) == 0) {  // lines of whole tiles without padding
+    for (Axis* a : {&d, &h, &w}) {
+      a->before = a->after = 0;
+      a->in = std::max(a->in, a->dilation * (a->kernel - 1) + 1);
+    }
+    w.in = w.dilation * (w.kernel - 1) + 1 + 47 * w.stride;
+  }
   const size_t groups = Draw(0, 3) == 0 ? 2 : 1, images = Draw(1, 3);
   const size_t channels = groups * Draw(1, 20), filters = groups * Draw(1, 20), part = channels / groups;
   ConvProblem p;

@@ -58,7 +58,8 @@ class Part {
   void PrefetchLhs();
   void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
   void SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const;
-  void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const;
+  void FillTaps(const KBlock& k);
+  void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0);
   void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
 
   // PackFlags of the tile of columns that n is in: what the transform found.
@@ -82,6 +83,9 @@ class Part {
   size_t prefetch_rows_ = 0, prefetch_lines_ = 0, prefetch_line_bytes_ = 0, prefetch_at_ = 0;
   const void** pointers_ = nullptr;
   size_t pointer_pitch_ = 0;
+  ukernel::Tap* taps_ = nullptr;
+  size_t line_m0_ = 0;  // the first row of the line at line_
+  const char* line_ = nullptr;
   Count count_;
 };
 
@@ -125,7 +129,9 @@ void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1) {
 void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) {
   const size_t tile_m = p_.main.row->whole_panel ? m1 - m0 : p_.main.tile_m;
   const size_t tile_n = p_.main.row->whole_panel ? n1 - n0 : p_.main.tile_n;
-  if (b_.operands.image && !p_.prepared) {
+  if (p_.line_rows) {
+    FillTaps(k);
+  } else if (b_.operands.image && !p_.prepared) {
     pointer_pitch_ = m1 - m0;
     pointers_ = reinterpret_cast<const void**>(slot_ + p_.slot_pointers);
     FillPointers(*b_.operands.image, b_.row0 + m0, m1 - m0, k.tap0, k.taps, pointer_pitch_, pointers_);
@@ -145,13 +151,16 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
     a.ops = b_.ops;
     a.op_count = last_ ? b_.main_fused : 0;
     SetRhs(a, p_.main, k, n, p_.transform != nullptr);
-    for (size_t m = m0; m < m1; m += tile_m) {
+    size_t line_end = p_.line_rows ? m0 : m1;  // of the line that m is in
+    for (size_t m = m0; m < m1; m += a.m) {
+      if (m == line_end) line_end += p_.line_rows;
+      a.m = std::min(tile_m, line_end - m);
       if (p_.fallback.row && FallsBack(m, n)) continue;
-      a.m = std::min(tile_m, m1 - m);
       a.m0 = m;
       SetLhs(a, k, m, m0);
       PrefetchLhs();
-      if (!first_) PrefetchAccumulators(m + tile_m < m1 ? m + tile_m : m0, m1, m + tile_m < m1 ? n : n + tile_n, n1);
+      const size_t next = m + a.m;
+      if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
       Call(*p_.main.row, b_.main_fused, a);
     }
   }
@@ -227,8 +236,24 @@ void Part::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_
   a.rhs_offset = p_.layout.offset;
 }
 
+// Where the taps of a K block lie, from the first one of an output pixel without padding.
+void Part::FillTaps(const KBlock& k) {
+  const ImageRows& im = *b_.operands.image;
+  const size_t tap_bytes = RhsElementBytes(p_.main.row->consumed, p_.rhs_geometry.n_unit, p_.rhs_geometry.segment_k);
+  taps_ = reinterpret_cast<ukernel::Tap*>(slot_ + p_.slot_taps);
+  for (size_t t = 0; t < k.taps; ++t) {
+    const size_t tap = k.tap0 + t, y = tap / im.kernel_w, z = y / im.kernel_h;
+    const size_t line = z * im.dilation_d * im.in_h + (y - z * im.kernel_h) * im.dilation_h;
+    const size_t column = (tap - y * im.kernel_w) * im.dilation_w;
+    taps_[t].lhs_offset = static_cast<ptrdiff_t>(line) * im.row_stride +
+                          static_cast<ptrdiff_t>(column) * im.pixel_stride +
+                          static_cast<ptrdiff_t>(k.k0 * FormatBytes(p_.lhs_format));
+    taps_[t].rhs_offset = t * tap_bytes;
+  }
+}
+
 // Rows from m on; the pointers of an image were filled from `pointers_m0` on.
-void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) const {
+void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) {
   const GemmKernel& row = *p_.main.row;
   if (p_.prepared) {
     const ukernel::LhsGeometry& g = p_.lhs_geometry;
@@ -239,6 +264,21 @@ void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) co
       a.lhs_scales = panel + g.block_scales_offset + k.padded0 / row.lhs_layout.block * g.m_unit * sizeof(float);
     }
     a.lhs_row_stride = static_cast<ptrdiff_t>(g.panel_stride);
+    return;
+  }
+  if (p_.line_rows) {
+    const ImageRows& im = *b_.operands.image;
+    a.lhs_form = ukernel::kLhsTaps;
+    a.tap_count = k.taps;
+    a.taps = taps_;
+    a.lhs_row_stride = static_cast<ptrdiff_t>(im.stride_w) * im.pixel_stride;
+    if (!line_ || m - line_m0_ >= p_.line_rows) {  // another line
+      const size_t out_line = (b_.row0 + m) / im.out_w, oz = out_line / im.out_h;
+      const size_t line = oz * im.stride_d * im.in_h + (out_line - oz * im.out_h) * im.stride_h;
+      line_m0_ = out_line * im.out_w - b_.row0;
+      line_ = static_cast<const char*>(im.image) + static_cast<ptrdiff_t>(line) * im.row_stride;
+    }
+    a.lhs = line_ + static_cast<ptrdiff_t>(m - line_m0_) * a.lhs_row_stride;
     return;
   }
   if (b_.operands.image) {
@@ -439,9 +479,9 @@ Status RunRegion(const GemmPlan& p, const RunResources& r, int64_t items, Task t
 
 Status RunBlock(const GemmBlock& b, const RunResources& r) {
   const GemmPlan& p = b.p;
-  const size_t tile_m = p.main.tile_m, tile_n = p.main.tile_n;
+  const size_t tile_n = p.main.tile_n;
   const auto run = [&](Part& part, size_t mi, size_t m_end, size_t ni, size_t n_end) {
-    part.Run(PartBegin(b.m, p.m_parts, mi, tile_m), PartBegin(b.m, p.m_parts, m_end, tile_m),
+    part.Run(PartBegin(b.m, p.m_parts, mi, p.row_unit()), PartBegin(b.m, p.m_parts, m_end, p.row_unit()),
              b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, ni, tile_n),
              b.n0 + PartBegin(b.n1 - b.n0, p.n_parts, n_end, tile_n));
   };

@@ -88,6 +88,7 @@ struct GemmPlan {
   size_t n_block = 0;         // columns that are worked on before the next K block
   size_t m_super = 0;         // rows likewise
   size_t m_block = 0;         // rows for which a panel of the right side stays in L1
+  size_t line_rows = 0;       // an image's rows come in lines of so many, evenly apart; else 0
   size_t lhs_block = 0;       // rows of the left side prepared at once
   size_t n_group = 0;         // columns that all blocks of rows are computed for before the next ones
   bool keep_panels = false;   // with several blocks of rows, transformed panels of a group are kept for all of them
@@ -108,9 +109,12 @@ struct GemmPlan {
   size_t panels_offset = 0;     // kept panels, K block by K block
   size_t panel_flags_offset = 0;
   size_t slots_offset = 0, slot_stride = 0;
-  size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_scratch = 0;
+  size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_taps = 0, slot_scratch = 0;
   size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the PackFlags that the transform found
   size_t workspace_bytes = 0;
+
+  // What parts and blocks of rows are multiples of: tiles do not go over the end of a line.
+  size_t row_unit() const { return line_rows ? line_rows : main.tile_m; }
 };
 
 // At most about this many bytes of prepared left side at once, and of kept panels: rows beyond are rare.
@@ -119,6 +123,7 @@ inline constexpr size_t kPreparedBytes = size_t{48} << 20;
 struct GemmShape {
   size_t m = 0;
   bool image = false;               // rows come from an image
+  size_t line = 0;                  // without padding: its output's width, else 0
   bool in_place = false;            // right side
   const EpilogueOp* ops = nullptr;  // only kinds and formats matter; integer ops may come and go
   size_t op_count = 0;

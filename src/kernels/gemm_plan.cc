@@ -33,12 +33,13 @@ constexpr size_t kAlign = ukernel::kPackAlignment;
 
 // The grid of tasks: even over threads first, then the fewest bytes that each thread has to read.
 void Split(GemmPlan& p, const GemmProblem& problem, int concurrency, bool split_m, bool split_n) {
-  const size_t m_tiles = ukernel::CeilDiv(std::min(p.m, p.lhs_block), p.main.tile_m);
+  const size_t m_units = ukernel::CeilDiv(std::min(p.m, p.lhs_block), p.row_unit());
+  const size_t unit_tiles = ukernel::CeilDiv(p.row_unit(), p.main.tile_m);
   const size_t n_tiles = ukernel::CeilDiv(std::min(p.n, p.n_group), p.main.tile_n);
   const double tile = GemmTileCycles(*p.main.row, p.cpu, std::min(p.main.tile_m, p.m), p.main.tile_n, p.k * p.segments);
   p.m_parts = p.n_parts = 1;
   p.slots = 1;
-  if (concurrency <= 1 || tile * static_cast<double>(m_tiles * n_tiles) < kParallelCycles) return;
+  if (concurrency <= 1 || tile * static_cast<double>(m_units * unit_tiles * n_tiles) < kParallelCycles) return;
   const double k = static_cast<double>(p.k * p.segments);
   const double row_bytes = k * static_cast<double>(FormatBytes(problem.lhs) * p.main.tile_m);
   const double column_bytes =
@@ -48,10 +49,10 @@ void Split(GemmPlan& p, const GemmProblem& problem, int concurrency, bool split_
   for (size_t factor : {4, 2, 1}) {
     const size_t most = slots * factor;
     for (size_t n_parts = 1; n_parts <= std::min(split_n ? n_tiles : 1, most); ++n_parts) {
-      const size_t m_parts = split_m ? std::min(m_tiles, most / n_parts) : 1;
+      const size_t m_parts = split_m ? std::min(m_units, most / n_parts) : 1;
       const size_t parts = m_parts * n_parts;
       const double rounds = static_cast<double>(ukernel::CeilDiv(parts, slots));
-      const double rows = static_cast<double>(ukernel::CeilDiv(m_tiles, m_parts));
+      const double rows = static_cast<double>(ukernel::CeilDiv(m_units, m_parts) * unit_tiles);
       const double columns = static_cast<double>(ukernel::CeilDiv(n_tiles, n_parts));
       const double bytes = rows * row_bytes + columns * column_bytes;
       const double cycles = rounds * (rows * columns * tile + bytes / ReadBytesPerCycle(bytes, p.cpu) + kTaskCycles);
@@ -131,6 +132,17 @@ RowBinding Bind(const GemmKernel& row, const CpuFacts& cpu, size_t m) {
   return b;
 }
 
+// Tiles within lines, where little is lost at their ends: such rows lie evenly apart and need no pointers.
+void PlanLines(GemmPlan& p, const GemmShape& shape) {
+  const GemmKernel& row = *p.main.row;
+  if (shape.line == 0 || p.prepared || row.whole_panel || p.fallback.row || !(row.lhs_forms & ukernel::kLhsTaps))
+    return;
+  const size_t most = ukernel::TileM(row, p.cpu), tiles = ukernel::CeilDiv(shape.line, most);
+  if (shape.line * 16 < tiles * most * 15) return;
+  p.main = Bind(row, p.cpu, shape.line);
+  p.line_rows = shape.line;
+}
+
 class Carver {
  public:
   size_t Take(size_t bytes) {
@@ -202,6 +214,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu, ukernel::Lookup::kRun);
   }
   p.panel_layout = ukernel::PanelLayout(row);
+  PlanLines(p, shape);
 
   const size_t tile_m = p.main.tile_m, tile_n = p.main.tile_n;
   p.lhs_block = std::max<size_t>(p.m, 1);
@@ -238,7 +251,8 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
                                                 .size());
   const size_t m_rows = std::min(std::max<size_t>(p.m, 1), p.lhs_block);
   const size_t m_part = static_cast<size_t>(
-      EvenPart(static_cast<int64_t>(m_rows), static_cast<int64_t>(p.m_parts), 0, static_cast<int64_t>(tile_m)).size());
+      EvenPart(static_cast<int64_t>(m_rows), static_cast<int64_t>(p.m_parts), 0, static_cast<int64_t>(p.row_unit()))
+          .size());
   const size_t per64 = std::max<size_t>(ukernel::RhsElementBytes(row.consumed, 1, 64), 1);
   const size_t block_k = p.k_block * (p.segments > 1 && !p.prepared ? p.taps_per_block : 1);
   const size_t column = std::max<size_t>(1, block_k * per64 / 64);
@@ -249,21 +263,22 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
                                                : std::max<size_t>(1, cpu.l2_bytes / 2 / column / tile_n) * tile_n;
   p.n_block = std::min(RoundUp(std::max<size_t>(n_part, 1), tile_n), n_most);
   p.acc_in_dst = p.k_block_count > 1 && p.dst_format == p.acc_format;
-  p.m_super = RoundUp(std::max<size_t>(m_part, 1), tile_m);
+  const size_t unit = p.row_unit();
+  p.m_super = RoundUp(std::max<size_t>(m_part, 1), unit);
   if (p.k_block_count > 1 && !p.acc_in_dst && !p.transform) {
     // Accumulators of the block stay in a quarter of L2.
-    const size_t most = std::max<size_t>(4, cpu.l2_bytes / 4 / (p.n_block * 4) / tile_m) * tile_m;
+    const size_t most = std::max<size_t>(4 * tile_m / unit + 1, cpu.l2_bytes / 4 / (p.n_block * 4) / unit) * unit;
     p.m_super = std::min(p.m_super, most);
   }
-  p.m_block = tile_m;
+  p.m_block = unit;
   const size_t lhs_row = std::max<size_t>(1, block_k * FormatBytes(p.lhs_format));
   if (row.whole_panel) {
     p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / tile_m) * tile_m);
   } else if (narrow) {
-    p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / tile_m) * tile_m);
+    p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / unit) * unit);
   }
   const size_t block_taps = p.segments > 1 ? p.taps_per_block : 1;
-  if (shape.image && !p.prepared) {
+  if (shape.image && !p.prepared && p.line_rows == 0) {
     p.m_block = std::min(p.m_block, std::max<size_t>(1, kPointerBytes / 8 / block_taps / tile_m) * tile_m);
   }
 
@@ -292,7 +307,9 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   if (p.k_block_count > 1 && !p.acc_in_dst) p.slot_acc = slot.Take(p.m_super * (p.n_block * 4 + kAlign));
   const size_t fallback_tile = p.fallback.row ? p.fallback.tile_m * p.fallback.tile_n : 0;
   p.slot_tile = slot.Take(std::max(call_m * call_n, fallback_tile) * 4);
-  if (shape.image) {
+  if (p.line_rows) {
+    p.slot_taps = slot.Take(block_taps * sizeof(ukernel::Tap));
+  } else if (shape.image) {
     size_t pointers = p.prepared ? 0 : p.m_block * block_taps;
     if (p.fallback.row) pointers = std::max(pointers, tile_m * p.segments);
     p.slot_pointers = slot.Take(pointers * sizeof(void*));

@@ -2,6 +2,8 @@
 // For kernel files only: everything has internal linkage and is compiled with their flags.
 #pragma once
 
+#include <type_traits>
+
 #include "ukernel/gemm/epilogue_f32.h"
 #include "ukernel/gemm/lhs_taps.h"
 
@@ -54,6 +56,7 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
   // More rows than there are registers for their pointers, by one vector: each pointer is loaded for a block of K.
   static constexpr bool kManyRows = MR > 8 && kVectors == 1 && O::kLhsBlock == 1 && O::kGroup == 1;
   static constexpr size_t kRowBlock = 4;
+  static constexpr size_t kUnitK = V::kUnit * sizeof(typename O::Rhs);
 
   using Lhs = typename O::Lhs;
   using Rhs = typename O::Rhs;
@@ -86,19 +89,40 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     }
   }
 
-  // kRowBlock of K for one row after the other.
-  template <bool kMasked>
-  QUERN_INLINE static void RowBlock(Acc& acc, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t k_stride,
-                                    Mask tail) {
-    Reg b[kRowBlock];
-    QUERN_UNROLL for (size_t u = 0; u < kRowBlock; ++u) {
+  // kCount of K for one row after the other; next() is the next row at the first of them.
+  template <bool kMasked, size_t kCount, class Next>
+  QUERN_INLINE static void RowBlock(Acc& acc, Next next, const char* rhs, size_t k_stride, Mask tail) {
+    Reg b[kCount];
+    QUERN_UNROLL for (size_t u = 0; u < kCount; ++u) {
       const auto* p = reinterpret_cast<const Rhs*>(rhs + u * k_stride);
       b[u] = kMasked ? V::LoadMask(p, tail) : V::Load(p);
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      const Lhs* x = row[r] + k;
-      QUERN_UNROLL for (size_t u = 0; u < kRowBlock; ++u) acc[r][0] = O::Fma(V::Broadcast(x + u), b[u], acc[r][0]);
+      const Lhs* x = next();
+      QUERN_UNROLL for (size_t u = 0; u < kCount; ++u) acc[r][0] = O::Fma(V::Broadcast(x + u), b[u], acc[r][0]);
     }
+  }
+
+  // Many rows that lie evenly apart, which takes no pointers: half of the loads where blocks of K are short.
+  template <bool kMasked>
+  QUERN_INLINE static void EvenSegment(Acc& acc, const char* lhs, ptrdiff_t row_stride, const char* rhs,
+                                       size_t k_stride, size_t k_count, Mask tail) {
+    const auto block = [&](auto count) __attribute__((always_inline)) {
+      const char* row = lhs;
+      RowBlock<kMasked, count>(
+          acc,
+          [&]() __attribute__((always_inline)) {
+            const auto* x = reinterpret_cast<const Lhs*>(row);
+            row += row_stride;
+            return x;
+          },
+          rhs, k_stride, tail);
+      lhs += count * sizeof(Lhs);
+      rhs += count * k_stride;
+    };
+    size_t k = 0;
+    for (; k + kRowBlock <= k_count; k += kRowBlock) block(std::integral_constant<size_t, kRowBlock>());
+    for (; k < k_count; ++k) block(std::integral_constant<size_t, 1>());
   }
 
   // k values [I, kLhsBlock) of the blocks x; rhs is at the group that holds the first of them.
@@ -124,7 +148,9 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     size_t k = 0;
     if constexpr (kManyRows) {
       for (; k + kRowBlock <= k_count; k += kRowBlock, rhs += kRowBlock * k_stride) {
-        RowBlock<kMasked>(acc, row, k, rhs, k_stride, tail);
+        int r = 0;
+        RowBlock<kMasked, kRowBlock>(
+            acc, [&]() __attribute__((always_inline)) { return row[r++] + k; }, rhs, k_stride, tail);
       }
     } else if constexpr (O::kLhsBlock > 1) {
       for (; k + O::kLhsBlock <= k_count; k += O::kLhsBlock) {
@@ -174,6 +200,33 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     }
   }
 
+  QUERN_INLINE static void AddTaps(const GemmArgs& a, Acc& acc, Mask tail) {
+    const bool in_place = a.rhs_form == RhsForm::kInPlace;
+    EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
+      if (in_place) {
+        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail);
+      } else {
+        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail);
+      }
+    });
+  }
+
+  // Of kManyRows, in the forms whose rows lie evenly apart.
+  QUERN_INLINE static void AddEvenTaps(const GemmArgs& a, Acc& acc, Mask tail) {
+    const bool in_place = a.rhs_form == RhsForm::kInPlace;
+    const size_t taps = a.lhs_form == kLhsTaps ? a.tap_count : 1;
+    for (size_t t = 0; t < taps; ++t) {
+      const Tap tap = a.lhs_form == kLhsTaps ? a.taps[t] : Tap{};
+      const char* lhs = static_cast<const char*>(a.lhs) + tap.lhs_offset;
+      const char* rhs = static_cast<const char*>(a.rhs) + tap.rhs_offset;
+      if (in_place) {
+        EvenSegment<V::kCheapMasks>(acc, lhs, a.lhs_row_stride, rhs, a.rhs_k_stride, a.k, tail);
+      } else {
+        EvenSegment<false>(acc, lhs, a.lhs_row_stride, rhs, kUnitK, a.k, tail);
+      }
+    }
+  }
+
   static void Run(const GemmArgs& a) {
     Acc acc;
     const typename Base::Tail tail = Base::MakeTail(a.n);
@@ -183,15 +236,11 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
       Base::Read(a.acc, a.acc_row_stride, acc, tail);
     }
 
-    const bool in_place = a.rhs_form == RhsForm::kInPlace;
-    constexpr size_t kUnitK = V::kUnit * sizeof(Rhs);
-    EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
-      if (in_place) {
-        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail.mask);
-      } else {
-        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail.mask);
-      }
-    });
+    if constexpr (kManyRows) {
+      a.lhs_form == kLhsRowPointers ? AddTaps(a, acc, tail.mask) : AddEvenTaps(a, acc, tail.mask);
+    } else {
+      AddTaps(a, acc, tail.mask);
+    }
 
     if (a.last_k) {
       Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);

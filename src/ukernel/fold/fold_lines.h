@@ -103,15 +103,18 @@ T FoldAll(const LineFold<T>& args) {
 
 constexpr size_t kRowBlock = 64;
 
-// kVectors * kBytes of columns from c on, in each window.
-template <class T, FoldKind kKind, size_t kBytes, int kVectors>
-void FoldColumns(const RowsFold<T>& args, size_t c) {
+// kVectors * kBytes of columns from c on, in each window, step by step. With kNumbers, of extremes: by the steps of
+// numbers; the sum of all elements comes back, which is NaN if one of them is.
+template <class T, FoldKind kKind, size_t kBytes, int kVectors, bool kNumbers>
+T FoldColumns(const RowsFold<T>& args, size_t c) {
   using Lanes = typename LanesOf<T, kBytes>::Type;
   constexpr size_t kLanes = kBytes / sizeof(T);
   const FoldStep<T, kKind> step{0};
   const FoldJoin<T, kKind> join{0};
   const T* from = args.x + c;
   T* to = args.y + c;
+  Lanes sum[kVectors];
+  for (Lanes& s : sum) Fill(s, T{0});
   for (size_t w = 0; w < args.windows; ++w, from += args.x_step, to += args.y_step) {
     Lanes total[kVectors];
     for (size_t row = 0; row == 0 || row < args.rows; row += kRowBlock) {
@@ -123,7 +126,12 @@ void FoldColumns(const RowsFold<T>& args, size_t c) {
         for (int v = 0; v < kVectors; ++v) {
           Lanes l;
           Load(x + static_cast<size_t>(v) * kLanes, l);
-          step(acc[v], l);
+          if constexpr (kNumbers) {
+            acc[v] = (kKind == FoldKind::kMax ? acc[v] > l : acc[v] < l) ? acc[v] : l;
+            sum[v] = sum[v] + l;
+          } else {
+            step(acc[v], l);
+          }
         }
       }
       for (int v = 0; v < kVectors; ++v) {
@@ -139,6 +147,18 @@ void FoldColumns(const RowsFold<T>& args, size_t c) {
       Store(to + static_cast<size_t>(v) * kLanes, total[v]);
     }
   }
+  for (int v = 1; v < kVectors; ++v) sum[0] = sum[0] + sum[v];
+  return kNumbers ? JoinLanes<T, FoldKind::kSum>(sum[0]) : T{0};
+}
+
+template <class T, FoldKind kKind, size_t kBytes, int kVectors>
+void FoldColumns(const RowsFold<T>& args, size_t c) {
+  // Steps that look for a NaN take four times as long as those of numbers: only where there may be one.
+  if constexpr (std::is_floating_point_v<T> && (kKind == FoldKind::kMax || kKind == FoldKind::kMin)) {
+    const T sum = FoldColumns<T, kKind, kBytes, kVectors, true>(args, c);
+    if (sum == sum) return;
+  }
+  FoldColumns<T, kKind, kBytes, kVectors, false>(args, c);
 }
 
 template <class T, FoldKind kKind>

@@ -282,6 +282,21 @@ TEST(VectorRows, FoldsOfLinesAndRows) {
       for (size_t c = 0; c < 20; ++c) EXPECT_EQ(y[w * 21 + c], std::max(x[w * 40 + c], x[w * 40 + 20 + c]));
       EXPECT_EQ(y[w * 21 + 20], -1.0f);
     }
+    // Special values stay in their window and column.
+    x[3] = INFINITY;
+    x[20 + 4] = -INFINITY;
+    x[80 + 5] = NAN;
+    x[100 + 6] = NAN;
+    row->fold_rows(windows);
+    for (size_t w = 0; w < 5; ++w) {
+      for (size_t c = 0; c < 20; ++c) {
+        if (w == 2 && (c == 5 || c == 6)) {
+          EXPECT_TRUE(std::isnan(y[w * 21 + c]));
+        } else {
+          EXPECT_EQ(y[w * 21 + c], std::max(x[w * 40 + c], x[w * 40 + 20 + c])) << w << " " << c;
+        }
+      }
+    }
     const float with_nan[] = {1, NAN, 3};
     EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMax, .n = 3, .x = with_nan})));
     EXPECT_TRUE(std::isnan(row->fold({.kind = FoldKind::kMin, .n = 3, .x = with_nan})));

@@ -310,6 +310,21 @@ TEST(AffineRows, CombinesEveryPairOfBytes) {
   }
 }
 
+TEST(AffineRows, MapsBytesInPlaceAndNot) {
+  std::array<uint8_t, 256> table;
+  for (uint8_t& v : table) v = static_cast<uint8_t>(Random()());
+  for (const AffineKernel* row : Rows()) {
+    for (const size_t n : {0, 1, 7, 8, 9, 31, 32, 63, 64, 65, 100, 1000}) {
+      GuardedArray<uint8_t> x(n), y(n);
+      for (size_t i = 0; i < n; ++i) x.data()[i] = static_cast<uint8_t>(n < 256 ? Random()() : i);
+      row->map({.table = table.data(), .n = n, .x = x.data(), .y = y.data()});
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << Name(*row).text << " " << n;
+      row->map({.table = table.data(), .n = n, .x = x.data(), .y = x.data()});
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], y[i]) << Name(*row).text << " " << n;
+    }
+  }
+}
+
 TEST(AffineRows, AveragesOfBytes) {
   const size_t windows[][3] = {{1, 1, 1}, {1, 1, 49}, {2, 3, 4}, {1, 2, 300}, {1, 1, 256}, {3, 1, 700}, {1, 1, 0}};
   for (const AffineKernel* row : Rows()) {

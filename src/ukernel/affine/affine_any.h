@@ -5,6 +5,7 @@
 
 #include "ukernel/affine.h"
 #include "ukernel/affine/bytes.h"
+#include "ukernel/affine/map_bytes.h"
 #include "ukernel/elementwise/conversions.h"
 #include "ukernel/elementwise/small_floats.h"
 #include "ukernel/fold/lanes.h"
@@ -307,7 +308,8 @@ constexpr AffineKernel AffineRow(const Isa& isa, uint16_t vector_bytes) {
           .dequantize = RunDequantize,
           .requantize = RunRequantize,
           .combine = RunCombine,
-          .average = RunAverage};
+          .average = RunAverage,
+          .map = RunMap};
 }
 
 }  // namespace

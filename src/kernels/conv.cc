@@ -16,6 +16,9 @@ using ukernel::RoundUp;
 
 // Kernels over fewer channels than a vector holds waste most of each K segment, so a row of taps becomes one segment.
 constexpr size_t kFoldChannels = 16;
+// Bytes are folded up to a vector of them: where K of a tap is that short, what finds and stages its rows takes as long
+// as the products, and a copy of the image with its padding costs less.
+constexpr size_t kFoldBytes = 64;
 // Entries are spread over threads, whole, when there are at least this many for each thread.
 constexpr size_t kEntriesPerSlot = 2;
 
@@ -64,7 +67,7 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
   c.packs_in_run_ = weights.data == nullptr;
   // A folded kernel's weights are put in another order first, for which a run has no memory.
   c.folded_ = !c.packs_in_run_ && problem.groups == 1 && problem.kernel_w > 1 && problem.dilation_w == 1 &&
-              group_in < kFoldChannels && PadsLessThanKernel(problem);
+              (IsInt8(problem.lhs) ? group_in <= kFoldBytes : group_in < kFoldChannels) && PadsLessThanKernel(problem);
   c.gemm_.lhs = problem.lhs;
   c.gemm_.rhs = problem.rhs;
   c.gemm_.n = group_out;

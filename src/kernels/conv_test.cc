@@ -267,6 +267,8 @@ std::vector<Case> Cases(Format lhs, Format rhs) {
   add(conv(1, 16, 5, 1), 1, 2, 30, 1).c.pad_left = 0;  // one channel, one column
   cases.back().c.pad_right = 0;
   add(conv(600, 20, 3, 3), 1, 1, 4, 5);  // taps split over K
+  add(conv(64, 16, 3, 5), 2, 2, 11, 9);  // of bytes: folded
+  add(conv(80, 24, 3, 3), 1, 1, 6, 5);   // and not
   add(conv(18, 20, 3, 2), 1, 2, 6, 5).c.dilation_h = 2;
   add(conv(18, 20, 2, 3), 1, 1, 6, 9).c.dilation_w = 3;
   add(conv(48, 36, 3, 3), 1, 1, 8, 8).c.groups = 4;
@@ -367,6 +369,17 @@ TEST(Conv, FoldsStemsAndReadsPointwiseInPlace) {
   EXPECT_TRUE(stem.folded());
   EXPECT_EQ(stem.gemm_problem().k, 9u);
   EXPECT_EQ(stem.gemm_problem().segments, 3u);
+  // Bytes also where there are more channels.
+  for (const size_t channels : {32, 64, 72}) {
+    ConvProblem p{.in_channels = channels, .out_channels = 16, .kernel_h = 3, .kernel_w = 3};
+    Conv floats, bytes;
+    Runner({.c = p, .h = 8, .w = 8}).Run("", nullptr, &floats);
+    p.lhs = Format::kU8;
+    p.rhs = Format::kI8;
+    Runner({.c = p, .h = 8, .w = 8}).Run("", nullptr, &bytes);
+    EXPECT_FALSE(floats.folded());
+    EXPECT_EQ(bytes.folded(), channels <= 64) << channels;
+  }
   // A row that reads the left side as it is, which SME does not.
   Runner({.c = {.in_channels = 64, .out_channels = 16}, .h = 8, .w = 8})
       .Run("gemm_f32_f32_f32_3x16x1_portable", nullptr, &point);

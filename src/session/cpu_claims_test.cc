@@ -140,6 +140,35 @@ TEST(CpuClaims, DequantizedWeightsAreKnownInEveryCluster) {
   ExpectNear(actual[0], {values.values<float>().begin(), values.values<float>().end()}, 0.02);
 }
 
+// Dequantized weights count as constants, whatever packs them.
+TEST(CpuClaims, DequantizedWeightsOfTransposedConvolutions) {
+  const auto make = [] {
+    GraphMaker g;
+    const auto dequantized = [&](const std::string& name, DType type, const Shape& shape) {
+      Tensor t = Tensor::Allocate(type, shape).value();
+      for (size_t i = 0; i < t.bytes(); ++i) static_cast<uint8_t*>(t.raw_data())[i] = i % 4 ? 0 : uint8_t(i * 37);
+      return g.Op("DequantizeLinear", {g.Const(name, t), g.Const(name + "_scale", Tensor::Scalar(0.01f))}, name + "_d");
+    };
+    GraphValue* w = dequantized("w", DType::kI8, Shape{2, 3, 4});
+    GraphValue* y =
+        g.Op("ConvTranspose", {g.In("x", DType::kF32, {1, 2, 5}), w, dequantized("b", DType::kI32, Shape{3})}, "y",
+             {{"strides", std::vector<int64_t>{2}}});
+    return g.Finish({y});
+  };
+  SessionOptions options;
+  options.providers = {"reference"};
+  const std::unique_ptr<Session> cpu = MakeSession(make()), reference = MakeSession(make(), options);
+  ASSERT_TRUE(cpu && reference);
+  Claims claims;
+  Count(Json::parse(cpu->Facts("partition").value()), claims);
+  EXPECT_EQ(claims.cpu, claims.all);
+  std::vector<Value> in = {DrawFloats(Shape{1, 2, 5}, 1)}, actual(1), expected(1);
+  ASSERT_TRUE(cpu->Run(in, actual).ok());
+  ASSERT_TRUE(reference->Run(in, expected).ok());
+  const auto values = expected[0].tensor().Contiguous().value();
+  ExpectNear(actual[0], {values.values<float>().begin(), values.values<float>().end()}, 1e-5);
+}
+
 // Extents that come with a run are known to no plan, whatever they are joined with.
 TEST(CpuClaims, LeavesShapesThatARunComputes) {
   for (const bool computed : {false, true}) {

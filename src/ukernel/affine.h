@@ -86,6 +86,14 @@ struct AverageBytesArgs {
   ByteScale x_scale, y_scale;
 };
 
+// y[i] = table[x[i]], of 256 bytes; y may be x.
+struct MapBytesArgs {
+  const uint8_t* table = nullptr;
+  size_t n = 0;
+  const uint8_t* x = nullptr;
+  uint8_t* y = nullptr;
+};
+
 // One row per ISA: every function of the family, compiled for it.
 struct AffineKernel {
   Isa isa{};
@@ -95,6 +103,7 @@ struct AffineKernel {
   void (*requantize)(const RequantizeRowArgs&) = nullptr;
   void (*combine)(const CombineBytesArgs&) = nullptr;
   void (*average)(const AverageBytesArgs&) = nullptr;
+  void (*map)(const MapBytesArgs&) = nullptr;
 };
 
 // `affine_any_<isa>`

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -259,6 +260,67 @@ TEST(AffineRows, CombinesBytes) {
           ASSERT_EQ(y[i], ByteByRule(to, multiply ? u * v : u + v)) << Name(*row).text << " " << form;
         }
       }
+    }
+  }
+}
+
+// Every pair of bytes, also where quotients are middles between integers or next to them, and of scales far apart.
+TEST(AffineRows, CombinesEveryPairOfBytes) {
+  std::vector<uint8_t> x(65536), z(65536), y(65536);
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<uint8_t>(i);
+    z[i] = static_cast<uint8_t>(i / 256);
+  }
+  const double ulp = 0x1p-23;
+  const std::vector<std::array<double, 3>> scales = {{1, 1, 2},
+                                                     {1, 1, 2 * (1 + ulp)},
+                                                     {1, 1 + ulp, 2},
+                                                     {0.5, 0.25, 1},
+                                                     {0.1f, 0.1f, 0.2f},
+                                                     {0.1f, 0.3f, 0.2f},
+                                                     {0.01f, 0.013f, 0.011f},
+                                                     {0.02f, 0.02f, 1e-4f},
+                                                     {3e-39f, 1e-3f, 1e-3f},
+                                                     {1e30f, 1e30f, 1e-30f},
+                                                     {1e-30f, 1e-30f, 1e30f},
+                                                     {1, 1e-30f, 1}};
+  for (const AffineKernel* row : Rows()) {
+    for (const auto& [x_scale, z_scale, y_scale] : scales) {
+      for (unsigned form = 0; form < 4; ++form) {
+        const bool multiply = form & 1, is_signed = form & 2;
+        ByteScale a = DrawByteScale(is_signed), b = DrawByteScale(is_signed), to = DrawByteScale(is_signed);
+        a.scale = x_scale;
+        b.scale = z_scale;
+        to.scale = y_scale;
+        row->combine({.multiply = multiply,
+                      .n = x.size(),
+                      .x = x.data(),
+                      .z = z.data(),
+                      .y = y.data(),
+                      .x_scale = a,
+                      .z_scale = b,
+                      .y_scale = to});
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double u = a.scale * (NumberOf(a, x[i]) - a.zero_point);
+          const double v = b.scale * (NumberOf(b, z[i]) - b.zero_point);
+          ASSERT_EQ(y[i], ByteByRule(to, multiply ? u * v : u + v)) << Name(*row).text << " " << form << " " << y_scale;
+        }
+      }
+    }
+  }
+}
+
+TEST(AffineRows, MapsBytesInPlaceAndNot) {
+  std::array<uint8_t, 256> table;
+  for (uint8_t& v : table) v = static_cast<uint8_t>(Random()());
+  for (const AffineKernel* row : Rows()) {
+    for (const size_t n : {0, 1, 7, 8, 9, 31, 32, 63, 64, 65, 100, 1000}) {
+      GuardedArray<uint8_t> x(n), y(n);
+      for (size_t i = 0; i < n; ++i) x.data()[i] = static_cast<uint8_t>(n < 256 ? Random()() : i);
+      row->map({.table = table.data(), .n = n, .x = x.data(), .y = y.data()});
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << Name(*row).text << " " << n;
+      row->map({.table = table.data(), .n = n, .x = x.data(), .y = x.data()});
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(x[i], y[i]) << Name(*row).text << " " << n;
     }
   }
 }

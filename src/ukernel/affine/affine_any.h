@@ -5,6 +5,7 @@
 
 #include "ukernel/affine.h"
 #include "ukernel/affine/bytes.h"
+#include "ukernel/affine/map_bytes.h"
 #include "ukernel/elementwise/conversions.h"
 #include "ukernel/elementwise/small_floats.h"
 #include "ukernel/fold/lanes.h"
@@ -153,28 +154,88 @@ struct Real {
   }
 };
 
-template <bool kSigned, bool kMultiply>
-void CombineOf(const CombineBytesArgs& a) {
-  const size_t n = a.n;
-  if (n == 0) return;
+// The same in float32 where that is sure to give the same bytes: where no quotient is nearer to the middle between two
+// integers than float32 may be wrong.
+struct QuickCombine {
+  float left, right;  // scales of both sides by that of the result; of a product in `left`
+  float doubt;        // distance from a middle up to which a quotient is in doubt
+  bool usable;
+
+  explicit QuickCombine(const CombineBytesArgs& a) {
+    const double x = a.x_scale.scale / a.y_scale.scale, z = a.z_scale.scale / a.y_scale.scale;
+    left = static_cast<float>(a.multiply ? x * a.z_scale.scale : x);
+    right = static_cast<float>(z);
+    // Four roundings of 2^-24 at most: of terms of up to 255 steps, or of a product, which saturates beyond 512.
+    const float terms = a.multiply ? 512.0f : 255 * (__builtin_fabsf(left) + __builtin_fabsf(right));
+    doubt = 0x1p-22f * terms;
+    const auto normal = [](float f) { return __builtin_fabsf(f) > 0x1p-60f && __builtin_fabsf(f) < 0x1p60f; };
+    usable = doubt < 0x1p-6f && normal(left) && (a.multiply || normal(right));
+  }
+};
+
+// kCount bytes; false where one is in doubt. x(i) and z(i) give bytes.
+template <bool kSigned, bool kMultiply, size_t kCount, class X, class Z>
+QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q, X x, Z z, uint8_t* y) {
+  const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point, zero = a.y_scale.zero_point;
+  const float left = q.left, right = q.right;
+  // Integers, so that it is the same to bound before rounding and after.
+  const float low = static_cast<float>((kSigned ? -128 : 0) - zero), high = low + 255;
+  int32_t farthest = 0;  // bits of the largest distance from an integer
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < kCount; ++i) {
+    const int32_t u = StoredNumber<kSigned>(x(i)) - x_zero, v = StoredNumber<kSigned>(z(i)) - z_zero;
+    const float number =
+        kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
+    const float bounded = number > low ? (number < high ? number : high) : low;
+    const float shifted = bounded + kRoundToInt;  // its low bits are the integer
+    const int32_t distance = __builtin_bit_cast(int32_t, bounded - (shifted - kRoundToInt)) & 0x7fffffff;
+    farthest = distance > farthest ? distance : farthest;
+    y[i] = static_cast<uint8_t>(__builtin_bit_cast(int32_t, shifted) + zero);
+  }
+  return __builtin_bit_cast(float, farthest) < 0.5f - q.doubt;
+}
+
+template <bool kSigned, bool kMultiply, class X, class Z>
+QUERN_MATH void CombineEach(const CombineBytesArgs& a, X x, Z z) {
   const Real<kSigned> left(a.x_scale), right(a.z_scale);
   const double scale = a.y_scale.scale, zero = a.y_scale.zero_point;
-  const auto store = [=](double u, double v) { return ByteOf<kSigned>(kMultiply ? u * v : u + v, scale, zero); };
-  const uint8_t *x = a.x, *z = a.z;
   uint8_t* y = a.y;
-  const double first = left(*x), second = right(*z);
+  const auto whole = [&](size_t begin, size_t end) {
+    QUERN_INDEPENDENT
+    for (size_t i = begin; i < end; ++i) {
+      const double u = left(x(i)), v = right(z(i));
+      y[i] = ByteOf<kSigned>(kMultiply ? u * v : u + v, scale, zero);
+    }
+  };
+  constexpr size_t kBlock = 64;
+  size_t i = 0;
+  if (const QuickCombine quick(a); quick.usable) {
+    for (; i + kBlock <= a.n; i += kBlock) {
+      const bool sure = CombineQuickly<kSigned, kMultiply, kBlock>(
+          a, quick, [=](size_t k) { return x(i + k); }, [=](size_t k) { return z(i + k); }, y + i);
+      if (!sure) whole(i, i + kBlock);
+    }
+  }
+  whole(i, a.n);
+}
+
+template <bool kSigned, bool kMultiply>
+void CombineOf(const CombineBytesArgs& a) {
+  if (a.n == 0) return;
+  const uint8_t *x = a.x, *z = a.z;
+  const auto each = [](const uint8_t* p) { return [p](size_t i) { return p[i]; }; };
+  const auto same = [](const uint8_t* p) { return [byte = *p](size_t) { return byte; }; };
   if (a.x_step && a.z_step) {
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = store(left(x[i]), right(z[i]));
+    CombineEach<kSigned, kMultiply>(a, each(x), each(z));
   } else if (a.x_step) {
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = store(left(x[i]), second);
+    CombineEach<kSigned, kMultiply>(a, each(x), same(z));
   } else if (a.z_step) {
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = store(first, right(z[i]));
+    CombineEach<kSigned, kMultiply>(a, same(x), each(z));
   } else {
-    const uint8_t byte = store(first, second);
-    for (size_t i = 0; i < n; ++i) y[i] = byte;
+    CombineBytesArgs one = a;
+    one.n = 1;
+    CombineEach<kSigned, kMultiply>(one, same(x), same(z));
+    for (size_t i = 1; i < a.n; ++i) a.y[i] = a.y[0];
   }
 }
 
@@ -247,7 +308,8 @@ constexpr AffineKernel AffineRow(const Isa& isa, uint16_t vector_bytes) {
           .dequantize = RunDequantize,
           .requantize = RunRequantize,
           .combine = RunCombine,
-          .average = RunAverage};
+          .average = RunAverage,
+          .map = RunMap};
 }
 
 }  // namespace

@@ -1,16 +1,17 @@
 // ConvTranspose: claimed here, computed as a convolution (cpu_convert_transposed_windows).
+#include "provider/cpu/common/constant_expression.h"
 #include "provider/cpu/common/transposed_window.h"
 #include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
 namespace {
 
-std::string Reject(const Node& node, const CpuConfig&) {
+std::string Reject(const Node& node, const CpuConfig& config) {
   const ValueType &x = node.input(0)->type(), &w = node.input(1)->type();
   if (x.dtype != DType::kF32) return std::string("type ") + DTypeName(x.dtype);
   if (!x.shape || x.rank() < 3 || x.rank() > 5) return std::to_string(x.rank()) + "-D operands";
   for (int i = 1; i < node.num_inputs(); ++i) {
-    if (node.input(i) && !node.input(i)->is_constant()) return "the weights are not constant";
+    if (node.input(i) && !IsConstantOrFolded(node.input(i), config)) return "the weights are not constant";
   }
   if (!w.has_static_shape() || w.rank() != x.rank()) return "the weights' shape does not fit";
   if (Product(*w.shape).is_constant(0)) return "the weights are empty";

@@ -50,23 +50,12 @@ class BinaryKernel final : public CpuKernel {
   const ukernel::AffineKernel* row_;
 };
 
-// y[i] = table[x[i]]; y may be x. Eight at a time: a store of one byte may be to anywhere, and everything would be read
-// again after it.
-void MapBytesOf(const ByteTable& table, const uint8_t* x, uint8_t* y, int64_t n) {
-  int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    uint64_t from, bytes = 0;
-    std::memcpy(&from, x + i, 8);
-    for (int k = 0; k < 64; k += 8) bytes |= uint64_t{table[from >> k & 0xff]} << k;
-    std::memcpy(y + i, &bytes, 8);
-  }
-  for (; i < n; ++i) y[i] = table[x[i]];
-}
-
 class UnaryKernel final : public CpuKernel {
  public:
-  explicit UnaryKernel(const Node& node)
-      : sigmoid_(node.op_type() == "QLinearSigmoid"), alpha_(node.GetFloat("alpha", 0.01f)) {}
+  UnaryKernel(const Node& node, const CpuConfig& config)
+      : sigmoid_(node.op_type() == "QLinearSigmoid"),
+        alpha_(node.GetFloat("alpha", 0.01f)),
+        row_(AffineRowFor(config)) {}
   Placement Place(const BindContext&) const override {
     Placement p;
     p.in_place_inputs = {0};
@@ -74,26 +63,30 @@ class UnaryKernel final : public CpuKernel {
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const int64_t n = context.outputs[0].shape.num_elements();
-    return MakeStep([=, type = context.outputs[0].dtype, sigmoid = sigmoid_, alpha = alpha_](const StepContext& c) {
-      const ByteTable table = MapBytes(QuantizationAt(c, 1, type), QuantizationAt(c, 3, type), [&](double x) {
-        return sigmoid ? 1.0 / (1.0 + std::exp(-x)) : x < 0 ? alpha * x : x;
-      });
-      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-        MapBytesOf(table, static_cast<const uint8_t*>(c.inputs[0]) + begin, static_cast<uint8_t*>(c.outputs[0]) + begin,
-                   end - begin);
-      });
-    });
+    return MakeStep(
+        [=, type = context.outputs[0].dtype, sigmoid = sigmoid_, alpha = alpha_, row = row_](const StepContext& c) {
+          const ByteTable table = MapBytes(QuantizationAt(c, 1, type), QuantizationAt(c, 3, type), [&](double x) {
+            return sigmoid ? 1.0 / (1.0 + std::exp(-x)) : x < 0 ? alpha * x : x;
+          });
+          return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+            row->map({.table = table.data(),
+                      .n = static_cast<size_t>(end - begin),
+                      .x = static_cast<const uint8_t*>(c.inputs[0]) + begin,
+                      .y = static_cast<uint8_t*>(c.outputs[0]) + begin});
+          });
+        });
   }
-  KernelDescription Describe() const override { return Described("table of bytes", "256 results, made by each run"); }
+  KernelDescription Describe() const override { return Described(*row_, "table of 256 results, made by each run"); }
 
  private:
   bool sigmoid_;
   double alpha_;
+  const ukernel::AffineKernel* row_;
 };
 
 class ConcatKernel final : public CpuKernel {
  public:
-  explicit ConcatKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {}
+  ConcatKernel(const Node& node, const CpuConfig& config) : axis_(node.GetInt("axis", 0)), row_(AffineRowFor(config)) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape& shape = context.outputs[0].shape;
     const int axis = static_cast<int>(axis_ < 0 ? axis_ + shape.rank() : axis_);
@@ -103,7 +96,8 @@ class ConcatKernel final : public CpuKernel {
     for (size_t i = 2; i < context.inputs.size(); i += 3) {
       counts.push_back(context.inputs[i].shape.num_elements(axis, shape.rank()));
     }
-    return MakeStep([=, counts = std::move(counts), type = context.outputs[0].dtype](const StepContext& c) {
+    return MakeStep([=, counts = std::move(counts), type = context.outputs[0].dtype,
+                     kernel = row_](const StepContext& c) {
       const ByteQuantization to = QuantizationAt(c, 0, type);
       int64_t at = 0;
       for (size_t part = 0; part < counts.size(); ++part) {
@@ -112,17 +106,19 @@ class ConcatKernel final : public CpuKernel {
         const ByteTable table = MapBytes(QuantizationAt(c, input + 1, type), to, [](double x) { return x; });
         const auto* x = static_cast<const uint8_t*>(c.inputs[input]);
         auto* y = static_cast<uint8_t*>(c.outputs[0]) + at;
-        QUERN_RETURN_IF_ERROR(ForItems(c, outer, count, kCheapGrain,
-                                       [&](int64_t o) { MapBytesOf(table, x + o * count, y + o * row, count); }));
+        QUERN_RETURN_IF_ERROR(ForItems(c, outer, count, kCheapGrain, [&](int64_t o) {
+          kernel->map({.table = table.data(), .n = static_cast<size_t>(count), .x = x + o * count, .y = y + o * row});
+        }));
         at += count;
       }
       return OkStatus();
     });
   }
-  KernelDescription Describe() const override { return Described("table of bytes", "inputs side by side"); }
+  KernelDescription Describe() const override { return Described(*row_, "tables of bytes, inputs side by side"); }
 
  private:
   int64_t axis_;
+  const ukernel::AffineKernel* row_;
 };
 
 class SoftmaxKernel final : public CpuKernel {

@@ -1,7 +1,7 @@
 // Weights that no kernel takes as they are stored become float32 once, at load:
 //   y = Conv(x, DequantizeLinear(const W, const s, const z))  ->  y = Conv(x, const W_real)
-// for readers that pack constants (Conv, MatMul, Gemm), and for small results whoever reads them. Others stay as they
-// are in memory and are dequantized by each run. Fills (ConstantOfShape) likewise.
+// for readers that pack constants (Conv, ConvTranspose, MatMul, Gemm), and for small results whoever reads them. Others
+// stay as they are in memory and are dequantized by each run. Fills (ConstantOfShape) likewise.
 #include <algorithm>
 
 #include "provider/cpu/common/constant_expression.h"
@@ -14,7 +14,8 @@ constexpr int64_t kSmallElements = 4096;  // 16 KB of float32: as cheap as the s
 
 bool Packs(const Node* node) {
   return node && node->domain().empty() &&
-         (node->op_type() == "Conv" || node->op_type() == "MatMul" || node->op_type() == "Gemm");
+         (node->op_type() == "Conv" || node->op_type() == "ConvTranspose" || node->op_type() == "MatMul" ||
+          node->op_type() == "Gemm");
 }
 
 bool IsWorthIt(const GraphValue* result) {

@@ -355,6 +355,31 @@ TEST_F(QuantizedProducts, DepthwiseConvolutions) {
   ExpectWithinAStep(RunOnCpu(*graph_, inputs_, Config(false)).value()[0], Expected());
 }
 
+// Transposed convolutions multiply in float32, with weights and bias that are dequantized once.
+TEST_F(QuantizedProducts, TransposedConvolutions) {
+  for (const int64_t extent : {5, 50}) {  // weights of few elements, and of many
+    const Parameters p = DrawParameters(13, 6, extent);
+    Start(13);
+    GraphValue* x = In("x", Bytes(p.x_type, Shape{1, extent, 7, 8}));
+    GraphValue* y = Op(
+        "ConvTranspose",
+        {Dequantize(x, Tensor::Scalar(p.x_scale), p.x_zero),
+         Dequantize(Const("w", Bytes(p.w_type, Shape{extent, 6, 4, 4})), p.w_scale, p.w_zero, p.per_channel ? 1 : -1),
+         BiasInput(p, DrawBias(6), false)},
+        {{"strides", std::vector<int64_t>{2, 2}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+    ASSERT_NO_FATAL_FAILURE(Finish(y));
+    const auto ops = Compiled();
+    EXPECT_EQ(ops.count("ConvTranspose"), 0u);
+    EXPECT_EQ(ops.count("Conv"), 1u);
+    EXPECT_EQ(ops.count("DequantizeLinear") ? ops.at("DequantizeLinear") : 0, 1) << "that of the input";
+    const Tensor actual = RunOnCpu(*graph_, inputs_, Config(false)).value()[0], expected = Expected();
+    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+    for (int64_t i = 0; i < expected.num_elements(); ++i) {
+      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
+    }
+  }
+}
+
 // K so long that int32 could not hold the sum.
 TEST_F(QuantizedProducts, SumsThatCouldOverflowStayInFloat) {
   constexpr int64_t kLong = 70000;

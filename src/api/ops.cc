@@ -216,6 +216,11 @@ std::string Explain(const quern_op& op, size_t rows) {
         choice.why = "each channel by itself, no product";
         choice.kernel = ukernel::Name(*d.depthwise().row()).text;
         break;
+      case kernels::ConvAlgorithm::kGrouped:
+        choice.algorithm = "grouped";
+        choice.why = "groups of few channels: vectors across groups, no products";
+        choice.kernel = ukernel::Name(*d.depthwise().row()).text;
+        break;
       case kernels::ConvAlgorithm::kWinograd:
         choice.algorithm = "winograd";
         choice.why = "16 products instead of 36 for 2 x 2 outputs";

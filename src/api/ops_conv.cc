@@ -234,9 +234,8 @@ quern_status quern_ops_conv_create(const quern_conv_spec* spec, const quern_ops_
     const bool integers = quern::ukernel::IsInt8(c.problem.lhs);
     c.problem.precision = integers ? quern::ukernel::Precision::kExact : op->precision;
     QUERN_ASSIGN_OR_RETURN(op->epilogue, ReadEpilogue(s.epilogue, s.out_channels, integers, op->dst));
-    const bool depthwise = c.spatial < 3 && quern::kernels::Convolution::IsDepthwise(c.problem);
     QUERN_ASSIGN_OR_RETURN(
-        c.driver, quern::kernels::Convolution::Create(c.problem, depthwise, op->options,
+        c.driver, quern::kernels::Convolution::Create(c.problem, c.spatial < 3, op->options,
                                                       ReadFilters(s, c.problem, c.spatial), OpsPacking(options)));
     c.in_bytes = quern::ukernel::FormatBytes(c.problem.lhs);
     c.input_zero_point = s.input_zero_point;

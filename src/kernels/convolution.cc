@@ -8,11 +8,22 @@ bool Convolution::IsDepthwise(const ConvProblem& p) {
   return types && p.kernel_d == 1 && p.groups > 1 && p.groups == p.in_channels;
 }
 
-Result<Convolution> Convolution::Create(const ConvProblem& problem, bool depthwise, const SelectOptions& options,
+bool Convolution::IsGrouped(const ConvProblem& p, const SelectOptions& options) {
+  if (p.kernel_d != 1 || p.groups <= 1 || p.in_channels != p.out_channels || p.in_channels % p.groups ||
+      p.in_channels == p.groups || p.rhs != p.lhs || !options.force_row.empty()) {
+    return false;
+  }
+  DwSelectOptions dw_options;
+  dw_options.cpu = options.cpu;
+  return SelectDwRow(DepthwiseProblem(p), dw_options) != nullptr;
+}
+
+Result<Convolution> Convolution::Create(const ConvProblem& problem, bool flat, const SelectOptions& options,
                                         const ConvWeights& weights, const Packing& packing) {
   Convolution c;
-  if (depthwise) {
-    c.algorithm_ = ConvAlgorithm::kDepthwise;
+  const bool depthwise = flat && IsDepthwise(problem);
+  if (depthwise || (flat && IsGrouped(problem, options))) {
+    c.algorithm_ = depthwise ? ConvAlgorithm::kDepthwise : ConvAlgorithm::kGrouped;
     DwSelectOptions dw_options;
     dw_options.cpu = options.cpu;
     QUERN_ASSIGN_OR_RETURN(c.depthwise_, DwConv::Create(DepthwiseProblem(problem), dw_options, weights));
@@ -31,6 +42,7 @@ Result<Convolution> Convolution::Create(const ConvProblem& problem, bool depthwi
 size_t Convolution::packed_bytes() const {
   switch (algorithm_) {
     case ConvAlgorithm::kDepthwise:
+    case ConvAlgorithm::kGrouped:
       return depthwise_.packed_bytes();
     case ConvAlgorithm::kWinograd:
       return winograd_.weights().packed_bytes();
@@ -44,6 +56,7 @@ ConvolutionPlan Convolution::Plan(const ConvArgs& args, int concurrency) const {
   ConvolutionPlan p;
   switch (algorithm_) {
     case ConvAlgorithm::kDepthwise:
+    case ConvAlgorithm::kGrouped:
       p.workspace_bytes = depthwise_.WorkspaceBytes(args, concurrency);
       break;
     case ConvAlgorithm::kWinograd:
@@ -61,6 +74,7 @@ ConvolutionPlan Convolution::Plan(const ConvArgs& args, int concurrency) const {
 Status Convolution::Run(const ConvolutionPlan& plan, const ConvArgs& args, const RunResources& resources) const {
   switch (algorithm_) {
     case ConvAlgorithm::kDepthwise:
+    case ConvAlgorithm::kGrouped:
       return depthwise_.Run(args, resources);
     case ConvAlgorithm::kWinograd:
       return winograd_.Run(plan.winograd, args, resources);

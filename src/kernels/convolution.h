@@ -1,4 +1,4 @@
-// Convolution by the algorithm that serves it best: depthwise, Winograd's, or the direct one.
+// Convolution by the algorithm that serves it best: depthwise, over small groups, Winograd's, or the direct one.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace quern::kernels {
 
-enum class ConvAlgorithm : uint8_t { kDirect, kDepthwise, kWinograd };
+enum class ConvAlgorithm : uint8_t { kDirect, kDepthwise, kGrouped, kWinograd };
 
 // The decisions for one set of shapes; a plain value.
 struct ConvolutionPlan {
@@ -23,16 +23,18 @@ class Convolution {
  public:
   Convolution() = default;
 
-  // As of Conv. `depthwise`: IsDepthwise, and images of one slice.
-  static Result<Convolution> Create(const ConvProblem& problem, bool depthwise, const SelectOptions& options,
+  // As of Conv. `flat`: images have one slice.
+  static Result<Convolution> Create(const ConvProblem& problem, bool flat, const SelectOptions& options,
                                     const ConvWeights& weights, const Packing& packing);
   // Floats or integers of which each input channel is a group of its own.
   static bool IsDepthwise(const ConvProblem& problem);
+  // Groups of so few channels, as many in as out, that a row for such groups serves them better than products would.
+  static bool IsGrouped(const ConvProblem& problem, const SelectOptions& options);
 
   ConvAlgorithm algorithm() const { return algorithm_; }
   // Those of other algorithms are empty.
   const Conv& direct() const { return direct_; }
-  const DwConv& depthwise() const { return depthwise_; }
+  const DwConv& depthwise() const { return depthwise_; }  // also of groups
   const WinogradConv& winograd() const { return winograd_; }
   // Why the direct algorithm and not Winograd's; empty for other choices.
   const std::string& why_direct() const { return why_direct_; }

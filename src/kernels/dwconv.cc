@@ -24,18 +24,22 @@ bool SumsIntegers(const DwConvProblem& p) { return IsInt8(p.src); }
 
 std::string Reason(const ukernel::DwConvKernel& r, const DwConvProblem& p, const DwSelectOptions& o) {
   if (r.src != p.src) return std::string("input ") + FormatName(r.src);
+  if (r.group_vector == 0 && p.group > 1) return "depthwise only";
+  if (!ServesGroup(r, p.group)) return "not for groups of " + std::to_string(p.group);
   if (!r.isa.any_arch && r.isa.arch != o.cpu.arch) return std::string("for ") + ArchName(r.isa.arch);
   const CpuFeature missing = o.cpu.features.FirstMissing(r.isa.needs);
   if (!r.isa.any_arch && missing != CpuFeature::kCount) return std::string("needs ") + CpuFeatureName(missing);
-  if (!r.isa.any_arch && o.cpu.IsDisabled(KernelGroup::kDwConv)) return "dwconv is switched off";
+  // Groups can be products as well, of better rows than portable ones.
+  if ((!r.isa.any_arch || p.group > 1) && o.cpu.IsDisabled(KernelGroup::kDwConv)) return "dwconv is switched off";
   if (!o.force_row.empty() && o.force_row != ukernel::Name(r).text) return "another row is forced";
   if (!r.run && !o.ignore_missing_bodies) return "no body in this build";
   return "";
 }
 
-double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, size_t channels, size_t taps) {
+double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, const DwConvProblem& p) {
   const double scale = static_cast<double>(EngineScale(r.engine, cpu));
-  const double units = static_cast<double>(ukernel::CeilDiv(channels, size_t{r.lanes}));
+  const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w * p.group;
+  const double units = static_cast<double>(ukernel::CeilDiv(channels, UnitChannels(r, p.group)));
   return units * (static_cast<double>(taps) * static_cast<double>(r.cycles_per_tap) * scale +
                   static_cast<double>(r.cycles_per_pixel));
 }
@@ -46,10 +50,7 @@ const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwS
                                          std::vector<DwRowCandidate>* report) {
   const ukernel::DwConvKernel* best = nullptr;
   double fewest = 0;
-  const size_t channels = problem.channels * problem.multiplier;
-  const auto cost = [&](const ukernel::DwConvKernel& r) {
-    return 64 * PixelCycles(r, options.cpu, channels, problem.kernel_h * problem.kernel_w);
-  };
+  const auto cost = [&](const ukernel::DwConvKernel& r) { return 64 * PixelCycles(r, options.cpu, problem); };
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const ukernel::DwConvKernel& r = list->rows[i];
@@ -80,6 +81,7 @@ DwConvProblem DepthwiseProblem(const ConvProblem& p) {
   DwConvProblem d;
   d.channels = p.in_channels;
   d.multiplier = p.out_channels / p.in_channels;
+  d.group = p.in_channels / p.groups;
   d.kernel_h = p.kernel_h, d.kernel_w = p.kernel_w;
   d.stride_h = p.stride_h, d.stride_w = p.stride_w;
   d.dilation_h = p.dilation_h, d.dilation_w = p.dilation_w;
@@ -97,6 +99,10 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   if (IsInt8(problem.weights) != SumsIntegers(problem)) {
     return InvalidArgument(std::string("a depthwise convolution of ") + FormatName(problem.src) + " by " +
                            FormatName(problem.weights));
+  }
+  if (problem.group == 0 || problem.channels % problem.group || (problem.group > 1 && problem.multiplier > 1)) {
+    return InvalidArgument(std::to_string(problem.channels) + " channels with " + std::to_string(problem.multiplier) +
+                           " filters each do not divide into groups of " + std::to_string(problem.group));
   }
   DwConv d;
   d.problem_ = problem;
@@ -119,22 +125,27 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   return d;
 }
 
+size_t DwConv::unit_channels() const { return UnitChannels(*row_, problem_.group); }
+
 size_t DwConv::packed_lanes() const {
-  return RoundUp(problem_.channels * problem_.multiplier, size_t{row_->lanes}) * problem_.kernel_h * problem_.kernel_w;
+  const size_t units = ukernel::CeilDiv(problem_.channels * problem_.multiplier, unit_channels());
+  return units * row_->lanes * problem_.kernel_h * problem_.kernel_w * problem_.group;
 }
 
 void DwConv::Pack(const void* weights, void* to) const {
-  const size_t channels = problem_.channels * problem_.multiplier, lanes = row_->lanes;
-  const size_t taps = problem_.kernel_h * problem_.kernel_w, whole = channels / lanes * taps * lanes;
+  const size_t channels = problem_.channels * problem_.multiplier, lanes = row_->lanes, used = unit_channels();
+  const size_t kernel_w = problem_.kernel_w, group = problem_.group, taps = problem_.kernel_h * group * kernel_w;
+  const size_t whole = used == lanes ? channels / lanes * taps * lanes : 0;
   char* packed = static_cast<char*>(to);
   std::memset(packed + whole * 4, 0, (packed_lanes() - whole) * 4);
   for (size_t c = 0; c < channels; ++c) {
     for (size_t t = 0; t < taps; ++t) {
       const char* from = static_cast<const char*>(weights) + static_cast<ptrdiff_t>(c) * source_.o_stride +
-                         static_cast<ptrdiff_t>(t / problem_.kernel_w) * source_.h_stride +
-                         static_cast<ptrdiff_t>(t % problem_.kernel_w) * source_.w_stride;
+                         static_cast<ptrdiff_t>(t / kernel_w / group) * source_.h_stride +
+                         static_cast<ptrdiff_t>(t / kernel_w % group) * source_.i_stride +
+                         static_cast<ptrdiff_t>(t % kernel_w) * source_.w_stride;
       const float w = ukernel::LoadFloat(problem_.weights, from);
-      char* at = packed + ((c / lanes * taps + t) * lanes + c % lanes) * 4;
+      char* at = packed + ((c / used * taps + t) * lanes + c % used) * 4;
       if (SumsIntegers(problem_)) {
         ukernel::StoreAs(at, static_cast<uint32_t>(static_cast<int32_t>(w) - zero_points_[c]) & 0xffffu);
       } else {
@@ -238,6 +249,7 @@ class Rows {
     k.in_h = a_.in_h;
     k.in_w = a_.in_w;
     k.left = -static_cast<ptrdiff_t>(p_.pad_left);
+    k.group = p_.group;
     k.kernel_h = p_.kernel_h;
     k.kernel_w = p_.kernel_w;
     k.stride_h = p_.stride_h;
@@ -331,8 +343,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
   const size_t channels = problem_.channels * problem_.multiplier;
   if (out_h == 0 || out_w == 0) return OkStatus();
   int slots = resources.executor ? resources.executor->concurrency() : 1;
-  const double cycles =
-      PixelCycles(*row_, cpu_, channels, problem_.kernel_h * problem_.kernel_w) * static_cast<double>(out_h * out_w);
+  const double cycles = PixelCycles(*row_, cpu_, problem_) * static_cast<double>(out_h * out_w);
   if (cycles < kParallelCycles) slots = 1;
   if (resources.workspace_bytes < WorkspaceBytes(args, slots)) {
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +

@@ -1,4 +1,4 @@
-// Depthwise convolution over NHWC: each input channel has its own `multiplier` filters.
+// Depthwise convolution over NHWC: each input channel has its own `multiplier` filters, or few channels form a group.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +16,7 @@ namespace quern::kernels {
 struct DwConvProblem {
   size_t channels = 0;    // of the input
   size_t multiplier = 1;  // output channel c*multiplier + j comes from input channel c
+  size_t group = 1;  // channels of a group, of the input and of the output; more than one only where multiplier is one
   size_t kernel_h = 1, kernel_w = 1;
   size_t stride_h = 1, stride_w = 1;
   size_t dilation_h = 1, dilation_w = 1;
@@ -24,7 +25,8 @@ struct DwConvProblem {
   Format weights = Format::kF32;  // a float format, or kI8 kU8 for integers
 };
 
-// The problem of a convolution whose input channels are groups of their own.
+// The problem of a convolution whose input channels are groups of their own, or whose groups have as many output as
+// input channels.
 DwConvProblem DepthwiseProblem(const ConvProblem& p);
 
 using DwTable = std::span<const ukernel::KernelList<ukernel::DwConvKernel>* const>;
@@ -51,7 +53,7 @@ class DwConv {
  public:
   DwConv() = default;
 
-  // weights: element (o, h, w) with o in [0, channels * multiplier); i_stride is not used. Without data, each run packs
+  // weights: element (o, i, h, w) with o in [0, channels * multiplier), i in [0, group). Without data, each run packs
   // its own. The zero points of integer weights are theirs, not those of a run's arguments.
   static Result<DwConv> Create(const DwConvProblem& problem, const DwSelectOptions& options,
                                const ConvWeights& weights);
@@ -71,7 +73,8 @@ class DwConv {
   void RunRows(const ConvArgs& args, size_t begin, size_t end) const;
 
  private:
-  size_t packed_lanes() const;  // of 4 bytes each
+  size_t packed_lanes() const;   // of 4 bytes each
+  size_t unit_channels() const;  // of a unit of weights
   void Pack(const void* weights, void* to) const;
   // Writes the input rows that output rows [row, row + rows) read to `to`, one after the other, each channel repeated
   // for its filters. Returns where the image's first row would be.

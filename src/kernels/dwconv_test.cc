@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/cpu.h"
+#include "kernels/convolution.h"
 #include "parallel/hostile_executor.h"
 #include "parallel/thread_pool.h"
 #include "ukernel/row_runner.h"
@@ -17,6 +18,7 @@ namespace {
 
 using ukernel::EpilogueKind;
 using ukernel::GuardedBuffer;
+using ukernel::RoundUp;
 
 std::vector<const ukernel::DwConvKernel*> Rows() {
   std::vector<const ukernel::DwConvKernel*> rows;
@@ -37,6 +39,7 @@ struct Case {
 class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
  protected:
   bool integers() const { return GetParam()->acc == Format::kI32; }
+  bool grouped() const { return GetParam()->group_vector != 0; }
 
   // A number as it is stored.
   static double Put(Format f, float x, char* to) {
@@ -51,11 +54,16 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
 
   std::vector<char> Run(const Case& t, Executor* executor, std::vector<double>* want) {
     DwConvProblem p = t.p;
+    if (grouped() && p.group == 1) {  // a case of any row
+      p.group = GetParam()->lanes == 16 && p.channels % 2 ? 8 : 4;
+      p.channels = RoundUp(p.channels * p.multiplier, p.group);
+      p.multiplier = 1;
+    }
     p.src = GetParam()->src;
     p.weights = integers() ? Format::kU8 : p.src;
     const size_t in_bytes = FormatBytes(p.src), weight_bytes = FormatBytes(p.weights);
     const int32_t zero = !integers() ? 0 : p.src == Format::kI8 ? -5 : 131;
-    const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w, gap = 3;
+    const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w * p.group, gap = 3;
     std::mt19937 rng(9);
     std::normal_distribution<float> normal;
     std::vector<char> weights(channels * taps * weight_bytes);
@@ -76,7 +84,7 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     std::vector<double> in(input.bytes() / in_bytes);
     for (size_t i = 0; i < in.size(); ++i) in[i] = Put(p.src, normal(rng), input.data() + i * in_bytes) - zero;
     const auto stride = [&](size_t elements) { return static_cast<ptrdiff_t>(elements * weight_bytes); };
-    ConvWeights source{weights.data(), stride(taps), 0, stride(p.kernel_w), stride(1)};
+    ConvWeights source{weights.data(), stride(taps), stride(p.kernel_h * p.kernel_w), stride(p.kernel_w), stride(1)};
     source.zero_points = zeros.data();
     const std::string name = ukernel::Name(*GetParam()).text;
     const bool packed_by_run = rng() % 2 != 0;
@@ -119,13 +127,14 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
         const size_t image = i / channels / out_w / out_h;
         double sum = integers() ? integer_bias[c] : static_cast<double>(bias[c]);
         for (size_t k = 0; k < taps; ++k) {
-          const ptrdiff_t iy = static_cast<ptrdiff_t>(y * p.stride_h + k / p.kernel_w * p.dilation_h) -
-                               static_cast<ptrdiff_t>(p.pad_top);
+          const size_t g = k / (p.kernel_h * p.kernel_w), row = k / p.kernel_w % p.kernel_h;
+          const ptrdiff_t iy =
+              static_cast<ptrdiff_t>(y * p.stride_h + row * p.dilation_h) - static_cast<ptrdiff_t>(p.pad_top);
           const ptrdiff_t ix = static_cast<ptrdiff_t>(x * p.stride_w + k % p.kernel_w * p.dilation_w) -
                                static_cast<ptrdiff_t>(p.pad_left);
           if (iy < 0 || ix < 0 || iy >= static_cast<ptrdiff_t>(t.h) || ix >= static_cast<ptrdiff_t>(t.w)) continue;
-          const size_t at =
-              ((image * t.h + static_cast<size_t>(iy)) * t.w + static_cast<size_t>(ix)) * pixel + c / p.multiplier;
+          const size_t at = ((image * t.h + static_cast<size_t>(iy)) * t.w + static_cast<size_t>(ix)) * pixel +
+                            (p.group > 1 ? c / p.group * p.group + g : c / p.multiplier);
           sum += in[at] * (weight_values[c * taps + k] - (integers() ? zeros[c] : 0));
         }
         if (integers()) sum *= static_cast<double>(scales[c]);
@@ -193,7 +202,11 @@ TEST_P(DwRows, Cases) {
     for (size_t i = 0; i < want.size(); ++i) {
       const double x = t.convert ? ukernel::LoadFloat(Format::kBf16, got.data() + i * 2)
                                  : ukernel::LoadAs<float>(got.data() + i * 4);
-      ASSERT_NEAR(x, want[i], (t.convert ? 8e-3 : 1e-5) * (1 + std::fabs(want[i])))
+      ASSERT_NEAR(x, want[i],
+                  (t.convert   ? 8e-3
+                   : grouped() ? 4e-5
+                               : 1e-5) *
+                      (1 + std::fabs(want[i])))
           << "channels " << t.p.channels << " at " << i;
     }
     ThreadPool pool({.threads = 2});
@@ -224,10 +237,79 @@ TEST_P(DwRows, WidthsAndPadding) {
           std::vector<double> want;
           const std::vector<char> got = Run(t, nullptr, &want);
           for (size_t i = 0; i < want.size(); ++i) {
-            ASSERT_NEAR(ukernel::LoadAs<float>(got.data() + i * 4), want[i], 1e-5 * (1 + std::fabs(want[i])))
+            ASSERT_NEAR(ukernel::LoadAs<float>(got.data() + i * 4), want[i],
+                        (grouped() ? 4e-5 : 1e-5) * (1 + std::fabs(want[i])))
                 << "kernel " << kernel << " stride " << stride << " padding " << left << ", " << right << " width "
                 << t.w << " at " << i;
           }
+        }
+      }
+    }
+  }
+}
+
+// Every size of a group that the row serves: whole units of channels, a part of one, forms of all kernels.
+TEST_P(DwRows, Groups) {
+  if (!grouped()) GTEST_SKIP() << "depthwise only";
+  size_t served = 0;
+  for (size_t group = 2; group <= 17; ++group) {
+    if (!ServesGroup(*GetParam(), group)) continue;
+    ++served;
+    for (const size_t count : {size_t{1}, 16 / group + 1, 2 * (16 / group), size_t{5}}) {
+      for (const size_t kernel : {1u, 2u, 3u, 5u}) {
+        for (const size_t stride : {1u, 2u}) {
+          for (const size_t w : {size_t{1}, size_t{7}, size_t{GetParam()->pixels} + 2}) {
+            Case t{.p = {.channels = group * count, .group = group, .kernel_h = 3, .kernel_w = kernel}};
+            t.p.stride_h = t.p.stride_w = stride;
+            t.p.dilation_h = t.p.dilation_w = kernel == 2 ? 2 : 1;
+            t.p.pad_top = t.p.pad_bottom = 1;
+            t.p.pad_left = kernel / 2, t.p.pad_right = kernel - 1;
+            t.images = kernel == 3 ? 2 : 1;
+            t.h = 4;
+            t.w = w + kernel - 1;
+            std::vector<double> want;
+            const std::vector<char> got = Run(t, nullptr, &want);
+            ASSERT_EQ(got.size(), want.size() * 4);
+            for (size_t i = 0; i < want.size(); ++i) {
+              ASSERT_NEAR(ukernel::LoadAs<float>(got.data() + i * 4), want[i], 2e-5 * (1 + std::fabs(want[i])))
+                  << count << " groups of " << group << " kernel " << kernel << " stride " << stride << " width " << t.w
+                  << " at " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(served, 2u);
+}
+
+// An infinite number and none reach the results of their group, and no others.
+TEST_P(DwRows, NoNumberStaysInItsGroup) {
+  if (!grouped()) GTEST_SKIP() << "depthwise only";
+  const size_t channels = 48, pixels = 12 * 13;
+  for (const size_t group : {size_t{2}, size_t{3}, size_t{4}, size_t{8}, size_t{16}}) {
+    if (!ServesGroup(*GetParam(), group)) continue;
+    DwConvProblem p{.channels = channels, .group = group, .kernel_h = 3, .kernel_w = 3};
+    p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = 1;
+    const std::vector<float> weights(channels * group * 9, 1);
+    const DwConv conv = DwConv::Create(p, {.cpu = HostCpu().facts(), .force_row = ukernel::Name(*GetParam()).text},
+                                       ConvWeights{weights.data(), static_cast<ptrdiff_t>(group * 36), 36, 12, 4})
+                            .value();
+    for (const float bad : {INFINITY, NAN}) {
+      for (size_t c = 0; c < channels; ++c) {
+        std::vector<float> x(pixels * channels, 1), y(x.size());
+        x[(5 * 13 + 6) * channels + c] = bad;
+        ConvArgs a{.in_h = 12, .in_w = 13, .input = x.data()};
+        a.in_pixel_stride = a.dst_pixel_stride = static_cast<ptrdiff_t>(channels * 4);
+        a.in_row_stride = 13 * a.in_pixel_stride;
+        a.in_image_stride = a.dst_image_stride = static_cast<ptrdiff_t>(x.size() * 4);
+        a.dst = y.data();
+        AlignedBuffer workspace = AlignedBuffer::Allocate(conv.WorkspaceBytes(a, 1)).value();
+        ASSERT_TRUE(conv.Run(a, {.workspace = workspace.data(), .workspace_bytes = workspace.size_bytes()}).ok());
+        for (size_t i = 0; i < y.size(); ++i) {
+          const size_t row = i / channels / 13, column = i / channels % 13;
+          const bool reached = row >= 4 && row <= 6 && column >= 5 && column <= 7 && i % channels / group == c / group;
+          ASSERT_EQ(std::isfinite(y[i]), !reached) << "group " << group << " channel " << c << " at " << i;
         }
       }
     }
@@ -330,6 +412,48 @@ TEST(SelectDwRow, FollowsTheCpu) {
   EXPECT_EQ(isa("haswell"), "avx2");
   p.src = p.weights = Format::kF16;
   EXPECT_EQ(isa("icelake"), "avx512");
+}
+
+TEST(Convolution, GroupsOfFewChannelsAreNoProducts) {
+  const auto algorithm = [](size_t groups, size_t in, size_t out, bool flat = true) {
+    const std::vector<float> weights(groups * out * in * 9);
+    const ConvProblem p{
+        .in_channels = in * groups, .out_channels = out * groups, .groups = groups, .kernel_h = 3, .kernel_w = 3};
+    const ConvWeights w{weights.data(), static_cast<ptrdiff_t>(in * 36), 36, 12, 4};
+    InlineExecutor executor;
+    return Convolution::Create(p, flat, {.cpu = HostCpu().facts()}, w, {executor}).value().algorithm();
+  };
+  EXPECT_EQ(algorithm(32, 4, 4), ConvAlgorithm::kGrouped);
+  EXPECT_EQ(algorithm(3, 8, 8), ConvAlgorithm::kGrouped);
+  EXPECT_EQ(algorithm(32, 1, 1), ConvAlgorithm::kDepthwise);
+  EXPECT_EQ(algorithm(32, 4, 8), ConvAlgorithm::kDirect);
+  EXPECT_EQ(algorithm(4, 32, 32), ConvAlgorithm::kDirect);
+  EXPECT_EQ(algorithm(32, 4, 4, false), ConvAlgorithm::kDirect);
+}
+
+TEST(SelectDwRow, Groups) {
+  const auto name = [](const char* cpu, size_t group, Format f = Format::kF32) -> std::string {
+    DwConvProblem p{.channels = 240, .group = group, .kernel_h = 3, .kernel_w = 3, .src = f, .weights = f};
+    DwSelectOptions options;
+    options.cpu = CpuFromSpec(cpu).value().facts();
+    options.ignore_missing_bodies = true;
+    const auto* row = SelectDwRow(p, options);
+    return row ? ukernel::Name(*row).text : "";
+  };
+  for (const size_t group : {2u, 3u, 4u, 8u, 12u, 16u}) {
+    EXPECT_EQ(name("icelake", group), "dwconv_grouped_f32_f32_f32_14x16_avx512") << group;
+  }
+  for (const size_t group : {2u, 4u, 8u}) {
+    EXPECT_EQ(name("haswell", group), "dwconv_grouped_f32_f32_f32_7x16_avx2") << group;
+  }
+  for (const size_t group : {2u, 4u}) {
+    EXPECT_EQ(name("graviton3", group), "dwconv_grouped_f32_f32_f32_7x8_neon") << group;
+  }
+  EXPECT_EQ(name("icelake", 24), "");
+  EXPECT_EQ(name("haswell", 16), "");
+  EXPECT_EQ(name("icelake", 4, Format::kF16), "");
+  EXPECT_EQ(name("icelake,-dwconv", 4), "");  // products of better rows serve as well
+  EXPECT_EQ(name("icelake", 1), "dwconv_f32_f32_f32_14x16_avx512");
 }
 
 }  // namespace

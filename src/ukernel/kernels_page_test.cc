@@ -278,7 +278,8 @@ std::string Page() {
     page += Line({"`" + name + "`", Layout(r.from), Layout(r.to), Number(static_cast<double>(r.cycles_per_element)),
                   Ran(r.isa)});
   });
-  page += Family("dwconv", "Depthwise convolution, NHWC.", {"row", "pixels x lanes", "fuses", "ran"});
+  page += Family("dwconv", "Depthwise convolution, and over groups of at most 16 channels, NHWC.",
+                 {"row", "pixels x lanes", "fuses", "ran"});
   ForEach(AllDwConvKernels(), [&](const DwConvKernel& r, const std::string&) {
     page += Line({std::string("`") + Name(r).text + "`", std::to_string(r.pixels) + " x " + std::to_string(r.lanes),
                   sets.Name(r.fused), Ran(r.isa)});

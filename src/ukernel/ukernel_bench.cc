@@ -220,12 +220,13 @@ void AddPreparation() {
   });
 }
 
-// A line of 3x3 convolution.
+// A line of 3x3 convolution, of grouped rows over groups of four.
 void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
   constexpr size_t kPixels = 56, kChannels = 64, kTaps = 9, kWidth = kPixels + 2;
-  const size_t units = CeilDiv(kChannels, size_t{row.lanes});
+  const size_t units = CeilDiv(kChannels, size_t{row.lanes}), group = row.group_vector ? 4 : 1;
   const std::vector<float> x = RandomFloats(3 * kWidth * kChannels);
-  GuardedBuffer src(x.size() * 4), weights(units * kTaps * row.lanes * 4), dst(kPixels * kChannels * 4);  // whole lines
+  GuardedBuffer src(x.size() * 4), weights(units * kTaps * group * row.lanes * 4),
+      dst(kPixels * kChannels * 4);  // whole lines
   std::memcpy(src.data(), x.data(), src.bytes());
   std::memcpy(weights.data(), x.data(), std::min(weights.bytes(), src.bytes()));
   DwConvArgs a;
@@ -235,11 +236,12 @@ void BenchDwConv(benchmark::State& state, const DwConvKernel& row) {
   a.src_pixel_stride = static_cast<ptrdiff_t>(kChannels * FormatBytes(row.src));
   a.dst_pixel_stride = kChannels * 4;
   a.src_row_stride = kWidth * a.src_pixel_stride;
+  a.group = group;
   a.in_h = a.kernel_h = a.kernel_w = 3;
   a.in_w = kWidth;
   a.weights = weights.data();
   a.dst = dst.data();
-  Measure(state, "ops", 2.0 * kPixels * kChannels * kTaps, [&] { row.run(a); });
+  Measure(state, "ops", 2.0 * kPixels * kChannels * kTaps * static_cast<double>(group), [&] { row.run(a); });
 }
 
 void AddVectorRow(const VectorKernel& row, const std::string& stem) {

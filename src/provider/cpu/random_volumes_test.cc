@@ -52,6 +52,27 @@ TEST_F(CpuOps, DepthwiseConvolutionsOverVolumes) {
   }
 }
 
+// Groups of few channels, over lines, images and volumes, with weights that the run brings too.
+TEST_F(CpuOps, ConvolutionsOverGroups) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const int64_t group = Draw(2, 18), groups = Draw(2, 9), kernel = Draw(1, 5), pad = Draw(0, kernel / 2);
+    const int64_t more = Draw(0, 5) == 0 ? 2 : 1;  // results of an input channel
+    const auto spatial = static_cast<size_t>(Draw(0, 4) == 0 ? Draw(1, 3) : 2);
+    Shape x{Draw(1, 2), group * groups}, w{more * group * groups, group};
+    for (size_t d = 0; d < spatial; ++d) {
+      x.push_back(kernel + Draw(0, 12));
+      w.push_back(kernel);
+    }
+    Case c{.op = "Conv", .opset = 11};
+    c.absolute = c.relative = 1e-4;
+    c.In(DrawTensor(DType::kF32, x)).In(DrawTensor(DType::kF32, w, 0.3f), i % 3 != 0);
+    if (i % 2) c.In(DrawTensor(DType::kF32, Shape{w[0]}), true);
+    c.Attr("group", groups).Attr("pads", std::vector<int64_t>(2 * spatial, pad));
+    c.Attr("strides", std::vector<int64_t>(spatial, Draw(1, 2)));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 // Conv -> Relu -> Conv -> MaxPool, all in one layout.
 TEST_F(CpuOps, VolumesKeepTheirLayoutBetweenOperators) {
   Graph graph;

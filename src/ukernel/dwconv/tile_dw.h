@@ -22,6 +22,7 @@ struct DwTiles {
   size_t x;             // the first output pixel
   size_t channel;       // the first of the unit
   size_t channels;      // at most a unit
+  const char* weights;  // of the unit
   size_t dst_bytes;     // of an element of the result
   const void* context;  // D::Context of the call
 };
@@ -47,7 +48,7 @@ __attribute__((noinline)) void RunDwTile(const DwConvArgs& a, const DwTile& tile
 template <class D, size_t P, class Body>
 void EachDwTile(const DwConvArgs& a, const DwTiles& t) {
   DwTile tile;
-  tile.weights = static_cast<const char*>(a.weights) + t.channel * a.kernel_h * a.kernel_w * 4;
+  tile.weights = t.weights;
   tile.n0 = a.n0 + t.channel;
   tile.channels = t.channels;
   tile.context = t.context;
@@ -297,6 +298,18 @@ auto WithDwForm(const DwConvArgs& a, size_t channels, F f) {
   return f(DwTaps());
 }
 
+// The forms of depthwise convolution, and how many channels of a result a unit of weights serves.
+struct DwForms {
+  template <class V>
+  static size_t Unit(const DwConvArgs&) {
+    return V::kUnit;
+  }
+  template <class V, class F>
+  static auto With(const DwConvArgs& a, size_t channels, F f) {
+    return WithDwForm<V>(a, channels, f);
+  }
+};
+
 inline DwLine DwLineAt(const DwConvArgs& a, size_t y) {
   const ptrdiff_t dilation = static_cast<ptrdiff_t>(a.dilation_h), height = static_cast<ptrdiff_t>(a.in_h);
   const ptrdiff_t top = a.top + static_cast<ptrdiff_t>(y * a.stride_h);
@@ -333,9 +346,9 @@ struct DwTiling {
   DwTilesRun bodies[2];  // of the larger ones, of the others
 };
 
-template <class D, int P>
+template <class D, int P, class Forms>
 DwTiling MakeDwTiling(const DwConvArgs& a, size_t channels) {
-  return WithDwForm<typename D::V>(a, channels, [&](auto form) {
+  return Forms::template With<typename D::V>(a, channels, [&](auto form) {
     using Form = decltype(form);
     constexpr int kMost = Form::template kMostPixels<typename D::V>, kWidest = P < kMost ? P : kMost;
     DwTiling t;
@@ -349,13 +362,14 @@ DwTiling MakeDwTiling(const DwConvArgs& a, size_t channels) {
   });
 }
 
-template <class D, int P>
+template <class D, int P, class Forms = DwForms>
 void RunDw(const DwConvArgs& a) {
-  constexpr size_t kUnit = D::V::kUnit;
+  const size_t unit = Forms::template Unit<typename D::V>(a);
+  const size_t unit_weights = a.kernel_h * a.kernel_w * a.group * D::V::kUnit * 4;
   if (a.rows == 0 || a.pixels == 0) return;
   const typename D::Context context(a);
-  const size_t tail = a.channels % kUnit, whole = a.channels - tail;
-  const DwTiling of_units = MakeDwTiling<D, P>(a, kUnit), of_tail = MakeDwTiling<D, P>(a, tail);
+  const size_t tail = a.channels % unit, whole = a.channels - tail;
+  const DwTiling of_units = MakeDwTiling<D, P, Forms>(a, unit), of_tail = MakeDwTiling<D, P, Forms>(a, tail);
   DwLine lines[kDwLines];
   DwTiles part;
   part.lines = lines;
@@ -368,8 +382,9 @@ void RunDw(const DwConvArgs& a) {
       const size_t same = i < t.larger ? t.larger : t.count;  // up to here they are of one size
       part.count = same - i < t.together ? same - i : t.together;
       part.x = i * t.most - (i > t.larger ? i - t.larger : 0);
-      for (part.channel = begin; part.channel < end; part.channel += kUnit) {
-        part.channels = end - part.channel < kUnit ? end - part.channel : kUnit;
+      for (part.channel = begin; part.channel < end; part.channel += unit) {
+        part.channels = end - part.channel < unit ? end - part.channel : unit;
+        part.weights = static_cast<const char*>(a.weights) + part.channel / unit * unit_weights;
         t.bodies[i >= t.larger](a, part);
       }
     }

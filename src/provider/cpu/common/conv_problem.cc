@@ -94,7 +94,8 @@ Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   s.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * s.h_stride;
   s.i_stride = static_cast<ptrdiff_t>(p.kernel_d) * s.d_stride;
   s.o_stride = static_cast<ptrdiff_t>(w[1]) * s.i_stride;
-  source.depthwise = dd < 0 && kernels::Convolution::IsDepthwise(p);
+  source.flat = dd < 0;
+  source.depthwise = source.flat && kernels::Convolution::IsDepthwise(p);
   return source;
 }
 

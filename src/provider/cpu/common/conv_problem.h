@@ -20,6 +20,7 @@ struct ConvSource {
   kernels::ConvWeights weights;  // without data where they come with the run
   Shape weights_shape;           // [O, I/g, kernel...]
   Tensor constant;               // keeps the memory of weights.data
+  bool flat = false;             // two dimensions at most
   bool depthwise = false;        // two dimensions at most, each input channel by itself
 };
 

@@ -62,9 +62,11 @@ class ConvKernel final : public CpuKernel {
 
   KernelDescription DescribeFor(size_t pixels) const {
     KernelDescription d;
-    if (conv_.algorithm() == ConvAlgorithm::kDepthwise) {
+    if (conv_.algorithm() == ConvAlgorithm::kDepthwise || conv_.algorithm() == ConvAlgorithm::kGrouped) {
       d.kernel = ukernel::Name(*conv_.depthwise().row()).text;
-      d.why = "depthwise: each channel by itself, no product";
+      d.why = conv_.algorithm() == ConvAlgorithm::kDepthwise
+                  ? "depthwise: each channel by itself, no product"
+                  : "groups of few channels: vectors across groups, no products";
     } else if (conv_.algorithm() == ConvAlgorithm::kWinograd) {
       const kernels::WinogradConv& c = conv_.winograd();
       const size_t m = (pixels ? pixels : 64) / 4 + 1;
@@ -188,9 +190,9 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   source.weights.zero_points = kernel->zeros_.w_vector();
   kernel->packs_in_run_ = source.weights.data == nullptr;
   kernel->weights_shape_ = source.weights_shape;
-  QUERN_ASSIGN_OR_RETURN(
-      kernel->conv_, kernels::Convolution::Create(source.problem, source.depthwise, SelectOptionsFor(*context.config),
-                                                  source.weights, context.packing()));
+  QUERN_ASSIGN_OR_RETURN(kernel->conv_,
+                         kernels::Convolution::Create(source.problem, source.flat, SelectOptionsFor(*context.config),
+                                                      source.weights, context.packing()));
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }
 

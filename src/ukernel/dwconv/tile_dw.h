@@ -333,8 +333,9 @@ inline size_t DwTilesTogether(const DwConvArgs& a, size_t pixels) {
   size_t step = kPeriod;  // the largest power of two in the stride
   while (static_cast<size_t>(a.src_pixel_stride) % step) step /= 2;
   const size_t sets = kPeriod / step < kSets ? kPeriod / step : kSets;
-  const size_t columns = sets * kWays / ((a.kernel_h - 1) * a.dilation_h + a.stride_h + 1);
-  const size_t tiles = columns / (pixels * a.stride_w);
+  const auto within = [](size_t x, size_t most) { return x < most ? x : most; };  // strides may be any numbers
+  const size_t lines = within((a.kernel_h - 1) * a.dilation_h, a.in_h) + within(a.stride_h, a.in_h) + 1;
+  const size_t tiles = sets * kWays / lines / (pixels * within(a.stride_w, a.in_w + 1));
   return tiles ? tiles : 1;
 }
 

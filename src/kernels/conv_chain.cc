@@ -88,12 +88,14 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
   plan.before_pixels = plan.rows * d.stride_h * args.in_w;
   plan.after_pixels = plan.rows * plan.out_w;
   // The most that any strip needs: of whole strips, of the last one, and where a strip goes on from the one before.
-  const auto include = [&](const Conv* conv, size_t rows, size_t width, size_t pixels, const ConvChainEpilogue& e) {
+  const auto include = [&](const Conv* conv, size_t rows, size_t width, size_t pixels, const ConvChainEpilogue& e,
+                           std::vector<ChainedConvPlan>& plans) {
     if (!conv || rows == 0) return;
     const auto in = static_cast<ptrdiff_t>(conv->problem().in_channels * sizeof(float));
     const auto out = static_cast<ptrdiff_t>(conv->problem().out_channels * sizeof(float));
     const ConvArgs a = RowsOf(rows, width, nullptr, in, nullptr, out, e.ops, e.op_count);
-    plan.inner_bytes = std::max(plan.inner_bytes, conv->Plan(a, 1, pixels).workspace_bytes);
+    plans.push_back({rows, conv->Plan(a, 1, pixels)});
+    plan.inner_bytes = std::max(plan.inner_bytes, plans.back().conv.workspace_bytes);
   };
   size_t end = 0;
   std::set<size_t> counts;
@@ -103,9 +105,10 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
     if (read.end > end) counts.insert(read.end - std::max(read.begin, end));
     end = std::max(end, read.end);
   }
-  for (size_t rows : counts) include(before_, rows, args.in_w, plan.before_pixels, args.before);
-  include(after_, plan.rows, plan.out_w, plan.after_pixels, args.after);
-  include(after_, plan.out_h - (plan.strips - 1) * plan.rows, plan.out_w, plan.after_pixels, args.after);
+  for (size_t rows : counts) include(before_, rows, args.in_w, plan.before_pixels, args.before, plan.before);
+  for (size_t rows : {plan.rows, plan.out_h - (plan.strips - 1) * plan.rows}) {
+    include(after_, rows, plan.out_w, plan.after_pixels, args.after, plan.after);
+  }
   plan.held_offset = RoundUp(sizeof(Held), kAlign);
   plan.depthwise_offset = plan.held_offset + RoundUp(plan.held_rows * plan.before_row, kAlign);
   plan.inner_offset = plan.depthwise_offset + RoundUp(plan.rows * plan.depthwise_row, kAlign);
@@ -165,7 +168,7 @@ class ConvChain::Strips {
     c_.depthwise_->RunRows(middle, y0, y1);
     if (!c_.after_) return OkStatus();
     OpsAt(a_.after, image_, y0 * plan_.out_w, ops);
-    return Multiply(*c_.after_, plan_.after_pixels,
+    return Multiply(*c_.after_, plan_.after, y1 - y0,
                     RowsOf(y1 - y0, plan_.out_w, between, middle.dst_pixel_stride, dst, a_.dst_pixel_stride, ops,
                            a_.after.op_count));
   }
@@ -190,14 +193,17 @@ class ConvChain::Strips {
     held_.end = end;
     char* to = rows + (first - begin) * row;
     const char* from = input + static_cast<ptrdiff_t>(first * a_.in_w) * a_.in_pixel_stride;
-    return Multiply(*c_.before_, plan_.before_pixels,
+    return Multiply(*c_.before_, plan_.before, end - first,
                     RowsOf(end - first, a_.in_w, from, a_.in_pixel_stride, to,
                            static_cast<ptrdiff_t>(d_.channels * sizeof(float)), ops, a_.before.op_count));
   }
 
-  Status Multiply(const Conv& conv, size_t pixels, const ConvArgs& args) const {
-    return conv.Run(conv.Plan(args, 1, pixels), args,
-                    {.workspace = slot_ + plan_.inner_offset, .workspace_bytes = plan_.inner_bytes});
+  Status Multiply(const Conv& conv, const std::vector<ChainedConvPlan>& plans, size_t rows,
+                  const ConvArgs& args) const {
+    const auto plan =
+        std::find_if(plans.begin(), plans.end(), [&](const ChainedConvPlan& p) { return p.rows == rows; });
+    if (plan == plans.end()) return Internal("a strip of " + std::to_string(rows) + " rows has no plan");
+    return conv.Run(plan->conv, args, {.workspace = slot_ + plan_.inner_offset, .workspace_bytes = plan_.inner_bytes});
   }
 
   const ConvChain& c_;

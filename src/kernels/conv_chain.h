@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "kernels/conv.h"
 #include "kernels/dwconv.h"
@@ -26,6 +27,12 @@ struct ConvChainArgs {
   ConvChainEpilogue before, depthwise, after;
 };
 
+// The plan of a 1x1 convolution over whole rows of pixels.
+struct ChainedConvPlan {
+  size_t rows = 0;
+  ConvPlan conv;
+};
+
 // The decisions for one set of shapes; a plain value.
 struct ConvChainPlan {
   size_t out_h = 0, out_w = 0;
@@ -33,6 +40,7 @@ struct ConvChainPlan {
   size_t held_rows = 0;                        // rows before the depthwise convolution that a strip reads
   size_t strips = 0;                           // of an image
   size_t before_pixels = 0, after_pixels = 0;  // of a strip: what rows of the products are chosen for
+  std::vector<ChainedConvPlan> before, after;  // for each number of rows that some strip computes
   int slots = 1;
   size_t before_row = 0, depthwise_row = 0;  // bytes of a row of either's results
   // Workspace, bytes: of each slot.

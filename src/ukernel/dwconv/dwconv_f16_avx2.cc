@@ -38,18 +38,10 @@ static constexpr DwConvRun kBf16 = RunDw<DwFloats<Vector, LoadsBf16>, 5>;
 static constexpr DwConvRun kF16 = nullptr, kBf16 = nullptr;
 #endif
 
-constexpr DwConvKernel Row(Format src, DwConvRun run) {
-  return {.isa = kIsa,
-          .src = src,
-          .lanes = 16,
-          .pixels = 5,
-          .fused = kFusedF32,
-          .engine = Engine::kVector,
-          .cycles_per_tap = 1.4f,
-          .cycles_per_pixel = 8,
-          .run = run};
-}
-static constexpr DwConvKernel kRows[] = {Row(Format::kF16, kF16), Row(Format::kBf16, kBf16)};
+static constexpr DwConvKernel kRows[] = {
+    DwFloatRow(kIsa, Format::kF16, 16, 5, Engine::kVector, 1.4f, 8, kF16),
+    DwFloatRow(kIsa, Format::kBf16, 16, 5, Engine::kVector, 1.4f, 8, kBf16),
+};
 
 }  // namespace
 

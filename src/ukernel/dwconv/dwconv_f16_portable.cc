@@ -29,18 +29,10 @@ static constexpr DwConvRun kBf16 = RunDw<DwFloats<Vector, LoadsBf16>, 2>;
 static constexpr DwConvRun kF16 = nullptr, kBf16 = nullptr;
 #endif
 
-constexpr DwConvKernel Row(Format src, DwConvRun run) {
-  return {.isa = kIsa,
-          .src = src,
-          .lanes = 16,
-          .pixels = 2,
-          .fused = kFusedF32,
-          .engine = Engine::kScalar,
-          .cycles_per_tap = 8,
-          .cycles_per_pixel = 16,
-          .run = run};
-}
-static constexpr DwConvKernel kRows[] = {Row(Format::kF16, kF16), Row(Format::kBf16, kBf16)};
+static constexpr DwConvKernel kRows[] = {
+    DwFloatRow(kIsa, Format::kF16, 16, 2, Engine::kScalar, 8, 16, kF16),
+    DwFloatRow(kIsa, Format::kBf16, 16, 2, Engine::kScalar, 8, 16, kBf16),
+};
 
 }  // namespace
 

@@ -14,14 +14,7 @@ static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 14
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 16,
-                                          .pixels = 14,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kVector512,
-                                          .cycles_per_tap = 0.5f,
-                                          .cycles_per_pixel = 2,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {DwFloatRow(kIsa, Format::kF32, 16, 14, Engine::kVector512, 0.5f, 2, kRun)};
 
 }  // namespace
 

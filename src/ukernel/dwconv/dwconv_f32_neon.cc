@@ -14,14 +14,7 @@ static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 7>
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 8,
-                                          .pixels = 7,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kVector,
-                                          .cycles_per_tap = 1.2f,
-                                          .cycles_per_pixel = 6,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {DwFloatRow(kIsa, Format::kF32, 8, 7, Engine::kVector, 1.2f, 6, kRun)};
 
 }  // namespace
 

@@ -14,14 +14,7 @@ static constexpr DwConvRun kRun = RunDw<DwFloats<Vector, DwLoadsF32<Vector>>, 2>
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 16,
-                                          .pixels = 2,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kScalar,
-                                          .cycles_per_tap = 6,
-                                          .cycles_per_pixel = 12,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {DwFloatRow(kIsa, Format::kF32, 16, 2, Engine::kScalar, 6, 12, kRun)};
 
 }  // namespace
 

@@ -21,15 +21,7 @@ static constexpr DwConvRun kRun = RunGrouped<Vector, Lanes, 7>;
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 16,
-                                          .pixels = 7,
-                                          .group_vector = 8,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kVector,
-                                          .cycles_per_tap = 1.4f,
-                                          .cycles_per_pixel = 6,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {GroupedRow(kIsa, 16, 8, 7, Engine::kVector, 1.4f, 6, kRun)};
 
 }  // namespace
 

@@ -21,15 +21,7 @@ static constexpr DwConvRun kRun = RunGrouped<Vector, Lanes, 14>;
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 16,
-                                          .pixels = 14,
-                                          .group_vector = 16,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kVector512,
-                                          .cycles_per_tap = 0.7f,
-                                          .cycles_per_pixel = 2,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {GroupedRow(kIsa, 16, 16, 14, Engine::kVector512, 0.7f, 2, kRun)};
 
 }  // namespace
 

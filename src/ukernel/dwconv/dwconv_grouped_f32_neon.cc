@@ -27,15 +27,7 @@ static constexpr DwConvRun kRun = RunGrouped<Vector, Lanes, 7>;
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 8,
-                                          .pixels = 7,
-                                          .group_vector = 4,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kVector,
-                                          .cycles_per_tap = 1.4f,
-                                          .cycles_per_pixel = 6,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {GroupedRow(kIsa, 8, 4, 7, Engine::kVector, 1.4f, 6, kRun)};
 
 }  // namespace
 

@@ -21,15 +21,7 @@ static constexpr DwConvRun kRun = RunGrouped<Vector, Lanes, 2>;
 static constexpr DwConvRun kRun = nullptr;
 #endif
 
-static constexpr DwConvKernel kRows[] = {{.isa = kIsa,
-                                          .lanes = 16,
-                                          .pixels = 2,
-                                          .group_vector = 4,
-                                          .fused = kFusedF32,
-                                          .engine = Engine::kScalar,
-                                          .cycles_per_tap = 8,
-                                          .cycles_per_pixel = 12,
-                                          .run = kRun}};
+static constexpr DwConvKernel kRows[] = {GroupedRow(kIsa, 16, 4, 2, Engine::kScalar, 8, 12, kRun)};
 
 }  // namespace
 

@@ -283,30 +283,33 @@ DwTilesRun BodyFor(size_t pixels) {
   return Form::template Run<D, P>;
 }
 
-// Runs f with the form for this many channels of a unit.
-template <class V, class F>
-auto WithDwForm(const DwConvArgs& a, size_t channels, F f) {
+// Whether columns may be loaded once for all sums (TileDw::RunColumns) with this many channels of a unit.
+template <class V>
+bool ColumnsServe(const DwConvArgs& a, size_t channels) {
   const ptrdiff_t reach = static_cast<ptrdiff_t>(a.kernel_w) - 1;
-  const bool columns = a.dilation_w == 1 && a.left >= -reach &&
-                       a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
-                       (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
-  if (columns && a.kernel_w == 3 && a.stride_w == 1) return f(DwColumns<3, 1>());
-  if (columns && a.kernel_w == 3 && a.stride_w == 2) return f(DwColumns<3, 2>());
-  if (columns && a.kernel_w == 5 && a.stride_w == 1) return f(DwColumns<5, 1>());
-  if (columns && a.kernel_w == 5 && a.stride_w == 2) return f(DwColumns<5, 2>());
-  if (columns && a.kernel_w == 7 && a.stride_w == 1) return f(DwColumns<7, 1>());
-  return f(DwTaps());
+  return a.dilation_w == 1 && a.left >= -reach &&
+         a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
+         (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
 }
 
-// The forms of depthwise convolution, and how many channels of a result a unit of weights serves.
+// The forms of depthwise convolution.
 struct DwForms {
+  // Channels of a result that a unit of weights serves.
   template <class V>
   static size_t Unit(const DwConvArgs&) {
     return V::kUnit;
   }
+  // Runs f with the form for this many channels of a unit.
   template <class V, class F>
   static auto With(const DwConvArgs& a, size_t channels, F f) {
-    return WithDwForm<V>(a, channels, f);
+    if (ColumnsServe<V>(a, channels)) {
+      if (a.kernel_w == 3 && a.stride_w == 1) return f(DwColumns<3, 1>());
+      if (a.kernel_w == 3 && a.stride_w == 2) return f(DwColumns<3, 2>());
+      if (a.kernel_w == 5 && a.stride_w == 1) return f(DwColumns<5, 1>());
+      if (a.kernel_w == 5 && a.stride_w == 2) return f(DwColumns<5, 2>());
+      if (a.kernel_w == 7 && a.stride_w == 1) return f(DwColumns<7, 1>());
+    }
+    return f(DwTaps());
   }
 };
 
@@ -396,6 +399,20 @@ void RunDw(const DwConvArgs& a) {
     run(of_units, 0, whole);
     run(of_tail, whole, a.channels);
   }
+}
+
+// The descriptor of a row that sums float32.
+constexpr DwConvKernel DwFloatRow(const Isa& isa, Format src, uint16_t lanes, uint16_t pixels, Engine engine,
+                                  float cycles_per_tap, float cycles_per_pixel, DwConvRun run) {
+  return {.isa = isa,
+          .src = src,
+          .lanes = lanes,
+          .pixels = pixels,
+          .fused = kFusedF32,
+          .engine = engine,
+          .cycles_per_tap = cycles_per_tap,
+          .cycles_per_pixel = cycles_per_pixel,
+          .run = run};
 }
 
 }  // namespace

@@ -196,13 +196,10 @@ struct GroupedForms {
   }
   template <class V, class F>
   static auto With(const DwConvArgs& a, size_t channels, F f) {
-    const ptrdiff_t reach = static_cast<ptrdiff_t>(a.kernel_w) - 1;
-    const bool columns =
-        a.dilation_w == 1 && a.left >= -reach &&
-        a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
-        (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
-    if (columns && a.kernel_w == 3 && a.stride_w == 1) return f(GroupedColumns<3, 1>());
-    if (columns && a.kernel_w == 3 && a.stride_w == 2) return f(GroupedColumns<3, 2>());
+    if (ColumnsServe<V>(a, channels)) {
+      if (a.kernel_w == 3 && a.stride_w == 1) return f(GroupedColumns<3, 1>());
+      if (a.kernel_w == 3 && a.stride_w == 2) return f(GroupedColumns<3, 2>());
+    }
     return f(GroupedTaps());
   }
 };
@@ -210,6 +207,14 @@ struct GroupedForms {
 template <class Vector, class Lanes, int P>
 void RunGrouped(const DwConvArgs& a) {
   RunDw<GroupedFloats<Vector, Lanes>, P, GroupedForms>(a);
+}
+
+// The descriptor of a grouped row with vectors of so many lanes.
+constexpr DwConvKernel GroupedRow(const Isa& isa, uint16_t lanes, uint16_t vector, uint16_t pixels, Engine engine,
+                                  float cycles_per_tap, float cycles_per_pixel, DwConvRun run) {
+  DwConvKernel row = DwFloatRow(isa, Format::kF32, lanes, pixels, engine, cycles_per_tap, cycles_per_pixel, run);
+  row.group_vector = vector;
+  return row;
 }
 
 }  // namespace

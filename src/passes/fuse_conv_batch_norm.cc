@@ -62,15 +62,18 @@ void Scale(const void* from, const WeightLayout& layout, const std::vector<doubl
     }
   }
 }
-Result<Tensor> Scaled(const Tensor& weights, const WeightLayout& layout, const std::vector<double>& factors) {
+// Computed when they are asked for: packed, they need not stand in memory beside the file's.
+Result<Tensor> Scaled(const Tensor& weights, const WeightLayout& layout, std::vector<double> factors) {
   QUERN_ASSIGN_OR_RETURN(const Tensor w, weights.Contiguous());
-  QUERN_ASSIGN_OR_RETURN(Tensor made, Tensor::Allocate(w.dtype(), w.shape()));
-  if (w.dtype() == DType::kF64) {
-    Scale(w.unaligned_data(), layout, factors, made.values<double>());
-  } else {
-    Scale(w.unaligned_data(), layout, factors, made.values<float>());
-  }
-  return made;
+  const auto scale = [w, layout, factors = std::move(factors)](void* to) {
+    const auto count = static_cast<size_t>(w.num_elements());
+    if (w.dtype() == DType::kF64) {
+      Scale(w.unaligned_data(), layout, factors, std::span(static_cast<double*>(to), count));
+    } else {
+      Scale(w.unaligned_data(), layout, factors, std::span(static_cast<float*>(to), count));
+    }
+  };
+  return Tensor::Computed(w.dtype(), w.shape(), scale);
 }
 
 // y = x * factor + offset, per channel

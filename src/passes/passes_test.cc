@@ -442,6 +442,21 @@ TEST(FuseConvBatchNorm, Golden) {
             "  return %y\n");
 }
 
+// Where kernels pack them, they need not stand in memory.
+TEST(FuseConvBatchNorm, ComputesWeightsWhenTheyAreAskedFor) {
+  const std::unique_ptr<Graph> graph =
+      Parse(WithHeader("  input %x: f32[1,1,2]\n  const %w = f32[1,1,1] {3.0}\n  const %s = f32[1] {4.0}\n"
+                       "  %a: f32[1,1,2] = Conv(%x, %w)\n"
+                       "  %y: f32[1,1,2] = BatchNormalization(%a, %s, %s, %s, %s)\n  return %y\n"));
+  ASSERT_NE(graph, nullptr);
+  const Pass* pass = FindNeutralPass("fuse_conv_batch_norm");
+  ASSERT_TRUE(RunPasses(*graph, {&pass, 1}, {}).ok());
+  const GraphValue* weights = graph->FindValue("w_normalized");
+  ASSERT_NE(weights, nullptr);
+  const Tensor& t = weights->constant()->tensor();
+  EXPECT_NE(t.Transient()->raw_data(), t.address());
+}
+
 TEST(FuseConvBatchNorm, KeepsWhatItMust) {
   const char* const constants =
       "  input %x: f32[1,1,2]\n  input %p: f32[1]\n  const %w = f32[1,1,1] {3.0}\n  const %s = f32[1] {4.0}\n";

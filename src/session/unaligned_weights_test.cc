@@ -1,4 +1,5 @@
 // Weights that a file holds unaligned: results as of aligned ones, and no copy where kernels pack or only copy them.
+// Those that are computed when they are asked for: the same.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -70,6 +71,28 @@ std::vector<Value> RunBuilt(Built built, const char* provider) {
   const Status status = (*session)->Run(built.inputs, outputs);
   EXPECT_TRUE(status.ok()) << status.message();
   return outputs;
+}
+
+TEST(ComputedWeights, StayOutOfMemoryWhereTheyArePacked) {
+  const std::vector<Value> expected =
+      RunBuilt(Build([](GraphMaker& g, const char* name, const Tensor& t) { return g.Const(name, t); }), "cpu");
+  std::map<std::string, Tensor> weights;
+  const std::vector<Value> actual =
+      RunBuilt(Build([&](GraphMaker& g, const char* name, const Tensor& t) {
+                 const auto compute = [t](void* to) { std::memcpy(to, t.raw_data(), t.bytes()); };
+                 const Tensor computed = Tensor::Computed(t.dtype(), t.shape(), compute).value();
+                 weights[name] = computed;
+                 return g.Const(name, computed);
+               }),
+               "cpu");
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Tensor &e = expected[i].tensor(), &a = actual[i].tensor();
+    ASSERT_EQ(e.bytes(), a.bytes());
+    EXPECT_EQ(std::memcmp(e.raw_data(), a.raw_data(), e.bytes()), 0) << i;
+  }
+  for (const char* packed : {"ka", "kb", "wc"}) {
+    EXPECT_NE(weights[packed].Transient()->raw_data(), weights[packed].address()) << packed;
+  }
 }
 
 TEST(UnalignedWeights, GiveTheSameResults) {

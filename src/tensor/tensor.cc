@@ -1,5 +1,6 @@
 #include "tensor/tensor.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 
@@ -96,29 +97,44 @@ Tensor Tensor::Wrap(DType dtype, const Shape& shape, void* data, std::shared_ptr
   return t;
 }
 
-// Memory, and what it is filled with.
-struct Tensor::DeferredCopy {
-  std::shared_ptr<const void> memory, source_owner;
-  const void* source;
+// Memory, and what fills it.
+struct Tensor::Deferral {
+  std::shared_ptr<const void> memory;
+  std::function<void(void*)> fill;
+  const void* source = nullptr;  // of a copy: what it is made of
   std::once_flag once;
+  std::atomic<bool> is_filled = false;
 };
 
 Result<Tensor> Tensor::Deferred(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner) {
+  QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(dtype, shape));
+  QUERN_ASSIGN_OR_RETURN(Tensor t, Computed(dtype, shape, [data, bytes, owner = std::move(owner)](void* to) {
+                           std::memcpy(to, data, bytes);
+                         }));
+  t.deferred_->source = data;
+  return t;
+}
+
+Result<Tensor> Tensor::Computed(DType dtype, const Shape& shape, std::function<void(void*)> compute) {
   QUERN_ASSIGN_OR_RETURN(Tensor t, Allocate(dtype, shape));
-  const auto copy = std::make_shared<DeferredCopy>();
-  copy->memory = std::move(t.owner_);
-  copy->source_owner = std::move(owner);
-  copy->source = data;
-  t.deferred_ = copy.get();
-  t.owner_ = copy;
+  const auto deferral = std::make_shared<Deferral>();
+  deferral->memory = std::move(t.owner_);
+  deferral->fill = std::move(compute);
+  t.deferred_ = deferral.get();
+  t.owner_ = deferral;
   return t;
 }
 
 void Tensor::Fill() const {
-  std::call_once(deferred_->once, [&] { std::memcpy(data_, deferred_->source, bytes_); });
+  std::call_once(deferred_->once, [&] {
+    deferred_->fill(data_);
+    deferred_->is_filled.store(true, std::memory_order_release);
+  });
 }
 
-const void* Tensor::unaligned_data() const { return deferred_ != nullptr ? deferred_->source : data_; }
+const void* Tensor::unaligned_data() const {
+  return deferred_ != nullptr && deferred_->source != nullptr ? deferred_->source : raw_data();
+}
 
 Tensor Tensor::WrapStrided(DType dtype, const Shape& shape, const Shape& strides, void* data,
                            std::shared_ptr<const void> owner) {
@@ -145,6 +161,15 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
 Result<Tensor> Tensor::Contiguous() const {
   if (contiguous_) return *this;
   return Clone();
+}
+
+Result<Tensor> Tensor::Transient() const {
+  const bool is_at_hand =
+      deferred_ == nullptr || deferred_->source != nullptr || deferred_->is_filled.load(std::memory_order_acquire);
+  if (is_at_hand) return Contiguous();
+  QUERN_ASSIGN_OR_RETURN(const Tensor t, Allocate(dtype_, shape_));
+  deferred_->fill(t.raw_data());
+  return t;
 }
 
 Result<Tensor> Tensor::Clone() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -95,6 +96,10 @@ class Tensor {
   // A contiguous tensor of elements that lie somewhere, not aligned for their type: it has memory of its own, which
   // stays untouched until something asks for it and then is a copy. `owner` keeps `data` alive and is not null.
   static Result<Tensor> Deferred(DType dtype, const Shape& shape, const void* data, std::shared_ptr<const void> owner);
+  // A contiguous tensor whose elements `compute` writes to memory that it is given (64-byte aligned). The tensor's own
+  // stays untouched until something asks for it and then is filled once. `compute` may run several times (Transient),
+  // on any thread, and always gives the same.
+  static Result<Tensor> Computed(DType dtype, const Shape& shape, std::function<void(void*)> compute);
   // A contiguous tensor with a copy of `values`; the count must match.
   template <typename T>
   static Tensor FromValues(const Shape& shape, std::span<const T> values) {
@@ -146,11 +151,14 @@ class Tensor {
   Tensor Reshaped(const Shape& shape) const;
   // This tensor if contiguous, else a contiguous copy.
   Result<Tensor> Contiguous() const;
+  // Contiguous(), for a reader that soon lets it go, as one that packs: of a computed tensor that nothing asked for so
+  // far it is a copy of the reader's own.
+  Result<Tensor> Transient() const;
   // A contiguous deep copy.
   Result<Tensor> Clone() const;
 
  private:
-  struct DeferredCopy;
+  struct Deferral;
   void Fill() const;
 
   DType dtype_ = DType::kUndefined;
@@ -158,7 +166,7 @@ class Tensor {
   Shape shape_, strides_;
   size_t bytes_ = 0;
   void* data_ = nullptr;
-  DeferredCopy* deferred_ = nullptr;  // that the owner is; null for other tensors
+  Deferral* deferred_ = nullptr;  // that the owner is; null for other tensors
   std::shared_ptr<const void> owner_;
 };
 

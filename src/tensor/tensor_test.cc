@@ -304,6 +304,29 @@ TEST(Tensor, DeferredOnesAreCopiedWhenTheyAreAskedFor) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(t.address()) % 4, 0u);
   const Tensor plain = Tensor::Allocate(DType::kF32, Shape{2}).value();
   EXPECT_EQ(plain.unaligned_data(), plain.raw_data());
+  EXPECT_EQ(t.Transient()->raw_data(), t.raw_data());
+  EXPECT_EQ(plain.Transient()->raw_data(), plain.raw_data());
+}
+
+TEST(Tensor, ComputedOnesAreFilledWhenTheyAreAskedFor) {
+  std::vector<void*> filled;
+  const auto compute = [&](void* to) {
+    filled.push_back(to);
+    for (int i = 0; i < 3; ++i) static_cast<float*>(to)[i] = static_cast<float>(2 * i);
+  };
+  const Tensor t = Tensor::Computed(DType::kF32, Shape{3}, compute).value();
+  const Tensor other = t.Reshaped(Shape{3, 1});
+  EXPECT_TRUE(filled.empty());
+  const Tensor transient = other.Transient().value();
+  EXPECT_THAT(filled, testing::ElementsAre(transient.raw_data()));
+  EXPECT_NE(transient.raw_data(), t.address());
+  EXPECT_EQ(transient.shape(), other.shape());
+  EXPECT_THAT(transient.values<float>(), testing::ElementsAre(0, 2, 4));
+  EXPECT_EQ(t.unaligned_data(), t.address());
+  EXPECT_THAT(t.values<float>(), testing::ElementsAre(0, 2, 4));
+  EXPECT_THAT(filled, testing::ElementsAre(transient.raw_data(), t.address()));
+  EXPECT_EQ(other.Transient()->raw_data(), t.address());  // at hand by now
+  EXPECT_EQ(filled.size(), 2u);
 }
 
 }  // namespace

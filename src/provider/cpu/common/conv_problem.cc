@@ -40,9 +40,6 @@ ConvGeometry ConvGeometryOf(const Shape& x, const Shape& y) {
 Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   const ValueType& x = node.input(0)->type();
   ConvSource source;
-  if (node.input(1)->is_constant()) {
-    QUERN_ASSIGN_OR_RETURN(source.constant, node.input(1)->constant()->tensor().Contiguous());
-  }
   const DType weights_type = node.input(1)->type().dtype;
   for (const Dim& d : *node.input(1)->type().shape) source.weights_shape.push_back(d.value());
   const Shape& w = source.weights_shape;
@@ -88,7 +85,6 @@ Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
 
   const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));
   kernels::ConvWeights& s = source.weights;
-  s.data = source.constant.defined() ? source.constant.unaligned_data() : nullptr;
   s.w_stride = element;
   s.h_stride = static_cast<ptrdiff_t>(p.kernel_w) * element;
   s.d_stride = static_cast<ptrdiff_t>(p.kernel_h) * s.h_stride;
@@ -96,6 +92,15 @@ Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   s.o_stride = static_cast<ptrdiff_t>(w[1]) * s.i_stride;
   source.flat = dd < 0;
   source.depthwise = source.flat && kernels::Convolution::IsDepthwise(p);
+  return source;
+}
+
+Result<ConvSource> ReadConvWithWeights(const Node& node, const CpuConfig& config) {
+  QUERN_ASSIGN_OR_RETURN(ConvSource source, ReadConv(node, config));
+  if (node.input(1)->is_constant()) {
+    QUERN_ASSIGN_OR_RETURN(source.constant, node.input(1)->constant()->tensor().Transient());
+    source.weights.data = source.constant.unaligned_data();
+  }
   return source;
 }
 

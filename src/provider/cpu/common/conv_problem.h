@@ -17,14 +17,16 @@ ConvGeometry ConvGeometryOf(const Shape& x, const Shape& y);
 
 struct ConvSource {
   kernels::ConvProblem problem;
-  kernels::ConvWeights weights;  // without data where they come with the run
+  kernels::ConvWeights weights;  // without data where it was not read, or comes with the run
   Shape weights_shape;           // [O, I/g, kernel...]
   Tensor constant;               // keeps the memory of weights.data
   bool flat = false;             // two dimensions at most
   bool depthwise = false;        // two dimensions at most, each input channel by itself
 };
 
-// Reads a Conv of kCpuDomain (input [N, spatial..., C]) that the provider claims.
+// Reads a Conv of kCpuDomain (input [N, spatial..., C]) that the provider claims, but for the weights' data.
 Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config);
+// With the data of constant weights, for kernels that pack it.
+Result<ConvSource> ReadConvWithWeights(const Node& node, const CpuConfig& config);
 
 }  // namespace quern::cpu

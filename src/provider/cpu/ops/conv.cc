@@ -185,7 +185,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
-  QUERN_ASSIGN_OR_RETURN(ConvSource source, ReadConv(node, *context.config));
+  QUERN_ASSIGN_OR_RETURN(ConvSource source, ReadConvWithWeights(node, *context.config));
   source.weights.zero_point = kernel->zeros_.w;
   source.weights.zero_points = kernel->zeros_.w_vector();
   kernel->packs_in_run_ = source.weights.data == nullptr;

@@ -21,7 +21,7 @@ class ConvChainKernel final : public CpuKernel {
     QUERN_ASSIGN_OR_RETURN(const ConvStages stages, StagesOf(node, node.input(kChainX)->type()));
     const auto multiply = [&](const Node* conv, kernels::Conv& to, EpilogueList& epilogue) -> Status {
       if (!conv) return OkStatus();
-      QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConv(*conv, *context.config));
+      QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConvWithWeights(*conv, *context.config));
       QUERN_ASSIGN_OR_RETURN(epilogue, MakeEpilogue(*conv));
       QUERN_ASSIGN_OR_RETURN(to, kernels::Conv::Create(source.problem, SelectOptionsFor(*context.config),
                                                        source.weights, context.packing()));
@@ -29,7 +29,7 @@ class ConvChainKernel final : public CpuKernel {
     };
     QUERN_RETURN_IF_ERROR(multiply(stages.before, kernel->before_, kernel->before_epilogue_));
     QUERN_RETURN_IF_ERROR(multiply(stages.after, kernel->after_, kernel->after_epilogue_));
-    QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConv(*stages.depthwise, *context.config));
+    QUERN_ASSIGN_OR_RETURN(const ConvSource source, ReadConvWithWeights(*stages.depthwise, *context.config));
     if (!source.depthwise) return Internal("a chain without a depthwise convolution");
     QUERN_ASSIGN_OR_RETURN(kernel->depthwise_epilogue_, MakeEpilogue(*stages.depthwise));
     kernels::DwSelectOptions options;

@@ -238,7 +238,7 @@ Status Finish(const Node& node, const CompileContext& context, const ukernel::Rh
 
 // Constant weights [K, N], or [N, K] if `transposed`; float32, bytes, or GGUF blocks along K.
 Status PackWeights(const Node& node, const CompileContext& context, bool transposed, Compiled& c) {
-  QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Contiguous());
+  QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Transient());
   const bool vector = w.rank() == 1;
   c.problem.k = static_cast<size_t>(vector || !transposed ? w.dim(0) : w.dim(1));
   c.problem.n = static_cast<size_t>(vector ? 1 : transposed ? w.dim(0) : w.dim(1));

@@ -84,7 +84,7 @@ int64_t Entry(const Dim& d) { return d.is_constant() ? d.value() : -1; }
 
 Status Convert(Graph& graph, Node* node) {
   QUERN_ASSIGN_OR_RETURN(const TransposedWindow t, ReadTransposedWindow(*node));
-  QUERN_ASSIGN_OR_RETURN(const Tensor weights, ConstantTensor(node->input(1))->Contiguous());
+  QUERN_ASSIGN_OR_RETURN(const Tensor weights, ConstantTensor(node->input(1))->Transient());
   QUERN_ASSIGN_OR_RETURN(Tensor phase_weights, PhaseWeights(t, weights));
   const int64_t channels = weights.dim(1) * t.groups, phases = t.phases();
   const Dims x = *node->input(0)->type().shape, y = *node->output(0)->type().shape;

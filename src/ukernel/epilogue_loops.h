@@ -62,19 +62,30 @@ inline float Bound(float x, float lo, float hi) { return x < lo ? lo : x > hi ? 
 
 constexpr size_t kLaneBlock = 16;
 // A loop of kLaneBlock independent iterations is to become one vector step (or a few): unrolled before that, it would
-// leave the loop around it to be vectorized, by gathers.
+// leave the loop around it to be vectorized, by gathers. QUERN_LANE_PAIRS: of twice as many, two such steps side by
+// side.
 #if defined(__clang__)
 #define QUERN_LANES \
   _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
+#define QUERN_LANE_PAIRS \
+  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2) unroll(disable)")
 #else
 #define QUERN_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
+#define QUERN_LANE_PAIRS QUERN_LANES
 #endif
 
 // f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
 // one or a few vectors, where a loop of any length is unrolled and leaves most of such a row to its scalar rest.
-template <class F>
+// kLong: f is a long chain of steps, of which CPUs do not look far enough ahead to find another one to work on.
+template <bool kLong = false, class F>
 inline void ForLanes(size_t n, F f) {
   size_t i = 0;
+  if constexpr (kLong) {
+    for (; i + 2 * kLaneBlock <= n; i += 2 * kLaneBlock) {
+      QUERN_LANE_PAIRS
+      for (size_t j = 0; j < 2 * kLaneBlock; ++j) f(i + j);
+    }
+  }
   for (; i + kLaneBlock <= n; i += kLaneBlock) {
     QUERN_LANES
     for (size_t j = 0; j < kLaneBlock; ++j) f(i + j);
@@ -89,6 +100,12 @@ void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
     for (size_t r = 0; r < s.rows; ++r) {
       float* to = x + r * s.stride;
       ForLanes(s.count, [&](size_t i) { to[i] = f(to[i], i, r); });
+    }
+  };
+  auto each_long = [&](auto f) {  // f(value)
+    for (size_t r = 0; r < s.rows; ++r) {
+      float* to = x + r * s.stride;
+      ForLanes<true>(s.count, [&](size_t i) { to[i] = f(to[i]); });
     }
   };
   const float a = op.a, b = op.b;
@@ -158,28 +175,28 @@ void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
       each([](float y, size_t, size_t) { return y * Bound(y * (1.0f / 6.0f) + 0.5f, 0, 1); });
       return;
     case EpilogueKind::kSigmoid:
-      each([](float y, size_t, size_t) { return Sigmoid(y); });
+      each_long([](float y) { return Sigmoid(y); });
       return;
     case EpilogueKind::kSilu:
-      each([a](float y, size_t, size_t) { return Gated(y, a * y); });
+      each_long([a](float y) { return Gated(y, a * y); });
       return;
     case EpilogueKind::kTanh:
-      each([](float y, size_t, size_t) { return Tanh(y); });
+      each_long([](float y) { return Tanh(y); });
       return;
     case EpilogueKind::kElu:
-      each([a](float y, size_t, size_t) { return y < 0 ? a * Expm1OfNegative(y) : y; });
+      each_long([a](float y) { return y < 0 ? a * Expm1OfNegative(y) : y; });
       return;
     case EpilogueKind::kGelu:
-      each([](float y, size_t, size_t) { return Gelu(y); });
+      each_long([](float y) { return Gelu(y); });
       return;
     case EpilogueKind::kGeluTanh:
-      each([](float y, size_t, size_t) { return GeluTanh(y); });
+      each_long([](float y) { return GeluTanh(y); });
       return;
     case EpilogueKind::kSoftplus:
-      each([](float y, size_t, size_t) { return Softplus(y); });
+      each_long([](float y) { return Softplus(y); });
       return;
     case EpilogueKind::kExp:
-      each([](float y, size_t, size_t) { return Exp(y); });
+      each_long([](float y) { return Exp(y); });
       return;
     case EpilogueKind::kRowMinMax:
       for (size_t r = 0; r < s.rows; ++r) {

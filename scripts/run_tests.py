@@ -519,7 +519,7 @@ class Tests(Runner):
         if self.check("configure without avx512 and amxbf16", configure) and self.check(
             "build without avx512 and amxbf16", ["cmake", "--build", folder, "-j", CORES, *targets]
         ):
-            # Which of all rows is chosen, and that all are there, is what the suites Select* and RequiredRows are about.
+            # Which of all rows is chosen, and that all are there is what Select* and RequiredRows are about.
             self.ctest("few-isas", folder, lambda name: name == "kernels_test", gtest_filter="-Select*:RequiredRows.*")
 
     def stage_fuzz(self):

@@ -1,12 +1,11 @@
 // Chains of convolutions by strips: a slot computes the rows that a strip reads, but for those that it has from the
-// strip before.
+// strip before, by products that are the same wherever its first strip begins.
 #include "kernels/conv_chain.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <new>
-#include <set>
 #include <string>
 
 namespace quern::kernels {
@@ -87,25 +86,29 @@ ConvChainPlan ConvChain::Plan(const ConvChainArgs& args, int concurrency) const 
 
   plan.before_pixels = plan.rows * d.stride_h * args.in_w;
   plan.after_pixels = plan.rows * plan.out_w;
-  // The most that any strip needs: of whole strips, of the last one, and where a strip goes on from the one before.
   const auto include = [&](const Conv* conv, size_t rows, size_t width, size_t pixels, const ConvChainEpilogue& e,
                            std::vector<ChainedConvPlan>& plans) {
-    if (!conv || rows == 0) return;
+    const auto known = [&](const ChainedConvPlan& p) { return p.rows == rows; };
+    if (!conv || rows == 0 || std::any_of(plans.begin(), plans.end(), known)) return;
     const auto in = static_cast<ptrdiff_t>(conv->problem().in_channels * sizeof(float));
     const auto out = static_cast<ptrdiff_t>(conv->problem().out_channels * sizeof(float));
     const ConvArgs a = RowsOf(rows, width, nullptr, in, nullptr, out, e.ops, e.op_count);
     plans.push_back({rows, conv->Plan(a, 1, pixels)});
     plan.inner_bytes = std::max(plan.inner_bytes, plans.back().conv.workspace_bytes);
   };
-  size_t end = 0;
-  std::set<size_t> counts;
-  for (size_t y = 0; y < plan.out_h; y += plan.rows) {
-    const RowRange read = RowsRead(d, args.in_h, y, std::min(y + plan.rows, plan.out_h));
-    counts.insert(read.end - read.begin);
-    if (read.end > end) counts.insert(read.end - std::max(read.begin, end));
-    end = std::max(end, read.end);
+  if (before_) {
+    // Cut wherever some strip begins or ends to read: a product's last tiles may sum in another order.
+    for (size_t y = 0; y < plan.out_h; y += plan.rows) {
+      const RowRange read = RowsRead(d, args.in_h, y, std::min(y + plan.rows, plan.out_h));
+      plan.before_cuts.insert(plan.before_cuts.end(), {read.begin, read.end});
+    }
+    std::sort(plan.before_cuts.begin(), plan.before_cuts.end());
+    plan.before_cuts.erase(std::unique(plan.before_cuts.begin(), plan.before_cuts.end()), plan.before_cuts.end());
+    for (size_t i = 1; i < plan.before_cuts.size(); ++i) {
+      include(before_, plan.before_cuts[i] - plan.before_cuts[i - 1], args.in_w, plan.before_pixels, args.before,
+              plan.before);
+    }
   }
-  for (size_t rows : counts) include(before_, rows, args.in_w, plan.before_pixels, args.before, plan.before);
   for (size_t rows : {plan.rows, plan.out_h - (plan.strips - 1) * plan.rows}) {
     include(after_, rows, plan.out_w, plan.after_pixels, args.after, plan.after);
   }
@@ -178,24 +181,24 @@ class ConvChain::Strips {
     const auto [begin, end] = RowsRead(d_, a_.in_h, y0, y1);
     const size_t row = plan_.before_row;
     char* rows = slot_ + plan_.held_offset;
-    // Only of the strip just before: the plan knows of no other counts of rows.
-    const bool follows = y0 >= plan_.rows && held_.end == RowsRead(d_, a_.in_h, y0 - plan_.rows, y0).end;
-    if (follows && held_.begin <= begin && begin < held_.end) {
+    if (held_.begin <= begin && begin < held_.end) {
       std::memmove(rows, rows + (begin - held_.begin) * row, (held_.end - begin) * row);
     } else {
       held_.end = begin;
     }
     held_.begin = begin;
-    if (end == held_.end) return OkStatus();
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
     OpsAt(a_.before, image_, 0, ops);
-    const size_t first = held_.end;
-    held_.end = end;
-    char* to = rows + (first - begin) * row;
-    const char* from = input + static_cast<ptrdiff_t>(first * a_.in_w) * a_.in_pixel_stride;
-    return Multiply(*c_.before_, plan_.before, end - first,
-                    RowsOf(end - first, a_.in_w, from, a_.in_pixel_stride, to,
-                           static_cast<ptrdiff_t>(d_.channels * sizeof(float)), ops, a_.before.op_count));
+    const auto& cuts = plan_.before_cuts;
+    for (auto cut = std::upper_bound(cuts.begin(), cuts.end(), held_.end); held_.end < end; ++cut) {
+      const char* from = input + static_cast<ptrdiff_t>(held_.end * a_.in_w) * a_.in_pixel_stride;
+      QUERN_RETURN_IF_ERROR(
+          Multiply(*c_.before_, plan_.before, *cut - held_.end,
+                   RowsOf(*cut - held_.end, a_.in_w, from, a_.in_pixel_stride, rows + (held_.end - begin) * row,
+                          static_cast<ptrdiff_t>(d_.channels * sizeof(float)), ops, a_.before.op_count)));
+      held_.end = *cut;
+    }
+    return OkStatus();
   }
 
   Status Multiply(const Conv& conv, const std::vector<ChainedConvPlan>& plans, size_t rows,

@@ -40,7 +40,8 @@ struct ConvChainPlan {
   size_t held_rows = 0;                        // rows before the depthwise convolution that a strip reads
   size_t strips = 0;                           // of an image
   size_t before_pixels = 0, after_pixels = 0;  // of a strip: what rows of the products are chosen for
-  std::vector<ChainedConvPlan> before, after;  // for each number of rows that some strip computes
+  std::vector<size_t> before_cuts;             // rows of the image between which lies one product of `before`
+  std::vector<ChainedConvPlan> before, after;  // for each number of rows that some product has
   int slots = 1;
   size_t before_row = 0, depthwise_row = 0;  // bytes of a row of either's results
   // Workspace, bytes: of each slot.

@@ -175,6 +175,8 @@ constexpr Case kCases[] = {
     {true, true, 16, 64, 16, 12, 12, 3, 1, 1, 1, 1, 64},       // a row at a time
     {true, true, 16, 64, 16, 12, 12, 3, 1, 1, 1, 1, 1 << 20},  // one strip
     {true, true, 24, 144, 24, 56, 56, 3, 1, 1, 1, 1, 1 << 19},
+    {true, true, 24, 48, 24, 40, 22, 3, 1, 1, 1},  // products that end in tiles of one or two rows
+    {true, false, 24, 32, 0, 40, 22, 5, 1, 1, 2},
 };
 
 TEST(ConvChain, GivesWhatItsConvolutionsGive) {

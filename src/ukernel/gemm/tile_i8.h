@@ -12,8 +12,10 @@ namespace {
 // pointer, whatever the caller's addressing, for the price of a load and a store per vector.
 [[maybe_unused]] constexpr size_t kStagedK = 256;
 [[maybe_unused]] constexpr size_t kPanelK = 2048;  // where a whole call's units are computed from what is staged
-// Bytes of its units that memory is asked for ahead, across their ends.
+// Bytes of its units that memory is asked for ahead, across their ends where they are a panel's: into L2, which is
+// V::kPrefetch elsewhere, and into an L1 that waits for many lines.
 [[maybe_unused]] constexpr size_t kPanelAhead = 12288;
+[[maybe_unused]] constexpr size_t kAheadIntoL1 = 10240;
 constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
@@ -53,10 +55,11 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   static constexpr bool kHolds = D::kHoldsWeights && (kPerUnit == 1 || NU == 1);
 
   // ahead: where memory is asked for each unit's line meanwhile, from the line itself.
+  template <bool kIntoL1>
   QUERN_INLINE static void Step(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, ptrdiff_t ahead) {
     const auto at = [&](int v) {
       const char* p = rhs + static_cast<size_t>(v / kPerUnit) * unit_stride + v % kPerUnit * V::kLanes * 4;
-      if (V::kPrefetch && v % kPerUnit == 0) PrefetchStream(p + ahead, false);
+      if (V::kPrefetch && v % kPerUnit == 0) PrefetchStream(p + ahead, kIntoL1);
       return p;
     };
     if constexpr (kHolds) {
@@ -77,18 +80,20 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   }
 
   // `next`: the first weights that are read after these, which a panel asks memory for in time.
+  template <bool kIntoL1>
   QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups,
                                  const char* next) {
-    constexpr size_t kAhead = (kPanel && V::kPrefetch ? kPanelAhead : V::kPrefetch) / NU / kGroup;  // groups
-    IntAcc more[kSets];  // but for the first set, which is acc
+    constexpr size_t kBytes = !V::kPrefetch ? 0 : kIntoL1 ? kAheadIntoL1 : kPanel ? kPanelAhead : V::kPrefetch;
+    constexpr size_t kAhead = kBytes / NU / kGroup;  // groups
+    IntAcc more[kSets];                              // but for the first set, which is acc
     QUERN_UNROLL for (int s = 1; s < kSets; ++s) Base::Each([&](int r, int v) { more[s][r][v] = V::ZeroInt(); });
     ptrdiff_t ahead = kAhead * kGroup;
     size_t g = 0;
     const auto steps = [&](size_t end) {
       for (; g + kSets <= end; g += kSets) {
-        Step(acc, lhs, rhs, unit_stride, ahead);
+        Step<kIntoL1>(acc, lhs, rhs, unit_stride, ahead);
         QUERN_UNROLL for (int s = 1; s < kSets; ++s) {
-          Step(more[s], lhs + s * D::kGroupBytes, rhs + s * kGroup, unit_stride, ahead);
+          Step<kIntoL1>(more[s], lhs + s * D::kGroupBytes, rhs + s * kGroup, unit_stride, ahead);
         }
         lhs += kSets * D::kGroupBytes;
         rhs += kSets * kGroup;
@@ -104,7 +109,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
     if constexpr (kSets > 1) {
       for (; g < groups; ++g) {
-        Step(acc, lhs, rhs, unit_stride, ahead);
+        Step<kIntoL1>(acc, lhs, rhs, unit_stride, ahead);
         lhs += D::kGroupBytes;
         rhs += kGroup;
       }
@@ -135,8 +140,14 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
       for (size_t k = 0; k < a.k; k += kStaged) {
         const size_t count = a.k - k < kStaged ? a.k - k : kStaged;
         const bool last = tap + 1 == end && k + count == a.k;
-        Chunk(acc, rows(tap, k, count), rhs + k * V::kUnit, a.rhs_unit_stride, (count + 3) / 4,
-              last ? next : rhs + (k + count) * V::kUnit);
+        const char* staged = rows(tap, k, count);
+        const char* weights = rhs + k * V::kUnit;
+        const char* after = last ? next : rhs + (k + count) * V::kUnit;
+        if (V::kPrefetch && a.stream_into_l1) {
+          Chunk<true>(acc, staged, weights, a.rhs_unit_stride, (count + 3) / 4, after);
+        } else {
+          Chunk<false>(acc, staged, weights, a.rhs_unit_stride, (count + 3) / 4, after);
+        }
       }
     }
     if (a.last_k) {

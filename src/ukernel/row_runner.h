@@ -34,6 +34,7 @@ struct RowProblem {
   size_t dst_row_gap = 5;
   Fill fill = Fill::kSmallIntegers;
   bool rhs_in_place = false;
+  bool stream_into_l1 = false;  // GemmArgs::stream_into_l1
   uint32_t seed = 1;
   const NumberKind* kind = nullptr;  // of dense float operands, instead of the fill
   bool special = false;              // SpecialLhs in the first rows of float left sides
@@ -128,6 +129,7 @@ class RowRunner {
         a.n0 = n0;
         a.scratch = scratch_ ? scratch_->data() : nullptr;
         a.tap_count = p_.taps;
+        a.stream_into_l1 = p_.stream_into_l1;
         SetRhs(a, g, n0, n, k0, k, transform);
         for (size_t m0 = 0; m0 < p_.m; m0 += m_step) {
           a.m = std::min(m_step, p_.m - m0);

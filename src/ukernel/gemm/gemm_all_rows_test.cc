@@ -136,6 +136,7 @@ TEST_P(AllRows, TilesAndTails) {
           Check(p);
           if (HasFatalFailure()) return;
           p.k_block = kKBlockSteps * row().kr;
+          p.stream_into_l1 = true;
           Check(p);
           if (HasFatalFailure()) return;
         }
@@ -148,7 +149,12 @@ TEST_P(AllRows, TilesAndTails) {
 TEST_P(AllRows, EveryTileOfARow) {
   for (size_t m = 1; m <= std::min<size_t>(m_tile(), 16); ++m) {
     for (size_t n = 1; n <= std::min<size_t>(n_tile(), 64); n += n < 20 ? 1 : 7) {
-      Check({.m = m, .n = n, .k = RoundUp(37, row().k_divisor), .fill = Fill::kNormal, .seed = 5});
+      Check({.m = m,
+             .n = n,
+             .k = RoundUp(37, row().k_divisor),
+             .fill = Fill::kNormal,
+             .stream_into_l1 = (m + n) % 2 == 0,
+             .seed = 5});
       if (HasFatalFailure()) return;
     }
   }
@@ -177,8 +183,11 @@ TEST_P(AllRows, Taps) {
 TEST_P(AllRows, LongRows) {
   if (!IsExact(row())) return;
   for (size_t m : {size_t{1}, size_t{2}, m_tile()}) {
-    Check({.m = m, .n = n_tile() + 3, .k = RoundUp(2115, row().k_divisor)});
-    Check({.m = m, .n = n_tile() + 3, .k = RoundUp(2115, row().k_divisor), .k_block = 1088});
+    for (const bool into_l1 : {false, true}) {
+      const size_t k = RoundUp(2115, row().k_divisor);
+      Check({.m = m, .n = n_tile() + 3, .k = k, .stream_into_l1 = into_l1});
+      Check({.m = m, .n = n_tile() + 3, .k = k, .k_block = 1088, .stream_into_l1 = into_l1});
+    }
     for (LhsForm form : {kLhsTaps, kLhsRowPointers}) {
       Check({.m = m, .n = n_tile() + 3, .k = RoundUp(150, row().k_divisor), .taps = 9, .form = form});
       Check({.m = m, .n = n_tile() + 3, .k = RoundUp(1030, row().k_divisor), .taps = 3, .form = form});

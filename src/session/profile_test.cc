@@ -65,6 +65,12 @@ TEST(Profile, SumsRunsAndWorkOfEachNode) {
   EXPECT_EQ(product["kernel"].get<std::string>().rfind("gemm_f32_f32_f32_", 0), 0u) << product;
   EXPECT_EQ(product["peak"].get<std::string>().rfind("fma ", 0), 0u) << product;
   EXPECT_GT(product["seconds"], 0);
+  // Weights as they were packed, and nothing of the tensor that they come from.
+  const Result<std::string> compiled = session->Facts("compiled");
+  ASSERT_TRUE(compiled.ok()) << compiled.status().message();
+  const double packed = Json::parse(*compiled)["compiled"]["packed_bytes"];
+  EXPECT_GE(packed, 4.0 * kK * kN);
+  EXPECT_EQ(product["bytes"], 5 * packed + 4.0 * (3 * 6 + 2 * 1) * (kK + kN));
   const Json& softmax = NodeNamed(doc, "y");
   EXPECT_EQ(softmax["runs"], 5);
   EXPECT_EQ(softmax["operations"], 0);

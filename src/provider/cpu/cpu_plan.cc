@@ -62,12 +62,15 @@ std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<P
 }
 
 NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out) {
-  const auto types = [](const std::vector<TensorSpec>& specs) {
+  const auto types = [](const std::vector<TensorSpec>& specs, uint64_t packed) {
     std::vector<OperandType> list;
-    for (const TensorSpec& s : specs) list.push_back({s.dtype, s.shape, s.constant != nullptr});
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const bool constant = specs[i].constant != nullptr || (i < 64 && (packed >> i & 1) != 0);
+      list.push_back({specs[i].dtype, specs[i].shape, constant});
+    }
     return list;
   };
-  return WorkOf(*node.node, types(in), types(out), node.packed_bytes);
+  return WorkOf(*node.node, types(in, node.kernel->packed_inputs()), types(out, 0), node.packed_bytes);
 }
 
 Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {

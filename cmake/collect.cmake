@@ -102,6 +102,8 @@ function(collect family)
     target_compile_options(${object} PRIVATE ${flags} -O3 -fno-math-errno -fno-trapping-math)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${object} PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized)  # of its avx512fintrin.h
+      # Its objects would need the personality routine of libstdc++, where libquern_ukernel.a needs libc alone.
+      target_compile_options(${object} PRIVATE -fno-exceptions -fno-rtti)
     endif()
     # Not instrumented in sanitizer builds, where a file of unrolled tiles takes minutes to compile. Every row is tested
     # against guard pages instead.

@@ -27,7 +27,7 @@ constexpr char kUsage[] =
     "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32 and others that rows have.\n"
     "Results may also be i8 or u8, requantized; weights u8, qb4w and qb2w come in blocks of 32, i4 by channels.\n"
     "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
-    "--cold: the weights come from memory, as copies of them are taken in turn, of more than twice the last-level\n"
+    "--cold: the weights come from memory, as copies of them are taken in turn, of ten times the last-level\n"
     "cache together, and so for each thread; GB/s of them beside a loop that only reads them.\n"
     "Exits with 1 when a shape's share of the fastest is below --min-share (0.8: 80 %).\n"
     "Default shapes: 512, 1024 and 2048 squared; cold 1, 4 and 16 rows of 4096 squared. QUERN_CPU sets the CPU where\n"
@@ -59,10 +59,10 @@ bool ParsePrecision(const std::string& name, Precision* precision) {
   return false;
 }
 
-// More than twice the last-level cache, of which each thread may have one, and whose share of this machine may be more
-// than it can spare.
+// Ten times the last-level cache (peak.cc), of which each thread may have one, and whose share of this machine may be
+// more than it can spare.
 size_t ColdBytes(int threads) {
-  return std::clamp(HostCpu().l3.bytes * 5 / 2 * static_cast<size_t>(threads), size_t{64} << 20, size_t{1} << 30);
+  return std::clamp(HostCpu().l3.bytes * 10 * static_cast<size_t>(threads), size_t{64} << 20, size_t{1} << 30);
 }
 
 int Main(int argc, char** argv) {

@@ -19,10 +19,6 @@ namespace {
 
 using ukernel::PeakKernel;
 
-// Memory is read over ten times the last-level cache, of which a fifth of two and a half times stays there (Zen 5: 43
-// instead of 38 GB/s); more than that may be more than a machine can spare.
-constexpr size_t kMostBytes = size_t{512} << 20;
-
 // Results end here, so that no loop can be dropped.
 volatile uint64_t g_sink;
 
@@ -180,6 +176,11 @@ const PeakKernel& WidestFma(const CpuFacts& cpu) {
   return *best;
 }
 
+size_t ColdBytes(int threads) {
+  constexpr size_t kLeastOfThread = size_t{64} << 20, kMost = size_t{512} << 20;
+  return std::min(kMost, std::max(kLeastOfThread, HostCpu().l3.bytes * 10) * static_cast<size_t>(threads));
+}
+
 double MeasureSlice(const PeakKernel& loop, double seconds, int threads) {
   return Together(threads, [&](int) { return Slice(loop, seconds); });
 }
@@ -204,9 +205,7 @@ std::vector<Peak> MeasurePeaks(const CpuInfo& cpu, const PeakOptions& options) {
   size_t share = 0;
   if (mover) {
     const CpuInfo& host = HostCpu();
-    // Threads may have a last-level cache each, also where a virtual machine does not say so.
-    const size_t per_thread = std::max<size_t>(size_t{64} << 20, host.l3.bytes * 10);
-    const size_t memory = std::min(kMostBytes, per_thread * static_cast<size_t>(threads));
+    const size_t memory = ColdBytes(threads);
     Result<AlignedBuffer> made = AlignedBuffer::Allocate(memory, {.huge_pages = true});
     if (made.ok()) {
       buffer = std::move(*made);

@@ -43,6 +43,11 @@ std::string PeakNameOf(std::string_view kernel);
 // The multiply-add loop on float32 of the widest vectors that `cpu` has.
 const ukernel::PeakKernel& WidestFma(const CpuFacts& cpu);
 
+// How much must be read in turn, by so many threads together, for all of it to come from memory, but no more than a
+// machine can spare. Ten times the last-level cache, of which each thread may have one, also where a virtual machine
+// does not say so: of two and a half times it, part is still found there (Zen 5: 43 instead of 38 GB/s).
+size_t ColdBytes(int threads);
+
 // One timed slice of a loop that this host runs, on so many threads at the same time: a billion operations per second
 // of all together. For benchmarks that alternate it with the code that they measure.
 double MeasureSlice(const ukernel::PeakKernel& loop, double seconds, int threads = 1);

@@ -59,12 +59,6 @@ bool ParsePrecision(const std::string& name, Precision* precision) {
   return false;
 }
 
-// Ten times the last-level cache (peak.cc), of which each thread may have one, and whose share of this machine may be
-// more than it can spare.
-size_t ColdBytes(int threads) {
-  return std::clamp(HostCpu().l3.bytes * 10 * static_cast<size_t>(threads), size_t{64} << 20, size_t{1} << 30);
-}
-
 int Main(int argc, char** argv) {
   std::string spec = std::getenv("QUERN_CPU") ? std::getenv("QUERN_CPU") : "native";
   std::string row;

@@ -198,7 +198,8 @@ Status Attention::PrepareProducts(const SelectOptions& options, Precision precis
   }
 }
 
-// Scores to probabilities among the keys so far, in place; keys outside of those that are seen get none.
+// Scores to probabilities among the keys so far but for a factor (`carried.inverse`), in place; keys outside of those
+// that are seen get none.
 void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room,
                           Kept& kept, Carried& carried) const {
   const int64_t all = keys.end - keys.begin;
@@ -215,7 +216,7 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
   }
   bool seen = count > 0;
   double shift = 0;
-  ukernel::SoftmaxLines<float> softmax{.count = n, .x = x, .y = x};
+  ukernel::SoftmaxLines<float> softmax{.count = n, .x = x, .y = x, .inverse = &carried.inverse};
   if (seen && row.add[0]) {
     const bool same = first == kept.row.first && end == kept.row.end && row.add[0] == kept.row.add[0] &&
                       row.add[1] == kept.row.add[1] && row.add[0] != room && row.add[1] != room;
@@ -237,7 +238,7 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
     }
   }
   std::fill(scores, x, 0.0f);
-  carried.factor = 1;
+  carried.factor = carried.inverse = 1;
   if (!seen) return std::fill(x, scores + all, 0.0f);
   if (IsOnline() || carried.sum != 0) {
     const float before = static_cast<float>(carried.largest - shift);
@@ -254,18 +255,19 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
   std::fill(scores + end, scores + all, 0.0f);
 }
 
-// A product gives no number where a hidden value is none; only those that are seen count.
-void Attention::RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const {
-  const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = static_cast<size_t>(sizes_.value_size), .x = y});
-  if (sum < kInfinity) return;
-  std::fill_n(y, sizes_.value_size, 0.0f);
+// A row of results, of `weights` that `inverse` makes probabilities. A product gives no number where a hidden value is
+// none, and infinity where only the probabilities are small enough; so such a row is summed again, of what is seen.
+void Attention::ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const {
+  const size_t n = static_cast<size_t>(sizes_.value_size);
+  const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = n, .x = y});
+  if (sum < kInfinity) return row_->normalize({.n = n, .x = y, .y = y, .scale = inverse});
+  std::fill_n(y, n, 0.0f);
   for (int64_t j = 0; j < keys; ++j) {
-    if (probabilities[j] == 0) continue;
+    const float probability = weights[j] * inverse;
+    if (probability == 0) continue;
     const Format f = sizes_.types.kv;
     const char* row = v + j * sizes_.v.row * BytesOf(f);
-    for (int64_t p = 0; p < sizes_.value_size; ++p) {
-      y[p] += probabilities[j] * ukernel::LoadFloat(f, row + p * BytesOf(f));
-    }
+    for (size_t p = 0; p < n; ++p) y[p] += probability * ukernel::LoadFloat(f, row + p * FormatBytes(f));
   }
 }
 
@@ -332,7 +334,7 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
   for (int64_t r = 0; r < rows; ++r) {
     float *part = parts + r * span.pitch, *y = results + r * span.pitch;
     if (!computes) std::fill_n(part, n, kInfinity);
-    RepairRow(scores + r * score_pitch_, count, v, part);
+    ScaleRow(scores + r * score_pitch_, count, v, carried[r].inverse, part);
     if (!joins) continue;
     // What no longer counts may be infinite.
     if (carried[r].factor == 0) std::fill_n(y, n, 0.0f);

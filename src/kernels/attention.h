@@ -102,6 +102,7 @@ class Attention {
     double largest = 0;  // score with what is added to it
     float sum = 0;       // of e^(score - largest)
     float factor = 0;    // of the results so far
+    float inverse = 1;   // of the results of this block
   };
   // Blocks of queries of one matrix: their first row, and the matrix' keys and values.
   struct Span {
@@ -129,7 +130,7 @@ class Attention {
                  std::byte* scratch, const CancelToken* cancel, Kept& kept) const;
   void Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room, Kept& kept,
                  Carried& carried) const;
-  void RepairRow(const float* probabilities, int64_t keys, const char* v, float* y) const;
+  void ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const;
 
   AttentionSizes sizes_;
   const ukernel::VectorKernel* row_ = nullptr;

@@ -30,6 +30,9 @@ struct SoftmaxLines {
   // Of such a line that comes in blocks, whose results become those of the softmax of the blocks so far; null: it is
   // whole. Where all elements so far are minus infinity, the results are 0 and the factor is 1.
   SoftmaxCarry<T>* carry = nullptr;
+  // Of such a line: where not null, y is left as e^(x - the largest) and what it has to be multiplied by goes here, for
+  // those who multiply a shorter line that is made of y.
+  T* inverse = nullptr;
 };
 
 }  // namespace quern::ukernel

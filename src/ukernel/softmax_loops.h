@@ -10,10 +10,10 @@ namespace quern::ukernel {
 namespace {
 
 // e^x for x of at most 0, where denormal float32 results do not matter.
-QUERN_MATH float SoftmaxExp(float x) { return ExpOfNormal(x); }
+QUERN_MATH float SoftmaxExp(float x) { return ExpOfNegative(x); }
 QUERN_MATH double SoftmaxExp(double x) { return Exp(x); }
 
-constexpr size_t kSoftmaxBlock = 256;  // exponentials held at once
+constexpr size_t kSoftmaxBlock = 4096;  // elements whose exponentials are summed in lanes
 
 // The largest of n numbers; any of the others where one is not a number, which the exponentials' sum then is not
 // either.
@@ -48,6 +48,36 @@ void AddHiding(size_t n, const T* x, const T* a, T* y) {
   for (size_t i = 0; i < n; ++i) y[i] = a[i] == -__builtin_huge_valf() ? a[i] : x[i] + a[i];
 }
 
+// y[i] = e^(x[i] - largest), where y is not null, and their sum; n at most kSoftmaxBlock, y may be x.
+template <class T>
+T SumOfExps(size_t n, const T* x, T largest, T* y) {
+  using Lanes = typename LanesOf<T>::Type;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T), kStep = 2 * kLanes;
+  Lanes sums[2];
+  for (Lanes& sum : sums) Fill(sum, T{0});
+  const auto step = [&](const T* from, T* to) {
+    for (size_t k = 0; k < 2; ++k) {
+      T e[kLanes];
+      for (size_t i = 0; i < kLanes; ++i) e[i] = SoftmaxExp(from[k * kLanes + i] - largest);
+      Lanes v;
+      Load(e, v);
+      if (to) Store(to + k * kLanes, v);
+      sums[k] += v;
+    }
+  };
+  size_t i = 0;
+  for (; i + kStep <= n; i += kStep) step(x + i, y ? y + i : nullptr);
+  if (i < n) {
+    T rest[kStep];
+    for (T& r : rest) r = -__builtin_huge_valf();
+    __builtin_memcpy(rest, x + i, (n - i) * sizeof(T));
+    step(rest, rest);
+    if (y) __builtin_memcpy(y + i, rest, (n - i) * sizeof(T));
+  }
+  sums[0] += sums[1];
+  return JoinLanes<T, FoldKind::kSum>(sums[0]);
+}
+
 template <bool kCarries, class T>
 void SoftmaxLine(const SoftmaxLines<T>& args) {
   const size_t n = args.count;
@@ -64,17 +94,15 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     // Unless one that is not hidden is no number, which the comparisons passed over.
     const T any = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
     for (size_t i = 0; i < n; ++i) y[i] = any != any ? any : T{0};
+    if (args.inverse) *args.inverse = 1;
     if (kCarries) *args.carry = any != any ? SoftmaxCarry<T>{any, any, any} : SoftmaxCarry<T>{largest, 0, 1};
     return;
   }
   T sum = 0;
   for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
     const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
-    T scratch[kSoftmaxBlock];
-    T* e = args.log ? scratch : y + begin;  // x is still needed for the logarithm, and y may be x
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < count; ++i) e[i] = SoftmaxExp(x[begin + i] - largest);
-    sum += FoldAll<T, FoldKind::kSum>({.kind = FoldKind::kSum, .n = count, .x = e});
+    // x is still needed for the logarithm, and y may be x.
+    sum += SumOfExps<T>(count, x + begin, largest, args.log ? nullptr : y + begin);
   }
   if (args.log) {
     const T log = Log(sum);
@@ -88,6 +116,10 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
     }
     const T inverse = T{1} / sum;
     if (kCarries) *args.carry = {largest, sum, earlier * inverse};
+    if (args.inverse) {
+      *args.inverse = inverse;
+      return;
+    }
     QUERN_INDEPENDENT
     for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
   }

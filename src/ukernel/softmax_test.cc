@@ -89,9 +89,15 @@ void CheckAdded(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
           sum += expected[i];
         }
         softmax({.count = n, .x = from, .y = to, .add = {first, second ? other : nullptr}});
+        GuardedBuffer unscaled(n * sizeof(T));
+        auto* weights = reinterpret_cast<T*>(unscaled.data());
+        T inverse = 0;
+        softmax({.count = n, .x = from, .y = weights, .add = {first, second ? other : nullptr}, .inverse = &inverse});
         for (size_t i = 0; i < n; ++i) {
           const double want = sum > 0 ? expected[i] / sum : 0;
           ASSERT_NEAR(static_cast<double>(to[i]), want, 1e-4 * want) << name << " element " << i << " of " << n;
+          ASSERT_EQ(weights[i] * inverse, to[i]) << name << " element " << i << " of " << n;
+          ASSERT_LE(weights[i], 1) << name << " element " << i << " of " << n;
         }
       }
     }

@@ -91,6 +91,23 @@ static inline float ExpOfNormal(float x) {
   return p * FloatOf(BitsOf(shifted) << 23);
 }
 
+// e^x for x of at most 1 in fewer steps yet, as ln2 is one number: within 2 + 0.04 |x| ulp, without FMA 2.2 + 0.8 |x|.
+// 1 at 0, 0 below -87.7.
+static inline float ExpOfNegative(float x) {
+  const float bounded = -88.0f > x ? -88.0f : x;
+  constexpr float kShift = kRoundToInt + 127.0f;
+  const float shifted = MulAdd(bounded, 1.44269504088896341f, kShift);
+  const float r = MulAdd(shifted - kShift, -0.693147180559945f, bounded);
+  // Minimax polynomial of e^r for |r| <= ln2 / 2 that is 1 at 0, within 9.2e-8.
+  float p = 8.29027214636e-3f;
+  p = MulAdd(p, r, 4.18981602524e-2f);
+  p = MulAdd(p, r, 0.166676381309f);
+  p = MulAdd(p, r, 0.499991478364f);
+  p = MulAdd(p, r, 0.999999706311f);
+  p = MulAdd(p, r, 1.0f);
+  return p * FloatOf(BitsOf(shifted) << 23);
+}
+
 // e^x - 1 for x <= 0, accurate near 0.
 static inline float Expm1OfNegative(float x) {
   const float bounded = x < -30.0f ? -30.0f : x;
@@ -156,7 +173,7 @@ static inline float Erfc(float t) {
   const float p4 = MulAdd(-0.2190960718f, u, 0.07558323047f), p2 = MulAdd(0.009121873423f, u, 0.3920184644f);
   const float p0 = MulAdd(0.9980006282f, u, -1.26541654f);
   const float p = MulAdd(MulAdd(p8, u4, MulAdd(p6, u2, p4)), u4, MulAdd(p2, u2, p0));
-  return u * ExpOfNormal(MulAdd(-t, t, p));
+  return u * ExpOfNegative(MulAdd(-t, t, p));
 }
 
 // erf(x) for |x| <= 1.

@@ -51,7 +51,9 @@ TEST_F(Bench, ReportsEachNumberOfThreads) {
     for (const char* field : {"load_seconds", "first_run_seconds", "cpu_use"}) EXPECT_GE(c[field], 0) << field;
     EXPECT_GE(c["peak_memory_bytes"], c["added_memory_bytes"]);
     EXPECT_FALSE(c.contains("nodes"));
-    if (c.contains("allocations_per_run")) EXPECT_EQ(c["allocations_per_run"], 0);
+    if (c.contains("allocations_per_run")) {
+      EXPECT_EQ(c["allocations_per_run"], 0);
+    }
   }
 }
 
@@ -74,7 +76,9 @@ TEST_F(Bench, CountsAllocations) {
   const Ended e = Quern("bench " + In("m.onnx") + " --json --runs 3");
   ASSERT_EQ(e.status, 0) << e.err;
   const Json c = Json::parse(e.out)["cases"][0];
-  if (c.contains("allocations_per_run")) EXPECT_GE(c["allocations_per_run"], 1);
+  if (c.contains("allocations_per_run")) {
+    EXPECT_GE(c["allocations_per_run"], 1);
+  }
 }
 
 TEST_F(Bench, BatchesReplaceAnOpenFirstDimension) {

@@ -18,6 +18,11 @@ namespace {
 
 // A result may be this much larger than its inputs: room for scalars, index vectors and small masks.
 constexpr int64_t kFreeBytes = int64_t{64} << 10;
+// What all results beyond that may add to the model: biases by relative position, gathered from a table for all pairs.
+constexpr int64_t kGrowthBytes = int64_t{16} << 20;
+
+// Repeats what others can read where it lies; whatever the constants are, nothing is gained.
+bool OnlyRepeats(const Node& n) { return n.Is("Expand") || n.Is("Tile") || n.Is("ConstantOfShape"); }
 
 // The constant that the propagated elements of an integer value spell, if all are numbers.
 std::optional<Value> FromData(const GraphValue& v) {
@@ -90,8 +95,8 @@ bool IsTransposedForProducts(const Node& n) {
   });
 }
 
-// The results in the order of the outputs, or nothing when the node stays.
-std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits) {
+// The results in the order of the outputs, or nothing when the node stays. `growth` is what is left of kGrowthBytes.
+std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits, int64_t& growth) {
   if (!MayFold(n) || IsTransposedForProducts(n)) return std::nullopt;
   const std::optional<std::vector<Value>> inputs = ConstantInputs(n);
   if (!inputs) return std::nullopt;
@@ -100,7 +105,8 @@ std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits) {
   for (const auto& [name, attribute] : n.attributes()) {
     if (const Value* v = std::get_if<Value>(&attribute)) allowed += BytesOf(*v);
   }
-  allowed = std::min(allowed, limits.folded_bytes);
+  const int64_t free = allowed;
+  allowed = std::min(allowed + (OnlyRepeats(n) ? 0 : growth), limits.folded_bytes);
   for (const GraphValue* v : n.outputs()) {  // before any work, where the shape is known
     if (v == nullptr) continue;
     if (!v->type().is_tensor()) return std::nullopt;
@@ -119,12 +125,14 @@ std::optional<std::vector<Value>> Fold(const Node& n, const Limits& limits) {
     bytes += BytesOf(v);
   }
   if (bytes > allowed) return std::nullopt;
+  growth -= std::max<int64_t>(0, bytes - free);
   return std::move(outputs).value();
 }
 
 Result<int> Run(Graph& graph, const void* context) {
   const Limits limits = LimitsOf(context);
   int changes = 0;
+  int64_t growth = kGrowthBytes;
   bool evaluated = false;
   for (Node* n = graph.first_node(); n != nullptr;) {
     Node* next = n->next();
@@ -132,7 +140,7 @@ Result<int> Run(Graph& graph, const void* context) {
     for (GraphValue* v : n->outputs()) {
       if (v != nullptr) outputs.push_back(v);
     }
-    if (std::optional<std::vector<Value>> folded = outputs.empty() ? std::nullopt : Fold(*n, limits)) {
+    if (std::optional<std::vector<Value>> folded = outputs.empty() ? std::nullopt : Fold(*n, limits, growth)) {
       evaluated = true;
       std::vector<Value> contents;
       for (const GraphValue* v : outputs) contents.push_back((*folded)[static_cast<size_t>(v->producer_index())]);

@@ -124,6 +124,18 @@ TEST(FoldConstants, KeepsRandomLargeQuantizedAndUnknown) {
   EXPECT_EQ(After({"fold_constants"}, lines), lines);
 }
 
+// 320 KB from 5 KB: gathered once, as elements lie elsewhere, but not repeated.
+TEST(FoldConstants, GathersButDoesNotRepeat) {
+  const std::string lines =
+      "  const %table = f32[2,400] splat 2.0\n  const %at = i64[200] splat 1\n  const %shape = i64[2] {200, 400}\n"
+      "  const %row = f32[400] splat 3.0\n";
+  const std::string after = After({"fold_constants"}, lines +
+                                                          "  %g: f32[200,400] = Gather(%table, %at)\n"
+                                                          "  %e: f32[200,400] = Expand(%row, %shape)\n"
+                                                          "  return %g, %e\n");
+  EXPECT_THAT(after, ::testing::AllOf(::testing::Not(HasSubstr("Gather(")), HasSubstr("%g"), HasSubstr("= Expand(")));
+}
+
 // Products read weights either way round; what else reads them wants them in place.
 TEST(FoldConstants, KeepsLargeWeightsThatAreTransposedForProducts) {
   const auto folded = [](int64_t columns, bool read_elsewhere) {
@@ -424,7 +436,45 @@ TEST(FuseConvBatchNorm, ConvTransposeAndGemm) {
                     "BatchNormalization");
 }
 
+// Rows of any number of dimensions that become two.
+TEST(FuseConvBatchNorm, ColumnsOfAProduct) {
+  const std::string norm6 =
+      "  const %w = f32[4,6] {@24}\n  const %c = f32[6] {@6}\n  const %rows = i64[2] {-1, 6}\n"
+      "  const %s = f32[6] {@6}\n  const %o = f32[6] {@6}\n  const %m = f32[6] {@6}\n  const %v = f32[6] {@6}\n";
+  for (const char* rest : {"input %x: f32[2,3,4]\n  %p = MatMul(%x, %w)\n  %a = Reshape(%p, %rows)\n",
+                           "input %x: f32[2,3,4]\n  %p = MatMul(%x, %w)\n  %q = Add(%c, %p)\n"
+                           "  %a = Reshape(%q, %rows)\n",
+                           "input %x: f32[5,4]\n  %p = MatMul(%x, %w)\n  %a = Add(%p, %c)\n",
+                           "input %x: f32[5,4]\n  %a = MatMul(%x, %w)\n"}) {
+    const std::string lines = rest;
+    const size_t input = lines.find('\n') + 1;
+    ExpectSameResults(
+        "  " + lines.substr(0, input) + norm6 + lines.substr(input) + "  %y = BatchNormalization(%a, " + kNorm,
+        "BatchNormalization");
+  }
+}
+
 TEST(FuseConvBatchNorm, Golden) {
+  EXPECT_EQ(After({"fuse_conv_batch_norm", "eliminate_dead_code"},
+                  "  input %x: f32[1,2,1]\n"
+                  "  const %w = f32[1,1] {3.0}\n"
+                  "  const %s = f32[1] {4.0}\n"
+                  "  const %o = f32[1] {5.0}\n"
+                  "  const %m = f32[1] {1.0}\n"
+                  "  const %v = f32[1] {3.0}\n"
+                  "  const %rows = i64[2] {2, 1}\n"
+                  "  %a: f32[1,2,1] = MatMul(%x, %w) @linear\n"
+                  "  %r: f32[2,1] = Reshape(%a, %rows) @view\n"
+                  "  %y: f32[2,1] = BatchNormalization(%r, %s, %o, %m, %v) {epsilon = 1.0} @bn_1\n"
+                  "  return %y\n"),
+            "  input %x: f32[1,2,1]\n"
+            "  const %rows = i64[2] {2, 1}\n"
+            "  const %w_normalized = f32[1,1] {6.0}\n"
+            "  const %y_bias = f32[1] {3.0}\n"
+            "  %a_normalized: f32[1,2,1] = MatMul(%x, %w_normalized) @linear\n"
+            "  %a_normalized_0: f32[1,2,1] = Add(%a_normalized, %y_bias) @linear\n"
+            "  %y: f32[2,1] = Reshape(%a_normalized_0, %rows) @view\n"
+            "  return %y\n");
   EXPECT_EQ(After({"fuse_conv_batch_norm", "eliminate_dead_code"},
                   "  input %x: f32[1,1,2]\n"
                   "  const %w = f32[1,1,1] {3.0}\n"
@@ -466,7 +516,11 @@ TEST(FuseConvBatchNorm, KeepsWhatItMust) {
         "  %a: f32[1,1,2] = Conv(%x, %w)\n"
         "  %y: f32[1,1,2] = BatchNormalization(%a, %s, %s, %s, %s) {training_mode = 1}\n  return %y\n",
         "  %a: f32[1,1,2] = Conv(%x, %w, %p)\n  %y: f32[1,1,2] = BatchNormalization(%a, %s, %s, %s, %s)\n  return "
-        "%y\n"}) {
+        "%y\n",
+        // Not over the columns of the product.
+        "  const %k = f32[2,2] {1.0, 2.0, 3.0, 4.0}\n  const %rows = i64[2] {2, 1}\n"
+        "  %a: f32[1,1,2] = MatMul(%x, %k)\n  %r: f32[2,1] = Reshape(%a, %rows)\n"
+        "  %y: f32[2,1] = BatchNormalization(%r, %s, %s, %s, %s)\n  return %y\n"}) {
     EXPECT_EQ(After({"fuse_conv_batch_norm"}, std::string(constants) + rest), std::string(constants) + rest);
   }
 }

@@ -68,6 +68,14 @@ TEST_F(CpuOps, NormalizationsOfWhatIsNotFinite) {
       }
       ASSERT_NO_FATAL_FAILURE(Check(c));
     }
+    Case rows{.op = "BatchNormalization", .opset = 15};
+    rows.relative = rows.absolute = 2e-5;
+    const Shape columns{Draw(1, 200)};
+    Tensor variance = parameter(columns);
+    for (float& v : variance.values<float>()) v = std::fabs(v) + 0.1f;
+    rows.In(DrawNotFinite(Shape{Draw(1, 5), columns[0]}));
+    for (int k = 0; k < 3; ++k) rows.In(parameter(columns), Draw(0, 1) != 0);
+    ASSERT_NO_FATAL_FAILURE(Check(rows.In(variance)));
     for (const char* op : {"LRN", "LpNormalization", "MeanVarianceNormalization"}) {
       Case c{.op = op, .opset = 22};
       c.relative = c.absolute = 2e-5;

@@ -2,6 +2,7 @@
 // InstanceNormalization and BatchNormalization of float32 and float64.
 #include <cmath>
 
+#include "parallel/partition.h"
 #include "provider/cpu/common/moments.h"
 
 namespace quern::cpu {
@@ -309,6 +310,8 @@ std::string RejectInstanceNorm(const Node& node, const CpuConfig&) {
 }
 
 class BatchNormKernel final : public CpuKernel {
+  static constexpr int64_t kChannelBlock = 64;
+
  public:
   BatchNormKernel(const Node& node, const CpuConfig& config)
       : rows_(config), dtype_(node.input(0)->type().dtype), epsilon_(node.GetFloat("epsilon", 1e-5f)) {}
@@ -325,11 +328,26 @@ class BatchNormKernel final : public CpuKernel {
     return ByFloatType(context, [=, this, images = shape[0]]<typename T>() {
       return MakeStep([=, epsilon = epsilon_, folds = rows_](const StepContext& c) {
         const auto vector = [&](size_t i) { return static_cast<const T*>(c.inputs[i]); };
+        const auto factor = [&](int64_t ch) {
+          return static_cast<T>(static_cast<double>(vector(1)[ch]) /
+                                std::sqrt(static_cast<double>(vector(4)[ch]) + epsilon));
+        };
+        if (plane == 1) {  // channels are neighbours
+          return ForItems(c, CeilDiv(channels, kChannelBlock), kChannelBlock * images, kCheapGrain, [&](int64_t block) {
+            const int64_t first = block * kChannelBlock, count = std::min(kChannelBlock, channels - first);
+            const T *mean = vector(3) + first, *bias = vector(2) + first;
+            T factors[kChannelBlock];
+            for (int64_t i = 0; i < count; ++i) factors[i] = factor(first + i);
+            for (int64_t at = first; at < images * channels; at += channels) {
+              const T* x = vector(0) + at;
+              T* y = static_cast<T*>(c.outputs[0]) + at;
+              for (int64_t i = 0; i < count; ++i) y[i] = (x[i] - mean[i]) * factors[i] + bias[i];
+            }
+          });
+        }
         return ForItems(c, images * channels, plane, kCheapGrain, [&](int64_t p) {
           const int64_t ch = p % channels;
-          const double factor =
-              static_cast<double>(vector(1)[ch]) / std::sqrt(static_cast<double>(vector(4)[ch]) + epsilon);
-          Scale(folds, plane, vector(0) + p * plane, vector(3)[ch], static_cast<T>(factor), vector(2)[ch],
+          Scale(folds, plane, vector(0) + p * plane, vector(3)[ch], factor(ch), vector(2)[ch],
                 static_cast<T*>(c.outputs[0]) + p * plane);
         });
       });

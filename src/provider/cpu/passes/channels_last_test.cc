@@ -59,7 +59,7 @@ TEST(ChannelsLast, BatchNormalizationTakesActivationAndResidual) {
 }
 
 TEST(ChannelsLast, BatchNormalizationOfAnyRank) {
-  for (const Shape& shape : {Shape{2, 6, 7}, Shape{1, 6, 3, 2, 5}, Shape{3, 6, 0, 2}}) {
+  for (const Shape& shape : {Shape{5, 6}, Shape{2, 6, 7}, Shape{1, 6, 3, 2, 5}, Shape{3, 6, 0, 2}}) {
     std::string dims;
     for (const int64_t d : shape) dims += (dims.empty() ? "" : ",") + std::to_string(d);
     const std::map<std::string, int> counts = OperatorsOf(

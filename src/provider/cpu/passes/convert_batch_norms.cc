@@ -23,7 +23,7 @@ std::optional<std::array<const Tensor*, 4>> Parameters(const Node& norm) {
 
 Result<bool> Convert(Graph& graph, Node* norm, const CpuConfig& config) {
   if (!norm->Is("BatchNormalization") || norm->input(0)->type().dtype != DType::kF32 ||
-      !norm->input(0)->type().has_rank() || norm->input(0)->type().rank() < 3) {
+      !norm->input(0)->type().has_rank() || norm->input(0)->type().rank() < 2) {
     return false;
   }
   const CpuOp* op = FindCpuOp("", "BatchNormalization");

@@ -125,50 +125,64 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
   }
 }
 
-// At most 64 neighbouring lines from column c on.
+constexpr size_t kSoftmaxColumns = 64;
+
+// At most kSoftmaxColumns neighbouring lines from column c on. Of few, dense ones several elements of each are taken as
+// lines of their own, side by side, and joined.
 template <class T>
 void SoftmaxColumns(const SoftmaxLines<T>& args, size_t c, size_t width) {
+  const bool dense = args.stride == static_cast<ptrdiff_t>(width);
+  const size_t side = dense && args.count * width >= kSoftmaxColumns ? kSoftmaxColumns / width : 1;
+  const size_t wide = side * width;
+  const size_t steps = args.count / side, rest = args.count % side * width;
+  const ptrdiff_t step = static_cast<ptrdiff_t>(side) * args.stride;
+  // f(x, y, n) for all elements, `wide` of them at a time but for the last ones.
+  const auto for_all = [&](auto f) {
+    const T* x = args.x + c;
+    T* y = args.y + c;
+    for (size_t k = 0; k < steps; ++k, x += step, y += step) f(x, y, wide);
+    if (rest > 0) f(x, y, rest);
+  };
   const FoldStep<T, FoldKind::kMax> larger{0};
-  T largest[64], sum[64];
-  for (size_t i = 0; i < width; ++i) {
+  T largest[kSoftmaxColumns], sum[kSoftmaxColumns];
+  for (size_t i = 0; i < wide; ++i) {
     largest[i] = args.x[c + i];
     sum[i] = 0;
   }
-  for (size_t k = 1; k < args.count; ++k) {
-    const T* x = args.x + static_cast<ptrdiff_t>(k) * args.stride + c;
-    for (size_t i = 0; i < width; ++i) larger(largest[i], x[i]);
-  }
-  for (size_t k = 0; k < args.count; ++k) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(k) * args.stride;
-    const T* x = args.x + at + c;
-    T* y = args.y + at + c;
-    T e[64];
-    for (size_t i = 0; i < width; ++i) {
+  for_all([&](const T* x, T*, size_t n) {
+    for (size_t i = 0; i < n; ++i) larger(largest[i], x[i]);
+  });
+  for (size_t i = width; i < wide; ++i) larger(largest[i % width], largest[i]);
+  for (size_t i = width; i < wide; ++i) largest[i] = largest[i - width];
+  for_all([&](const T* x, T* y, size_t n) {
+    T e[kSoftmaxColumns];
+    for (size_t i = 0; i < n; ++i) {
       e[i] = SoftmaxExp(x[i] - largest[i]);
       sum[i] += e[i];
     }
-    if (!args.log) __builtin_memcpy(y, e, width * sizeof(T));
-  }
+    if (!args.log) __builtin_memcpy(y, e, n * sizeof(T));
+  });
+  for (size_t i = width; i < wide; ++i) sum[i % width] += sum[i];
   for (size_t i = 0; i < width; ++i) sum[i] = args.log ? Log(sum[i]) : T{1} / sum[i];
-  for (size_t k = 0; k < args.count; ++k) {
-    const ptrdiff_t at = static_cast<ptrdiff_t>(k) * args.stride;
-    const T* x = args.x + at + c;
-    T* y = args.y + at + c;
+  for (size_t i = width; i < wide; ++i) sum[i] = sum[i - width];
+  for_all([&](const T* x, T* y, size_t n) {
     if (args.log) {
       QUERN_INDEPENDENT
-      for (size_t i = 0; i < width; ++i) y[i] = (x[i] - largest[i]) - sum[i];
+      for (size_t i = 0; i < n; ++i) y[i] = (x[i] - largest[i]) - sum[i];
     } else {
       QUERN_INDEPENDENT
-      for (size_t i = 0; i < width; ++i) y[i] *= sum[i];
+      for (size_t i = 0; i < n; ++i) y[i] *= sum[i];
     }
-  }
+  });
 }
 
 template <class T>
 void RunSoftmax(const SoftmaxLines<T>& args) {
   if (args.carry) return SoftmaxLine<true>(args);
   if (args.width == 1 && args.stride == 1) return SoftmaxLine<false>(args);
-  for (size_t c = 0; c < args.width; c += 64) SoftmaxColumns(args, c, args.width - c < 64 ? args.width - c : 64);
+  for (size_t c = 0; c < args.width; c += kSoftmaxColumns) {
+    SoftmaxColumns(args, c, args.width - c < kSoftmaxColumns ? args.width - c : kSoftmaxColumns);
+  }
 }
 
 }  // namespace

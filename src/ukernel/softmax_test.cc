@@ -53,8 +53,8 @@ void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), Sof
 template <typename T>
 void CheckSoftmaxRow(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   for (const bool log : {false, true}) {
-    for (const size_t width : {1, 5, 70}) {
-      for (const size_t count : {1, 3, 300}) {
+    for (const size_t width : {1, 4, 5, 33, 70}) {
+      for (const size_t count : {1, 3, 16, 301}) {
         for (const bool in_place : {false, true}) {
           ASSERT_NO_FATAL_FAILURE(
               CheckSoftmax<T>(name, softmax, {.count = count, .width = width, .log = log}, in_place));

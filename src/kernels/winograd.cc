@@ -339,10 +339,14 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
   };
   const double products = cycles(direct), part = cycles(product);
   if (products == 0 || part == 0) return "no row for its products";
-  const size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
-  const double transforms = static_cast<double>(product.expected_m) *
-                            (static_cast<double>(CeilDiv(problem.in_channels, lanes)) * kInputCycles +
-                             static_cast<double>(CeilDiv(problem.out_channels, lanes)) * kOutputCycles);
+  // Fewer channels than lanes are taken in shorter vectors.
+  const auto vectors = [&](size_t channels) {
+    size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
+    while (lanes > 4 && channels < lanes) lanes /= 2;
+    return static_cast<double>(CeilDiv(channels, lanes));
+  };
+  const double transforms = static_cast<double>(product.expected_m) * (vectors(problem.in_channels) * kInputCycles +
+                                                                       vectors(problem.out_channels) * kOutputCycles);
   // A model's weights come from memory in each run, of which 16 components read more than nine taps.
   const double stream = static_cast<double>(problem.in_channels * problem.out_channels * sizeof(float)) /
                         static_cast<double>(options.cpu.memory_read);

@@ -77,43 +77,41 @@ void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count,
   finite = finite + (sum - sum);  // 0, or NaN
 }
 
-// Channels from c on. What does not fill a register fills shorter ones, down to four lanes.
-template <int kLanes>
-void WinogradInput(const WinogradInputArgs& a, size_t c) {
-  for (; c + kLanes <= a.channels; c += kLanes) WinogradInputBlock<kLanes>(a, c, kLanes);
-  if (c == a.channels) return;
-  if constexpr (kLanes > 4) {
-    WinogradInput<kLanes / 2>(a, c);
-  } else {
-    WinogradInputBlock<kLanes>(a, c, a.channels - c);
+// f(c, count) for blocks of channels from c on that cover all of them. Where they do not fill the last one, it takes
+// channels of the one before once more.
+template <size_t kLanes, class F>
+void ForBlocks(size_t channels, F f) {
+  if (channels < kLanes) {
+    if (channels > 0) f(size_t{0}, channels);
+    return;
   }
+  size_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) f(c, kLanes);
+  if (c < channels) f(channels - kLanes, kLanes);
 }
 
+// What does not fill a register fills shorter ones, down to four lanes.
 template <int kLanes>
 void RunWinogradInput(const WinogradInputArgs& a) {
-  WinogradInput<kLanes>(a, 0);
+  if constexpr (kLanes > 4) {
+    if (a.channels < kLanes) return RunWinogradInput<kLanes / 2>(a);
+  }
+  ForBlocks<kLanes>(a.channels, [&](size_t c, size_t count) { WinogradInputBlock<kLanes>(a, c, count); });
 }
 
 // Likewise; false if a result is no finite number.
 template <int kLanes>
-bool WinogradOutput(const WinogradOutputArgs& a, size_t c) {
-  typename WinogradVector<kLanes>::Reg finite{};
-  for (; c + kLanes <= a.channels; c += kLanes) WinogradOutputBlock<kLanes>(a, c, kLanes, finite);
-  bool all = true;
+bool RunWinogradOutput(const WinogradOutputArgs& a) {
   if constexpr (kLanes > 4) {
-    if (c < a.channels) all = WinogradOutput<kLanes / 2>(a, c);
-  } else {
-    if (c < a.channels) WinogradOutputBlock<kLanes>(a, c, a.channels - c, finite);
+    if (a.channels < kLanes) return RunWinogradOutput<kLanes / 2>(a);
   }
+  typename WinogradVector<kLanes>::Reg finite{};
+  ForBlocks<kLanes>(a.channels, [&](size_t c, size_t count) { WinogradOutputBlock<kLanes>(a, c, count, finite); });
   float lanes[kLanes];
   __builtin_memcpy(lanes, &finite, sizeof lanes);
+  bool all = true;
   for (float lane : lanes) all &= lane == 0;
   return all;
-}
-
-template <int kLanes>
-bool RunWinogradOutput(const WinogradOutputArgs& a) {
-  return WinogradOutput<kLanes>(a, 0);
 }
 
 template <int kLanes>

@@ -1,0 +1,136 @@
+// Convolutions of the same input at the same places whose results are added are one, with the sums of the weights, as
+// blocks have that are trained with parallel branches (RepVGG, MobileOne):
+//   %a = Conv(%x, %w, %b) {pads = [1, 1, 1, 1]}   %c = Conv(%x, %v)   %y = Add(%a, %c)     %w: [M,C,3,3], %v: [M,C,1,1]
+// ->
+//   %y = Conv(%x, %w + %v', %b) {pads = [1, 1, 1, 1]}      %v' is %v with zeros around it
+// Weights and biases are finite float32 constants, summed in double; the kernel of one lies within the other's, on its
+// taps; nothing else reads the results.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/rewriter.h"
+#include "passes/formula.h"
+#include "passes/passes.h"
+#include "tensor/tensor.h"
+
+namespace quern {
+namespace {
+
+// A convolution with constant weights.
+struct Branch {
+  Node* conv = nullptr;
+  Tensor weights;              // [M, C / group, kernel...], contiguous
+  std::optional<Tensor> bias;  // [M]
+  std::vector<int64_t> pads;   // of all spatial dimensions: begins, then ends
+  std::vector<int64_t> strides, dilations;
+  int64_t group = 1;
+};
+
+std::optional<Tensor> FiniteFloats(const GraphValue* v) {
+  if (v == nullptr || !v->is_constant() || !v->constant()->is_tensor()) return std::nullopt;
+  Result<Tensor> t = v->constant()->tensor().Contiguous();
+  if (!t.ok() || t->dtype() != DType::kF32) return std::nullopt;
+  const auto finite = [](float f) { return std::isfinite(f); };
+  return std::ranges::all_of(std::as_const(*t).values<float>(), finite) ? std::optional(*std::move(t)) : std::nullopt;
+}
+
+// Nothing when the value is not such a convolution's, or others read it.
+std::optional<Branch> BranchOf(const GraphValue* v) {
+  Branch b;
+  b.conv = HasOneReader(v) ? ProducerOf(v, "Conv") : nullptr;
+  if (b.conv == nullptr || b.conv->GetString("auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
+  std::optional<Tensor> weights = FiniteFloats(b.conv->input(1));
+  if (!weights || weights->rank() < 3 || weights->num_elements() == 0) return std::nullopt;
+  b.weights = *std::move(weights);
+  if (b.conv->input(2) != nullptr) {
+    b.bias = FiniteFloats(b.conv->input(2));
+    if (!b.bias || b.bias->num_elements() != b.weights.dim(0)) return std::nullopt;
+  }
+  const auto spatial = static_cast<size_t>(b.weights.rank() - 2);
+  b.pads = b.conv->GetInts("pads", std::vector<int64_t>(2 * spatial, 0));
+  b.strides = b.conv->GetInts("strides", std::vector<int64_t>(spatial, 1));
+  b.dilations = b.conv->GetInts("dilations", std::vector<int64_t>(spatial, 1));
+  b.group = b.conv->GetInt("group", 1);
+  if (b.pads.size() != 2 * spatial || b.strides.size() != spatial || b.dilations.size() != spatial) return std::nullopt;
+  return b;
+}
+
+// The tap of the outer kernel, by dimension, on which the inner one begins; nothing where they do not lie so.
+std::optional<std::vector<int64_t>> PlaceWithin(const Branch& outer, const Branch& inner) {
+  const size_t spatial = outer.strides.size();
+  if (inner.strides != outer.strides || inner.group != outer.group || inner.weights.rank() != outer.weights.rank() ||
+      inner.weights.dim(0) != outer.weights.dim(0) || inner.weights.dim(1) != outer.weights.dim(1)) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> place;
+  for (size_t d = 0; d < spatial; ++d) {
+    const int axis = static_cast<int>(d) + 2;
+    const int64_t inner_taps = inner.weights.dim(axis), taps = outer.weights.dim(axis), dilation = outer.dilations[d];
+    if (inner_taps > 1 && inner.dilations[d] != dilation) return std::nullopt;
+    const int64_t before = outer.pads[d] - inner.pads[d], after = outer.pads[spatial + d] - inner.pads[spatial + d];
+    if (dilation < 1 || before < 0 || before % dilation != 0) return std::nullopt;
+    const int64_t first = before / dilation;
+    if (first + inner_taps > taps || after != (taps - inner_taps - first) * dilation) return std::nullopt;
+    place.push_back(first);
+  }
+  return place;
+}
+
+// The sums of the weights; the inner ones stand from `place` on.
+Result<Tensor> SumOfWeights(const Branch& outer, const Branch& inner, const std::vector<int64_t>& place) {
+  QUERN_ASSIGN_OR_RETURN(Tensor sums, outer.weights.Clone());
+  const int rank = sums.rank();
+  const float* from = inner.weights.data<float>();
+  for (int64_t i = 0; i < inner.weights.num_elements(); ++i) {
+    int64_t rest = i, at = 0, step = 1;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const int64_t first = axis < 2 ? 0 : place[static_cast<size_t>(axis - 2)];
+      at += (rest % inner.weights.dim(axis) + first) * step;
+      rest /= inner.weights.dim(axis);
+      step *= sums.dim(axis);
+    }
+    float& sum = sums.data<float>()[at];
+    sum = static_cast<float>(static_cast<double>(sum) + static_cast<double>(from[i]));
+  }
+  return sums;
+}
+
+Result<bool> Merge(Graph& graph, Node* add) {
+  if (!IsWhole(*add, "Add") || add->opset() < 7 || add->input(0) == add->input(1)) return false;
+  const std::optional<Branch> a = BranchOf(add->input(0)), b = a ? BranchOf(add->input(1)) : std::nullopt;
+  if (!b || a->conv->input(0) != b->conv->input(0)) return false;
+  const bool swapped = !PlaceWithin(*a, *b);
+  const Branch &outer = swapped ? *b : *a, &inner = swapped ? *a : *b;
+  const std::optional<std::vector<int64_t>> place = PlaceWithin(outer, inner);
+  if (!place) return false;
+  const auto constant = [&](std::string name, Tensor t) {
+    GraphValue* v = graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
+    v->set_type(TypeOf(*v->constant()));
+    return v;
+  };
+  QUERN_ASSIGN_OR_RETURN(Tensor weights, SumOfWeights(outer, inner, *place));
+  std::vector<GraphValue*> inputs = {outer.conv->input(0),
+                                     constant(outer.conv->input(1)->name() + "_sum", std::move(weights))};
+  if (outer.bias && inner.bias) {
+    QUERN_ASSIGN_OR_RETURN(Tensor bias, outer.bias->Clone());
+    for (int64_t i = 0; i < bias.num_elements(); ++i) bias.data<float>()[i] += inner.bias->data<float>()[i];
+    inputs.push_back(constant(outer.conv->input(2)->name() + "_sum", std::move(bias)));
+  } else if (outer.bias || inner.bias) {
+    inputs.push_back((outer.bias ? outer : inner).conv->input(2));
+  }
+  ReplaceNode(graph, add,
+              {.name = outer.conv->name(),
+               .op_type = "Conv",
+               .opset = outer.conv->opset(),
+               .inputs = std::move(inputs),
+               .attributes = outer.conv->attributes()});
+  return true;
+}
+
+Result<int> Run(Graph& graph, const void*) { return RewriteNodes(graph, Merge); }
+
+}  // namespace
+
+extern const Pass kMergeParallelConvs = {"merge_parallel_convs", "added convolutions of the same input to one", Run};
+
+}  // namespace quern

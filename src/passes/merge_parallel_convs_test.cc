@@ -1,0 +1,90 @@
+// Added convolutions of the same input: which become one, and which stay.
+#include <gtest/gtest.h>
+
+#include "passes/pass_tester.h"
+
+namespace quern {
+namespace {
+
+TEST(MergeParallelConvs, SumTheirWeights) {
+  EXPECT_EQ(After({"merge_parallel_convs", "eliminate_dead_code"},
+                  "  input %x: f32[1,1,4]\n"
+                  "  const %w = f32[1,1,3] {1.0, 2.0, 3.0}\n"
+                  "  const %v = f32[1,1,1] {0.5}\n"
+                  "  const %b = f32[1] {4.0}\n"
+                  "  %a: f32[1,1,4] = Conv(%x, %v, %b) @point\n"
+                  "  %c: f32[1,1,4] = Conv(%x, %w) {pads = [1, 1]} @wide\n"
+                  "  %y: f32[1,1,4] = Add(%a, %c)\n"
+                  "  return %y\n"),
+            "  input %x: f32[1,1,4]\n"
+            "  const %b = f32[1] {4.0}\n"
+            "  const %w_sum = f32[1,1,3] {1.0, 2.5, 3.0}\n"
+            "  %y: f32[1,1,4] = Conv(%x, %w_sum, %b) {pads = [1, 1]} @wide\n"
+            "  return %y\n");
+}
+
+// A constant of numbers that are not alike.
+std::string Constant(const std::string& name, const std::string& shape, int count, int seed) {
+  std::string numbers;
+  for (int i = 0; i < count; ++i) {
+    numbers += (i ? ", " : "") + std::to_string(0.25 * ((i * 7 + seed * 5) % 11) - 1.25);
+  }
+  return "  const %" + name + " = f32[" + shape + "] {" + numbers + "}\n";
+}
+
+std::string Constants() {
+  return Constant("w3", "4,2,3,3", 72, 1) + Constant("v3", "4,2,3,3", 72, 2) + Constant("w1", "4,2,1,1", 8, 3) +
+         Constant("w13", "4,2,1,3", 24, 4) + Constant("w31", "4,2,3,1", 24, 5) + Constant("w2", "4,2,2,2", 32, 6) +
+         Constant("half", "4,1,3,3", 36, 7) + Constant("half1", "4,1,1,1", 4, 8) + Constant("b", "4", 4, 9) +
+         Constant("c", "4", 4, 10);
+}
+
+int Merged(const std::string& lines, const std::set<std::string>& skip = {}) {
+  const std::string text = "  input %x: f32[2,2,6,7]\n" + Constants() + lines + "  return %y\n";
+  return CountAfterAll(text, {DrawNormal(Shape{2, 2, 6, 7}, 1)}, "Conv", skip);
+}
+
+TEST(MergeParallelConvs, GiveTheSameResults) {
+  const std::string wide = "  %a = Conv(%x, %w3, %b) {pads = [1, 1, 1, 1]}\n";
+  for (const std::string& lines : {
+           wide + "  %d = Conv(%x, %v3, %c) {pads = [1, 1, 1, 1]}\n  %y = Add(%a, %d)\n",
+           wide + "  %d = Conv(%x, %w1)\n  %y = Add(%d, %a)\n",
+           wide + "  %d = Conv(%x, %w1, %c)\n  %e = Add(%d, %a)\n  %f = Conv(%x, %w13) {pads = [0, 1, 0, 1]}\n" +
+               "  %g = Add(%f, %e)\n  %h = Conv(%x, %w31) {pads = [1, 0, 1, 0]}\n  %y = Add(%g, %h)\n",
+           // The inner kernel at a corner, and on the taps of a dilated one.
+           wide + "  %d = Conv(%x, %w2) {pads = [1, 0, 0, 1]}\n  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %w3) {pads = [2, 2, 2, 2], dilations = [2, 2]}\n  %d = Conv(%x, %w1)\n") +
+               "  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %w3) {pads = [1, 1, 1, 1], strides = [2, 2]}\n") +
+               "  %d = Conv(%x, %w1) {strides = [2, 2]}\n  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %half) {pads = [1, 1, 1, 1], group = 2}\n") +
+               "  %d = Conv(%x, %half1) {group = 2}\n  %y = Add(%a, %d)\n",
+       }) {
+    SCOPED_TRACE(lines);
+    EXPECT_EQ(Merged(lines), 1);
+    EXPECT_GT(Merged(lines, {"merge_parallel_convs"}), 1);
+  }
+}
+
+TEST(MergeParallelConvs, KeepsWhatItMust) {
+  const std::string wide = "  %a = Conv(%x, %w3) {pads = [1, 1, 1, 1]}\n";
+  for (const std::string& lines : {
+           // Other inputs, strides, groups; places between the taps; kernels of which neither holds the other.
+           wide + "  %n = Neg(%x)\n  %d = Conv(%n, %w1)\n  %y = Add(%a, %d)\n",
+           wide + "  %d = Conv(%x, %half1) {group = 2}\n  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %w3) {pads = [1, 1, 1, 1], strides = [2, 2]}\n") +
+               "  %d = Conv(%x, %w2) {strides = [2, 2], pads = [0, 0, 0, 1]}\n  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %w3) {pads = [2, 2, 2, 2], dilations = [2, 2]}\n") +
+               "  %d = Conv(%x, %w2) {pads = [1, 1, 0, 0]}\n  %y = Add(%a, %d)\n",
+           std::string("  %a = Conv(%x, %w13) {pads = [0, 1, 0, 1]}\n") +
+               "  %d = Conv(%x, %w31) {pads = [1, 0, 1, 0]}\n  %y = Add(%a, %d)\n",
+           // A result that something else reads.
+           wide + "  %d = Conv(%x, %w1)\n  %s = Add(%a, %d)\n  %y = Mul(%s, %a)\n",
+       }) {
+    SCOPED_TRACE(lines);
+    EXPECT_EQ(Merged(lines), 2);
+  }
+}
+
+}  // namespace
+}  // namespace quern

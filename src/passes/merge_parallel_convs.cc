@@ -3,8 +3,8 @@
 //   %a = Conv(%x, %w, %b) {pads = [1, 1, 1, 1]}   %c = Conv(%x, %v)   %y = Add(%a, %c)     %w: [M,C,3,3], %v: [M,C,1,1]
 // ->
 //   %y = Conv(%x, %w + %v', %b) {pads = [1, 1, 1, 1]}      %v' is %v with zeros around it
-// Weights and biases are finite float32 constants, summed in double; the kernel of one lies within the other's, on its
-// taps; nothing else reads the results.
+// A result of the same shape may be added between. Weights and biases are finite float32 constants, summed in double;
+// the kernel of one lies within the other's, on its taps; nothing else reads the results.
 #include <algorithm>
 #include <cmath>
 
@@ -95,14 +95,14 @@ Result<Tensor> SumOfWeights(const Branch& outer, const Branch& inner, const std:
   return sums;
 }
 
-Result<bool> Merge(Graph& graph, Node* add) {
-  if (!IsWhole(*add, "Add") || add->opset() < 7 || add->input(0) == add->input(1)) return false;
-  const std::optional<Branch> a = BranchOf(add->input(0)), b = a ? BranchOf(add->input(1)) : std::nullopt;
-  if (!b || a->conv->input(0) != b->conv->input(0)) return false;
-  const bool swapped = !PlaceWithin(*a, *b);
-  const Branch &outer = swapped ? *b : *a, &inner = swapped ? *a : *b;
+// The two as one, with its weights and bias; nothing where neither lies within the other.
+Result<std::optional<NodeSpec>> Merged(Graph& graph, const Branch& a, const Branch& b) {
+  using Made = std::optional<NodeSpec>;
+  if (a.conv->input(0) != b.conv->input(0)) return Made();
+  const bool swapped = !PlaceWithin(a, b);
+  const Branch &outer = swapped ? b : a, &inner = swapped ? a : b;
   const std::optional<std::vector<int64_t>> place = PlaceWithin(outer, inner);
-  if (!place) return false;
+  if (!place) return Made();
   const auto constant = [&](std::string name, Tensor t) {
     GraphValue* v = graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
     v->set_type(TypeOf(*v->constant()));
@@ -118,13 +118,45 @@ Result<bool> Merge(Graph& graph, Node* add) {
   } else if (outer.bias || inner.bias) {
     inputs.push_back((outer.bias ? outer : inner).conv->input(2));
   }
-  ReplaceNode(graph, add,
-              {.name = outer.conv->name(),
+  return Made({.name = outer.conv->name(),
                .op_type = "Conv",
                .opset = outer.conv->opset(),
                .inputs = std::move(inputs),
                .attributes = outer.conv->attributes()});
-  return true;
+}
+
+Result<bool> Merge(Graph& graph, Node* add) {
+  if (!IsWhole(*add, "Add") || add->opset() < 7 || add->input(0) == add->input(1)) return false;
+  for (int i = 0; i < 2; ++i) {
+    const std::optional<Branch> a = BranchOf(add->input(i));
+    if (!a) continue;
+    GraphValue* other = add->input(1 - i);
+    if (const std::optional<Branch> b = BranchOf(other)) {
+      QUERN_ASSIGN_OR_RETURN(std::optional<NodeSpec> merged, Merged(graph, *a, *b));
+      if (!merged) continue;
+      ReplaceNode(graph, add, *std::move(merged));
+      return true;
+    }
+    // %y = (%other + %b) + %a -> %y = %other + (%b and %a), where all have one shape
+    const Node* sum = HasOneReader(other) ? ProducerOf(other, "Add") : nullptr;
+    for (int k = 0; sum != nullptr && sum->opset() >= 7 && k < 2; ++k) {
+      const std::optional<Branch> b = BranchOf(sum->input(k));
+      GraphValue *rest = sum->input(1 - k), *shape = add->input(i);
+      if (!b || rest == sum->input(k) || !rest->type().has_rank() || !shape->type().has_rank() ||
+          *rest->type().shape != *shape->type().shape) {
+        continue;
+      }
+      QUERN_ASSIGN_OR_RETURN(std::optional<NodeSpec> merged, Merged(graph, *a, *b));
+      if (!merged) continue;
+      merged->outputs = {graph.UniqueName(shape->name() + "_sum")};
+      Node* conv = graph.AddNode(*std::move(merged), add);
+      conv->output(0)->set_type(shape->type());
+      ReplaceNode(graph, add,
+                  {.name = add->name(), .op_type = "Add", .opset = add->opset(), .inputs = {rest, conv->output(0)}});
+      return true;
+    }
+  }
+  return false;
 }
 
 Result<int> Run(Graph& graph, const void*) { return RewriteNodes(graph, Merge); }

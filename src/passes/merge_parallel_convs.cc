@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/mapped_file.h"
 #include "graph/rewriter.h"
 #include "passes/formula.h"
 #include "passes/passes.h"
@@ -159,7 +160,13 @@ Result<bool> Merge(Graph& graph, Node* add) {
   return false;
 }
 
-Result<int> Run(Graph& graph, const void*) { return RewriteNodes(graph, Merge); }
+Result<int> Run(Graph& graph, const void*) {
+  QUERN_ASSIGN_OR_RETURN(const int changes, RewriteNodes(graph, Merge));
+  if (changes > 0) {  // the weights may view files that shrank meanwhile
+    for (const auto& file : graph.mapped_files) QUERN_RETURN_IF_ERROR(file->CheckIntact());
+  }
+  return changes;
+}
 
 }  // namespace
 

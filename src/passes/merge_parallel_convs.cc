@@ -3,8 +3,8 @@
 //   %a = Conv(%x, %w, %b) {pads = [1, 1, 1, 1]}   %c = Conv(%x, %v)   %y = Add(%a, %c)     %w: [M,C,3,3], %v: [M,C,1,1]
 // ->
 //   %y = Conv(%x, %w + %v', %b) {pads = [1, 1, 1, 1]}      %v' is %v with zeros around it
-// A result of the same shape may be added between. Weights and biases are finite float32 constants; the kernel of one lies
-// within the other's, on its taps; nothing else reads the results.
+// A result of the same shape may be added between. Weights and biases are finite float32 constants; the kernel of one
+// lies within the other's, on its taps; nothing else reads the results.
 #include <algorithm>
 #include <cmath>
 

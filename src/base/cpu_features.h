@@ -238,6 +238,7 @@ enum class KernelGroup : uint8_t {
   kElementwise,
   kFold,
   kAffine,
+  kFourier,
   kPack,
   kTransform,
   kQuantize,
@@ -247,8 +248,8 @@ enum class KernelGroup : uint8_t {
 };
 
 constexpr const char* KernelGroupName(KernelGroup g) {
-  constexpr const char* kNames[] = {"gemm",   "dwconv", "winograd",  "vector",   "elementwise", "fold",
-                                    "affine", "pack",   "transform", "quantize", "vector512",   "matrix"};
+  constexpr const char* kNames[] = {"gemm",    "dwconv", "winograd",  "vector",   "elementwise", "fold",  "affine",
+                                    "fourier", "pack",   "transform", "quantize", "vector512",   "matrix"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == static_cast<size_t>(KernelGroup::kCount));
   return g < KernelGroup::kCount ? kNames[static_cast<size_t>(g)] : "unknown";
 }

@@ -3,7 +3,6 @@
 
 #include "ops/common/float_io.h"
 #include "ops/common/fourier_op.h"
-#include "ops/common/infer_common.h"
 #include "ops/common/scalar_input.h"
 #include "ops/common/type_sets.h"
 
@@ -12,33 +11,10 @@ namespace {
 
 enum Input { kSignal, kLength, kAxis };
 
-constexpr int kAxisInputSince = 20;
-
-struct Mode {
-  bool inverse, onesided;
-
-  bool real_output() const { return inverse && onesided; }
-  // The transform's length when the node gives none, for a signal of n elements.
-  Dim DefaultLength(const Dim& n) const { return real_output() ? (n - 1) * 2 : n; }
-  // Elements of the output along the axis.
-  Dim OutputLength(const Dim& length) const { return onesided && !inverse ? Dim::FloorDiv(length, 2) + 1 : length; }
-};
-Mode ModeOf(const Node& node) { return {node.GetInt("inverse", 0) != 0, node.GetInt("onesided", 0) != 0}; }
-
-// The axis made non-negative; the last dimension holds the components and is none.
-Result<int> SignalAxis(const Node& node, int64_t axis, int rank) {
-  QUERN_ASSIGN_OR_RETURN(const int normal, NormalizeAxis(node, axis, rank));
-  if (normal < rank - 1) return normal;
-  return InvalidArgument(node.Describe() + ": axis " + std::to_string(axis) +
-                         " is the dimension of real and imaginary parts");
-}
-
 // Nothing when only a run can tell.
 Result<std::optional<int>> InferAxis(InferContext& c, int rank) {
-  int64_t axis = -2;
-  if (c.node().opset() < kAxisInputSince) {
-    axis = c.node().GetInt("axis", 1);
-  } else if (c.HasInput(kAxis)) {
+  int64_t axis = DefaultDftAxis(c.node());
+  if (c.HasInput(kAxis)) {
     QUERN_ASSIGN_OR_RETURN(const Dim given, InferScalar(c, kAxis));
     if (!given.is_constant()) return std::optional<int>();
     axis = given.value();
@@ -48,7 +24,7 @@ Result<std::optional<int>> InferAxis(InferContext& c, int rank) {
 }
 
 Status Infer(InferContext& c) {
-  const Mode mode = ModeOf(c.node());
+  const DftMode mode = DftMode::Of(c.node());
   ValueType type = ValueType::Tensor(c.input_dtype(kSignal), c.input_shape(kSignal));
   std::optional<Dim> length;
   if (c.HasInput(kLength)) {
@@ -92,12 +68,10 @@ void CompleteSpectrum(std::vector<Complex>& line) {
 
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
-  const Mode mode = ModeOf(c.node());
+  const DftMode mode = DftMode::Of(c.node());
   const Shape in = c.input(kSignal).shape(), out = outputs.shape(0);
-  int64_t given_axis = -2;
-  if (c.node().opset() < kAxisInputSince) {
-    given_axis = c.node().GetInt("axis", 1);
-  } else if (c.HasInput(kAxis)) {
+  int64_t given_axis = DefaultDftAxis(c.node());
+  if (c.HasInput(kAxis)) {
     QUERN_ASSIGN_OR_RETURN(given_axis, ReadIntScalar(c, kAxis));
   }
   QUERN_ASSIGN_OR_RETURN(const int axis, SignalAxis(c.node(), given_axis, in.rank()));
@@ -113,7 +87,7 @@ Status Evaluate(EvalContext& c) {
     FourierTransform transform(length);
     std::vector<Complex> line(static_cast<size_t>(length));
     const int64_t outer = in.num_elements(0, axis), inner = in.num_elements(axis + 1, in.rank() - 1);
-    const int64_t taken = std::min(in[axis], mode.real_output() ? length / 2 + 1 : length);
+    const int64_t taken = mode.Taken(in[axis], length);
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
         std::fill(line.begin(), line.end(), Complex{});

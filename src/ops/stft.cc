@@ -9,8 +9,6 @@ namespace {
 
 enum Input { kSignal, kStep, kWindow, kFrameLength };
 
-bool IsOnesided(const Node& node) { return node.GetInt("onesided", 1) != 0; }
-
 // The length of a frame: given, that of the window, or that of the signal.
 Result<Dim> InferFrameLength(InferContext& c) {
   std::optional<Dim> window;
@@ -40,7 +38,7 @@ Status Infer(InferContext& c) {
                      "; three dimensions are needed: batch, length, and 1 (real) or 2 (complex)");
     }
     QUERN_RETURN_IF_ERROR(CheckComponents(c, *signal));
-    if (IsOnesided(c.node()) && signal->back().is_constant(2)) {
+    if (IsOnesidedStft(c.node()) && signal->back().is_constant(2)) {
       return c.Error("the signal is complex, which needs 'onesided' = 0");
     }
   }
@@ -61,7 +59,7 @@ Status Infer(InferContext& c) {
     }
     frames = Dim::FloorDiv(room, step) + 1;
   }
-  const Dim bins = IsOnesided(c.node()) ? Dim::FloorDiv(length, 2) + 1 : length;
+  const Dim bins = IsOnesidedStft(c.node()) ? Dim::FloorDiv(length, 2) + 1 : length;
   c.SetOutputType(0, ValueType::Tensor(c.input_dtype(kSignal),
                                        Dims{signal ? signal->front() : Dim::Unknown(), frames, bins, Dim(2)}));
   return OkStatus();

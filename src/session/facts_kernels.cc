@@ -2,7 +2,7 @@
 //   cpu, can_run
 //   kernels [{name, family, isa, arch, runs, reason, ...}]     reason: why not, when `runs` is false
 //     gemm: lhs, rhs, dst, precision, tile [mr, nr, kr] (in vectors when "scaled"), consumes, layouts [name], fuses
-//     dwconv: pixels, lanes, fuses;   vector, winograd: lanes;   elementwise, fold: vector_bytes;
+//     dwconv: pixels, lanes, fuses;   vector, winograd, fourier: lanes;   elementwise, fold: vector_bytes;
 //     pack: source, layout;
 //     transform: from, to;   quantize: source, dst
 //   selection {m, n, k, types, precision, calibrated, load {chosen, layouts [{name, score, resident_bytes, cycles,
@@ -20,6 +20,7 @@
 #include "ukernel/elementwise.h"
 #include "ukernel/epilogue.h"
 #include "ukernel/fold.h"
+#include "ukernel/fourier.h"
 #include "ukernel/pack.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
@@ -180,6 +181,11 @@ void AddAffine(const CpuInfo& cpu, Json& rows) {
       "affine", ukernel::AllAffineKernels(), cpu, rows, [](const auto& r) { return r.quantize; }, "vector_bytes",
       [](const auto& r) { return r.vector_bytes; });
 }
+void AddFourier(const CpuInfo& cpu, Json& rows) {
+  AddIsaRows(
+      "fourier", ukernel::AllFourierKernels(), cpu, rows, [](const auto& r) { return r.pass; }, "lanes",
+      [](const auto& r) { return r.lanes; });
+}
 void AddWinograd(const CpuInfo& cpu, Json& rows) {
   AddIsaRows(
       "winograd", ukernel::AllWinogradKernels(), cpu, rows, [](const auto& r) { return r.input; }, "lanes",
@@ -190,16 +196,10 @@ struct Family {
   const char* name;
   void (*add)(const CpuInfo& cpu, Json& rows);
 };
-constexpr Family kFamilies[] = {{"gemm", AddGemm},
-                                {"dwconv", AddDwConv},
-                                {"winograd", AddWinograd},
-                                {"vector", AddVector},
-                                {"elementwise", AddElementwise},
-                                {"fold", AddFold},
-                                {"affine", AddAffine},
-                                {"pack", AddPack},
-                                {"transform", AddTransform},
-                                {"quantize", AddQuantize}};
+constexpr Family kFamilies[] = {{"gemm", AddGemm},           {"dwconv", AddDwConv},           {"winograd", AddWinograd},
+                                {"vector", AddVector},       {"elementwise", AddElementwise}, {"fold", AddFold},
+                                {"affine", AddAffine},       {"fourier", AddFourier},         {"pack", AddPack},
+                                {"transform", AddTransform}, {"quantize", AddQuantize}};
 
 constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8, Format::kU8,
                                       Format::kI8d,  Format::kI8b,  Format::kI4,   Format::kU4, Format::kU2,

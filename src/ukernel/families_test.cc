@@ -9,6 +9,7 @@
 #include "ukernel/dwconv.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/fold.h"
+#include "ukernel/fourier.h"
 #include "ukernel/vector.h"
 #include "ukernel/winograd.h"
 
@@ -53,6 +54,11 @@ TEST(Families, EveryRowHasEveryFunction) {
                                        r.f64.greatest && r.u8.greatest && r.i8.greatest)
                                << Name(r).text;
                          }));
+  ExpectSets("fourier", IsasOf(
+                            AllFourierKernels(), [](const FourierKernel& r) { return r.pass != nullptr; },
+                            [](const FourierKernel& r) {
+                              EXPECT_TRUE(r.multiply && r.scale && r.split && r.join) << Name(r).text;
+                            }));
   ExpectSets("dwconv",
              IsasOf(AllDwConvKernels(), [](const DwConvKernel&) { return false; }, [](const DwConvKernel&) {}));
   ExpectSets("winograd",

@@ -18,6 +18,7 @@
 #include "ukernel/elementwise.h"
 #include "ukernel/epilogue.h"
 #include "ukernel/fold.h"
+#include "ukernel/fourier.h"
 #include "ukernel/pack.h"
 #include "ukernel/peak.h"
 #include "ukernel/quantize.h"
@@ -291,6 +292,8 @@ std::string Page() {
       AllVectorKernels(), "lanes", [](const VectorKernel& r) { return r.lanes; });
   page += IsaTable("winograd", "Transforms of 3x3 convolutions.", AllWinogradKernels(), "lanes",
                    [](const WinogradKernel& r) { return r.lanes; });
+  page += IsaTable("fourier", "Steps of discrete Fourier transforms of float32, for DFT and STFT.", AllFourierKernels(),
+                   "lanes", [](const FourierKernel& r) { return r.lanes; });
   page += IsaTable("fold", "Reductions and pools of any type.", AllFoldKernels(), "bytes of a vector",
                    [](const FoldKernel& r) { return r.vector_bytes; });
   page += IsaTable("affine",

@@ -144,8 +144,8 @@ void AddKernels(CLI::App& app, int& status) {
   auto args = std::make_shared<KernelArguments>();
   CLI::App* sub = AddCommand(app, "kernels", "List micro-kernels, or explain the choice for a shape");
   sub->add_option("--family", args->family,
-                  "gemm, dwconv, winograd, vector, elementwise, fold, affine, pack, transform or quantize "
-                  "(default: all)")
+                  "gemm, dwconv, winograd, vector, elementwise, fold, affine, fourier, pack, transform or "
+                  "quantize (default: all)")
       ->type_name("F");
   sub->add_option("--shape", args->shape, "explain the choice for a product [M,K] x [K,N]")->type_name("MxNxK");
   sub->add_option("--types", args->types,

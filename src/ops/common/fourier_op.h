@@ -1,12 +1,41 @@
 // What the operators around Fourier transforms share.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "ops/common/fourier.h"
+#include "ops/common/infer_common.h"
 #include "ops/op.h"
 
 namespace quern {
+
+// The form of a DFT node.
+struct DftMode {
+  bool inverse, onesided;
+
+  static DftMode Of(const Node& node) { return {node.GetInt("inverse", 0) != 0, node.GetInt("onesided", 0) != 0}; }
+  bool real_output() const { return inverse && onesided; }
+  // The transform's length when the node gives none, for a signal of n elements.
+  Dim DefaultLength(const Dim& n) const { return real_output() ? (n - 1) * 2 : n; }
+  // Elements of the output along the axis.
+  Dim OutputLength(const Dim& length) const { return onesided && !inverse ? Dim::FloorDiv(length, 2) + 1 : length; }
+  // Elements that are read of a signal of n elements.
+  int64_t Taken(int64_t n, int64_t length) const { return std::min(n, real_output() ? length / 2 + 1 : length); }
+};
+
+// A DFT node's axis when it has no such input; before opset 20 it is an attribute.
+inline int64_t DefaultDftAxis(const Node& node) { return node.opset() < 20 ? node.GetInt("axis", 1) : -2; }
+
+// The axis of a signal of this rank made non-negative; the last dimension holds the components and is none.
+inline Result<int> SignalAxis(const Node& node, int64_t axis, int rank) {
+  QUERN_ASSIGN_OR_RETURN(const int normal, NormalizeAxis(node, axis, rank));
+  if (normal < rank - 1) return normal;
+  return InvalidArgument(node.Describe() + ": axis " + std::to_string(axis) +
+                         " is the dimension of real and imaginary parts");
+}
+
+inline bool IsOnesidedStft(const Node& node) { return node.GetInt("onesided", 1) != 0; }
 
 // An error when transforms of `length` would take more memory than a run may.
 inline Status CheckFourierMemory(const EvalContext& c, int64_t length) {

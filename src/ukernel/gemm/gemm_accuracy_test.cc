@@ -33,8 +33,8 @@ struct Errors {
   double row, loop;
 };
 
-// None where the driver takes multiply-add instead. Portable code has no fused multiply-add: its loop rounds the
-// product too.
+// None where the driver takes multiply-add instead, and where an operand overflowed when it was made. Portable code has
+// no fused multiply-add: its loop rounds the product too.
 std::optional<Errors> Measure(const GemmKernel& row, const RowProblem& p) {
   RowRunner runner(row, HostCpu().facts(), p);
   runner.Prepare();
@@ -62,6 +62,7 @@ std::optional<Errors> Measure(const GemmKernel& row, const RowProblem& p) {
       norm += magnitude * magnitude;
     }
   }
+  if (!std::isfinite(norm)) return std::nullopt;
   return Errors{std::sqrt(row_error / norm), std::sqrt(loop_error / norm)};
 }
 

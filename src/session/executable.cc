@@ -17,8 +17,9 @@ std::string InputName(const Graph& graph, size_t i) { return "input '" + graph.i
 Status CheckBools(const Graph& graph, size_t input, const Tensor& t) {
   QUERN_ASSIGN_OR_RETURN(const Tensor dense, t.Contiguous());
   const auto* bytes = static_cast<const uint8_t*>(dense.raw_data());
+  const int64_t n = dense.num_elements();
   uint8_t all = 0;
-  for (int64_t i = 0; i < dense.num_elements(); ++i) all |= bytes[i];
+  for (int64_t i = 0; i < n; ++i) all |= bytes[i];
   if (all <= 1) return OkStatus();
   return InvalidArgument(InputName(graph, input) + " is of type bool and holds a byte that is neither 0 nor 1");
 }

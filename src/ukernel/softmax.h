@@ -24,6 +24,8 @@ struct SoftmaxLines {
   const T* x = nullptr;
   T* y = nullptr;
   bool log = false;
+  // Lines of neighbours (width 1, stride 1) that follow one another.
+  size_t lines = 1;
   // Of one line of neighbours (width 1, stride 1, not log): what is added to x first, or null. Minus infinity there
   // hides an element, whatever x is; where all are hidden, the results are 0.
   const T* add[2] = {nullptr, nullptr};

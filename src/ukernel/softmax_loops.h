@@ -101,28 +101,54 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
   T sum = 0;
   for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
     const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
-    // x is still needed for the logarithm, and y may be x.
-    sum += SumOfExps<T>(count, x + begin, largest, args.log ? nullptr : y + begin);
+    sum += SumOfExps<T>(count, x + begin, largest, y + begin);
   }
-  if (args.log) {
-    const T log = Log(sum);
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = (x[i] - largest) - log;
-  } else {
-    T earlier = 0;
-    if (kCarries) {
-      earlier = args.carry->sum * SoftmaxExp(args.carry->largest - largest);
-      sum += earlier;
-    }
-    const T inverse = T{1} / sum;
-    if (kCarries) *args.carry = {largest, sum, earlier * inverse};
-    if (args.inverse) {
-      *args.inverse = inverse;
-      return;
-    }
-    QUERN_INDEPENDENT
-    for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
+  T earlier = 0;
+  if (kCarries) {
+    earlier = args.carry->sum * SoftmaxExp(args.carry->largest - largest);
+    sum += earlier;
   }
+  const T inverse = T{1} / sum;
+  if (kCarries) *args.carry = {largest, sum, earlier * inverse};
+  if (args.inverse) {
+    *args.inverse = inverse;
+    return;
+  }
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
+}
+
+// Lines that follow one another. The largest of the next one is looked for before the exponentials of a line, and a
+// line is finished after those of the next one, so that the core has work while lanes are joined.
+template <class T>
+void SoftmaxFollowing(const SoftmaxLines<T>& args) {
+  const size_t n = args.count;
+  const T* x = args.x;
+  T* y = args.y;
+  const auto finish = [&](const T* from, T* to, T largest, T factor) {
+    if (args.log) {
+      QUERN_INDEPENDENT
+      for (size_t i = 0; i < n; ++i) to[i] = (from[i] - largest) - factor;
+    } else {
+      QUERN_INDEPENDENT
+      for (size_t i = 0; i < n; ++i) to[i] = to[i] * factor;
+    }
+  };
+  T before = 0, largest = LargestNumber(n, x), factor = 0;  // of the line before, of this one, what finishes the former
+  for (size_t line = 0; line < args.lines; ++line, x += n, y += n) {
+    const T next = line + 1 < args.lines ? LargestNumber(n, x + n) : T{0};
+    T sum = 0;
+    for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
+      const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
+      // x is still needed for the logarithm, and y may be x.
+      sum += SumOfExps<T>(count, x + begin, largest, args.log ? nullptr : y + begin);
+    }
+    if (line > 0) finish(x - n, y - n, before, factor);
+    factor = args.log ? static_cast<T>(Log(sum)) : T{1} / sum;
+    before = largest;
+    largest = next;
+  }
+  if (args.lines > 0) finish(x - n, y - n, before, factor);
 }
 
 constexpr size_t kSoftmaxColumns = 64;
@@ -179,7 +205,9 @@ void SoftmaxColumns(const SoftmaxLines<T>& args, size_t c, size_t width) {
 template <class T>
 void RunSoftmax(const SoftmaxLines<T>& args) {
   if (args.carry) return SoftmaxLine<true>(args);
-  if (args.width == 1 && args.stride == 1) return SoftmaxLine<false>(args);
+  if (args.width == 1 && args.stride == 1) {
+    return args.add[0] || args.add[1] || args.inverse ? SoftmaxLine<false>(args) : SoftmaxFollowing(args);
+  }
   for (size_t c = 0; c < args.width; c += kSoftmaxColumns) {
     SoftmaxColumns(args, c, args.width - c < kSoftmaxColumns ? args.width - c : kSoftmaxColumns);
   }

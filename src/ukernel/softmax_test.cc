@@ -22,29 +22,35 @@ void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), Sof
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   std::mt19937 random(11);
   std::normal_distribution<T> normal(0, 4);
-  const size_t n = args.width * args.count;
+  const size_t n = args.width * args.count * args.lines;
   GuardedBuffer x(n * sizeof(T)), y(n * sizeof(T));
   auto* from = reinterpret_cast<T*>(x.data());
   std::vector<T> operand(n);
   for (T& v : operand) v = normal(random);
+  if (args.lines > 2) operand[args.count] = std::numeric_limits<T>::quiet_NaN();  // of the second line alone
   std::memcpy(from, operand.data(), n * sizeof(T));
   args.x = from;
   args.y = in_place ? from : reinterpret_cast<T*>(y.data());
   args.stride = static_cast<ptrdiff_t>(args.width);
   softmax(args);
-  for (size_t w = 0; w < args.width; ++w) {
-    Wide largest = operand[w], sum = 0;
+  for (size_t w = 0; w < args.width * args.lines; ++w) {
+    const auto at = [&](size_t k) { return args.lines > 1 ? w * args.count + k : k * args.width + w; };
+    Wide largest = operand[at(0)], sum = 0;
     for (size_t k = 0; k < args.count; ++k) {
-      largest = std::max(largest, static_cast<Wide>(operand[k * args.width + w]));
+      largest = std::max(largest, static_cast<Wide>(operand[at(k)]));
     }
-    for (size_t k = 0; k < args.count; ++k) sum += std::exp(operand[k * args.width + w] - largest);
+    for (size_t k = 0; k < args.count; ++k) sum += std::exp(operand[at(k)] - largest);
     for (size_t k = 0; k < args.count; ++k) {
-      const Wide d = operand[k * args.width + w] - largest;
+      if (sum != sum) {
+        ASSERT_TRUE(args.y[at(k)] != args.y[at(k)]) << name << ", line " << w << " has a NaN";
+        continue;
+      }
+      const Wide d = operand[at(k)] - largest;
       const auto expected = static_cast<double>(args.log ? d - std::log(sum) : std::exp(d) / sum);
       // The exponent is rounded, the sum with each element, and what follows a few times more.
       const double steps = 8 + static_cast<double>(args.count) / 32 - static_cast<double>(d);
       const double error = std::numeric_limits<T>::epsilon() * steps;
-      ASSERT_NEAR(args.y[k * args.width + w], expected, error * (args.log ? 1 : expected))
+      ASSERT_NEAR(args.y[at(k)], expected, error * (args.log ? 1 : expected))
           << name << " " << args.count << " elements, line " << w << " of " << args.width;
     }
   }
@@ -58,6 +64,11 @@ void CheckSoftmaxRow(const char* name, void (*softmax)(const SoftmaxLines<T>&)) 
         for (const bool in_place : {false, true}) {
           ASSERT_NO_FATAL_FAILURE(
               CheckSoftmax<T>(name, softmax, {.count = count, .width = width, .log = log}, in_place));
+          if (width > 1) continue;
+          for (const size_t lines : {2, 5}) {
+            ASSERT_NO_FATAL_FAILURE(
+                CheckSoftmax<T>(name, softmax, {.count = count, .log = log, .lines = lines}, in_place));
+          }
         }
       }
     }

@@ -84,18 +84,30 @@ T FoldAll(const LineFold<T>& args) {
         step(acc[k], v[k]);
       }
     }
+    if (i > 0) {
+      join(acc[0], acc[1]);
+      join(acc[2], acc[3]);
+      join(acc[0], acc[2]);
+    }
     for (; i + kLanes <= count; i += kLanes) {
       Lanes v;
       Load(x + i, v);
       step(acc[0], v);
     }
-    T rest = FoldStart<T>(kKind);
-    for (; i < count; ++i) step(rest, x[i]);
-    join(acc[0], acc[1]);
-    join(acc[2], acc[3]);
-    join(acc[0], acc[2]);
+    if (i < count && count >= kLanes) {
+      // The last ones in a vector that begins before them, which counts where they stand.
+      Lanes v, nothing, place;
+      Load(x + count - kLanes, v);
+      Fill(nothing, kKind == FoldKind::kSumSquares ? args.shift : FoldStart<T>(kKind));
+      for (size_t k = 0; k < kLanes; ++k) place[k] = static_cast<T>(k);
+      Lanes first;
+      Fill(first, static_cast<T>(kLanes - (count - i)));
+      v = place >= first ? v : nothing;
+      step(acc[0], v);
+      i = count;
+    }
     T joined = JoinLanes<T, kKind>(acc[0]);
-    join(joined, rest);
+    for (; i < count; ++i) step(joined, x[i]);
     join(total, joined);
   }
   return total;

@@ -43,11 +43,11 @@ ReduceLoops MakeLoops(const Shape& shape, const std::vector<bool>& reduced) {
 
 int64_t OuterOffset(const ReduceLoops& loops, int64_t index) {
   int64_t at = 0;
-  for (int d = loops.outer.rank() - 1; d >= 0; --d) {
+  for (int d = loops.outer.rank() - 1; d > 0; --d) {
     at += index % loops.outer[d] * loops.outer_strides[d];
     index /= loops.outer[d];
   }
-  return at;
+  return loops.outer.rank() > 0 ? at + index * loops.outer_strides[0] : at;
 }
 
 }  // namespace quern::cpu

@@ -56,6 +56,18 @@ class SoftmaxKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> BindLines(const Lines& lines,
                                              void (*softmax)(const ukernel::SoftmaxLines<T>&)) const {
     if (lines.inner == 1 && lines.count <= kShortLine && lines.outer > 1) return BindShortLines(lines, softmax);
+    if (lines.inner == 1) {
+      return MakeStep([=, log = log_](const StepContext& c) {
+        const int64_t grain = std::max<int64_t>(1, kCostlyGrain / lines.count);
+        return ForRange(c, lines.outer, grain, [&](int64_t begin, int64_t end) {
+          softmax({.count = static_cast<size_t>(lines.count),
+                   .x = static_cast<const T*>(c.inputs[0]) + begin * lines.count,
+                   .y = static_cast<T*>(c.outputs[0]) + begin * lines.count,
+                   .log = log,
+                   .lines = static_cast<size_t>(end - begin)});
+        });
+      });
+    }
     // Lines of one task, when they are not contiguous: what the kernel handles at once.
     const int64_t width = std::min<int64_t>(lines.inner, 64), blocks = (lines.inner + width - 1) / width;
     return MakeStep([=, log = log_](const StepContext& c) {

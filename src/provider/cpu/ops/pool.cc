@@ -111,6 +111,33 @@ void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff
   }
 }
 
+// Whether lines are folded over the other dimensions first, into a line of the input's width whose windows are folded
+// then: k rows and k columns in place of k x k taps.
+bool FoldsByLines(const Pool& p) {
+  if (p.fold.p > 0) return false;
+  const int64_t rows = p.w.kernel[0] * p.w.kernel[1], columns = p.w.kernel[2];
+  // The line goes through memory once more.
+  return p.w.in[2] * (rows + 4) + p.w.out[2] * columns < p.w.out[2] * rows * columns;
+}
+
+// line[i, c] = fold over deep x high rows of x[row, i, c], for all pixels i of a line of the input. `offsets` has room
+// for as many numbers as there are rows.
+template <typename T>
+void FoldToLine(const Pool& p, const FoldRows& folds, int64_t deep, int64_t high, const T* x, ptrdiff_t* offsets,
+                T* line) {
+  TapOffsets(p, deep, high, 1, offsets);
+  const bool dense = p.from_pixel == p.channels;
+  p.fold.Run<T>(folds, {.rows = static_cast<size_t>(deep * high),
+                        .n = static_cast<size_t>(dense ? p.w.in[2] * p.channels : p.channels),
+                        .x = x,
+                        .offsets = offsets,
+                        .scale = 1,
+                        .y = line,
+                        .windows = static_cast<size_t>(dense ? 1 : p.w.in[2]),
+                        .x_step = p.from_pixel,
+                        .y_step = p.channels});
+}
+
 template <typename T>
 Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& folds, int concurrency) {
   // A window may be larger than the input, of which the rest is padding.
@@ -130,44 +157,56 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
   };
   while (inside_begin < inside_end && !inside(inside_begin)) ++inside_begin;
   while (inside_begin < inside_end && !inside(inside_end - 1)) --inside_end;
-  // Windows that reach over the border have a list of their own: one per slot in the scratch.
-  const size_t scratch = static_cast<size_t>(concurrency) * static_cast<size_t>(taps) * sizeof(ptrdiff_t);
-  auto run = [pool, folds, taps, fits, inside_begin, inside_end, concurrency,
-              whole = std::move(whole)](const StepContext& c) {
+  // Windows that reach over the border have a list of their own, one per slot in the scratch, before the slot's line.
+  const bool by_lines = FoldsByLines(pool);
+  const int64_t list_bytes = taps * static_cast<int64_t>(sizeof(ptrdiff_t));
+  const int64_t line_bytes = by_lines ? pool.w.in[2] * pool.channels * static_cast<int64_t>(sizeof(T)) : 0;
+  const int64_t slot_bytes = (list_bytes + line_bytes + 63) / 64 * 64;
+  auto run = [=, whole = std::move(whole)](const StepContext& c) {
     const Window3& w = pool.w;
     const int64_t lines = w.out[0] * w.out[1];
     const auto rows = [&](int slot, int64_t begin, int64_t end) {
-      ptrdiff_t* const partial = static_cast<ptrdiff_t*>(c.scratch) + static_cast<int64_t>(slot) * taps;
+      char* const scratch = static_cast<char*>(c.scratch) + slot * slot_bytes;
+      auto* const partial = reinterpret_cast<ptrdiff_t*>(scratch);
+      T* const line = reinterpret_cast<T*>(scratch + list_bytes);
       for (int64_t item = begin; item < end; ++item) {
         const int64_t image = item / lines, o0 = item % lines / w.out[1], o1 = item % w.out[1];
         const T* x = static_cast<const T*>(c.inputs[0]) + image * pool.image_in();
         T* y = static_cast<T*>(c.outputs[0]) + item * w.out[2] * pool.to_pixel;
         const KernelRange a = ValidKernel(w, 0, o0), b = ValidKernel(w, 1, o1);
         const int64_t deep = a.last - a.first, high = b.last - b.first;
+        const int64_t first_row = a.input_at_first * w.in[1] + b.input_at_first;
+        const bool has_line = by_lines && deep * high > 0;
+        if (has_line) FoldToLine(pool, folds, deep, high, x + first_row * w.in[2] * pool.from_pixel, partial, line);
         for (int64_t o2 = 0, windows; o2 < w.out[2]; o2 += windows, y += windows * pool.to_pixel) {
           const KernelRange e = ValidKernel(w, 2, o2);
           // Windows that lie between the borders of the line, together.
           windows = inside_begin <= o2 && o2 < inside_end ? inside_end - o2 : 1;
           const int64_t wide = e.last - e.first, count = deep * high * wide;
-          const ptrdiff_t* offsets = whole.data();
-          if (!fits || count != taps) {
-            TapOffsets(pool, deep, high, wide, partial);
-            offsets = partial;
-          }
-          const int64_t first_row = a.input_at_first * w.in[1] + b.input_at_first;
-          const T* first = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.from_pixel);
           const int64_t o[3] = {o0, o1, o2};
           const double divisor = pool.include_pad ? TapsInPadded(w, o) : static_cast<double>(count);
           const double scale = divisor == 0 ? 0 : 1 / divisor;
-          pool.fold.Run<T>(folds, {.rows = static_cast<size_t>(count),
-                                   .n = static_cast<size_t>(pool.channels),
-                                   .x = first,
-                                   .offsets = offsets,
-                                   .scale = pool.fold.average ? static_cast<T>(scale) : T{1},
-                                   .y = y,
-                                   .windows = static_cast<size_t>(windows),
-                                   .x_step = w.stride[2] * pool.from_pixel,
-                                   .y_step = pool.to_pixel});
+          ukernel::RowsFold<T> fold = {.n = static_cast<size_t>(pool.channels),
+                                       .scale = pool.fold.average ? static_cast<T>(scale) : T{1},
+                                       .y = y,
+                                       .windows = static_cast<size_t>(windows),
+                                       .y_step = pool.to_pixel};
+          if (has_line) {
+            fold.rows = static_cast<size_t>(wide);
+            fold.x = line + (wide == 0 ? 0 : e.input_at_first * pool.channels);
+            fold.row_stride = w.dilation[2] * pool.channels;
+            fold.x_step = w.stride[2] * pool.channels;
+          } else {
+            fold.rows = static_cast<size_t>(count);
+            fold.x = x + (count == 0 ? 0 : (first_row * w.in[2] + e.input_at_first) * pool.from_pixel);
+            fold.offsets = whole.data();
+            if (!fits || count != taps) {
+              TapOffsets(pool, deep, high, wide, partial);
+              fold.offsets = partial;
+            }
+            fold.x_step = w.stride[2] * pool.from_pixel;
+          }
+          pool.fold.Run<T>(folds, fold);
         }
       }
     };
@@ -175,7 +214,7 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
     const int64_t grain = std::max<int64_t>(1, 2 * kCheapGrain / std::max<int64_t>(1, row_work));
     return c.executor->ParallelFor(pool.images * lines, grain, rows, c.cancel, concurrency);
   };
-  return MakeStep(std::move(run), scratch);
+  return MakeStep(std::move(run), static_cast<size_t>(slot_bytes * concurrency));
 }
 
 class PoolKernel final : public CpuKernel {

@@ -85,6 +85,7 @@ T JoinParts(FoldKind kind, size_t parts, F part) {
 // One output made of lines of `run` neighbours.
 template <typename T>
 T FoldLines(const ukernel::FoldFunctions<T>& folds, FoldKind kind, const ReduceLoops& loops, const T* x) {
+  if (loops.offsets.size() == 1) return folds.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x});
   return JoinParts<T>(kind, loops.offsets.size(), [&](size_t i) {
     return folds.fold({.kind = kind, .n = static_cast<size_t>(loops.run), .x = x + loops.offsets[i]});
   });

@@ -428,6 +428,18 @@ Status Conv::Run(const ConvArgs& args, const RunResources& resources) const {
   return Run(Plan(args, concurrency), args, resources);
 }
 
+Status Conv::PackWeights(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources,
+                         std::byte* to) const {
+  ukernel::RhsSource source = run_source_;
+  source.data = args.weights;
+  InlineExecutor self;
+  Executor& executor = resources.executor ? *resources.executor : static_cast<Executor&>(self);
+  if (resources.counters) {
+    resources.counters->rhs_packed_bytes.fetch_add(weights_.packed_bytes(), std::memory_order_relaxed);
+  }
+  return weights_.PackInto(to, source, executor, cpu_, run_group_stride_, resources.cancel, plan.slots);
+}
+
 Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources) const {
   if (resources.workspace_bytes < plan.workspace_bytes) {
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +
@@ -437,16 +449,8 @@ Status Conv::Run(const ConvPlan& plan, const ConvArgs& args, const RunResources&
   const std::byte* packed = packs_in_run_ ? nullptr : weights_.data();
   if (packs_in_run_) {
     std::byte* to = static_cast<std::byte*>(resources.workspace) + plan.weights_offset;
-    ukernel::RhsSource source = run_source_;
-    source.data = args.weights;
-    InlineExecutor self;
-    Executor& executor = resources.executor ? *resources.executor : static_cast<Executor&>(self);
-    QUERN_RETURN_IF_ERROR(
-        weights_.PackInto(to, source, executor, cpu_, run_group_stride_, resources.cancel, plan.slots));
-    if (resources.counters) {
-      resources.counters->rhs_packed_bytes.fetch_add(weights_.packed_bytes(), std::memory_order_relaxed);
-    }
     packed = to;
+    if (!args.weights_are_packed) QUERN_RETURN_IF_ERROR(PackWeights(plan, args, resources, to));
   }
   ConvRun run(problem_, gemm_, weights_, packed, folded_, plan, args, resources);
   run.FillZeroRow();

@@ -50,6 +50,7 @@ struct ConvArgs {
   size_t images = 1, in_h = 0, in_w = 0, in_d = 1;  // slices of a volume follow one another as lines do
   const void* input = nullptr;                      // channels contiguous
   const void* weights = nullptr;                    // where each run brings them
+  bool weights_are_packed = false;                  // the workspace still holds them, as a run of any plan packed them
   ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
   void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
   ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
@@ -110,6 +111,8 @@ class Conv {
   Status Run(const ConvArgs& args, const RunResources& resources) const;
 
  private:
+  Status PackWeights(const ConvPlan& plan, const ConvArgs& args, const RunResources& resources, std::byte* to) const;
+
   ConvProblem problem_;
   GemmProblem gemm_;
   CpuFacts cpu_;

@@ -424,6 +424,51 @@ TEST(Conv, SumsAnImageOnceWhateverItsLines) {
   EXPECT_EQ(r.Run("", &pool), out);
 }
 
+TEST(Conv, WeightsOfARunStayInTheWorkspace) {
+  constexpr size_t kIn = 5, kOut = 7, kTaps = 2, kPixels = 9;
+  InlineExecutor executor;
+  const ConvProblem problem{.in_channels = kIn, .out_channels = kOut, .kernel_w = kTaps, .stride_w = kTaps};
+  const ConvWeights strides{.o_stride = kIn * kTaps * 4, .i_stride = kTaps * 4, .h_stride = kTaps * 4, .w_stride = 4};
+  const Conv conv = Conv::Create(problem, Options(""), strides, executor).value();
+  std::vector<float> input(kPixels * kTaps * kIn), weights(kOut * kIn * kTaps), dst(kPixels * kOut);
+  for (size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i % 11) - 5;
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 7) - 3;
+  const auto args_of = [&](size_t pixels) {
+    ConvArgs a{.in_h = 1, .in_w = pixels * kTaps, .input = input.data(), .dst = dst.data()};
+    a.in_pixel_stride = kIn * 4;
+    a.in_row_stride = a.in_image_stride = static_cast<ptrdiff_t>(pixels * kTaps * kIn * 4);
+    a.dst_pixel_stride = kOut * 4;
+    a.dst_image_stride = static_cast<ptrdiff_t>(pixels * kOut * 4);
+    return a;
+  };
+  GuardedBuffer workspace(std::max(conv.Plan(args_of(kPixels), 1).workspace_bytes,  //
+                                   conv.Plan(args_of(1), 1).workspace_bytes));
+  DriverCounters counters;
+  const auto run = [&](size_t pixels, const void* given) {
+    ConvArgs a = args_of(pixels);
+    a.weights = given;
+    a.weights_are_packed = given == nullptr;
+    std::fill(dst.begin(), dst.end(), -1.0f);
+    const RunResources resources{
+        .workspace = workspace.data(), .workspace_bytes = workspace.bytes(), .counters = &counters};
+    ASSERT_TRUE(conv.Run(conv.Plan(a, 1), a, resources).ok());
+    for (size_t p = 0; p < pixels; ++p) {
+      for (size_t o = 0; o < kOut; ++o) {
+        float sum = 0;
+        for (size_t i = 0; i < kIn * kTaps; ++i) {
+          sum += input[(p * kTaps + i % kTaps) * kIn + i / kTaps] * weights[o * kIn * kTaps + i];
+        }
+        ASSERT_EQ(dst[p * kOut + o], sum) << pixels << " pixels, pixel " << p << " channel " << o;
+      }
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(run(kPixels, weights.data()));
+  const uint64_t packed = counters.rhs_packed_bytes;
+  ASSERT_NO_FATAL_FAILURE(run(kPixels, nullptr));
+  ASSERT_NO_FATAL_FAILURE(run(1, nullptr));
+  EXPECT_EQ(counters.rhs_packed_bytes, packed);
+}
+
 TEST(Conv, RefusesGroupsThatDoNotDivide) {
   InlineExecutor executor;
   const Result<Conv> conv = Conv::Create({.in_channels = 5, .out_channels = 4, .groups = 2}, Options(""), {}, executor);

@@ -90,7 +90,7 @@ double Operations(const Node& node, Operands in, Operands out) {
   const std::string_view op = node.op_type();
   const OperandType *x = At(in, 0), *second = At(in, 1), *y = At(out, 0);
   const auto is = [&](auto... names) { return ((op == names) || ...); };
-  if (is("Conv", "FusedConv", "ConvInteger")) return Convolution(y, second);
+  if (is("Conv", "FusedConv", "ConvInteger", "DeformConv")) return Convolution(y, second);
   if (is("ConvChain")) return ConvolutionChain(in, y);
   if (is("QLinearConv")) return Convolution(y, At(in, 3));
   if (is("ConvTranspose")) return TransposedConvolution(x, second);

@@ -42,6 +42,10 @@ TEST_F(Work, AConvolutionMultipliesByItsGroupOfChannels) {
   EXPECT_EQ(last.operations, 2.0 * products);
   EXPECT_EQ(last.bytes, 4.0 * (images * in * 7 * 5 + images * out * height * width) + 1000);
   const Types integers = {U8({images, in, 7, 5}), F32({}, true), U8({}, true), U8(w, true)};
+  const OperandType offsets = F32({images, 2 * 3 * 3, height, width});
+  EXPECT_EQ(Of("DeformConv", {F32({images, in, 7, 5}), F32(w, true), offsets}, {F32({images, out, height, width})})
+                .operations,
+            2.0 * products);
   EXPECT_EQ(Of("QLinearConv", integers, {U8({images, out, height, width})}).operations, 2.0 * products);
 }
 

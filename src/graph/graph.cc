@@ -264,6 +264,14 @@ void Graph::SetOutput(int index, GraphValue* value) {
   AddUse(value, nullptr, index);
 }
 
+void Graph::RemoveOutput(int index) {
+  QUERN_CHECK(index >= 0 && index < static_cast<int>(outputs_.size()), "no such graph output");
+  const std::vector<GraphValue*> behind(outputs_.begin() + index + 1, outputs_.end());
+  for (int i = index; i < static_cast<int>(outputs_.size()); ++i) DropUse(outputs_[i], nullptr, i);
+  outputs_.resize(static_cast<size_t>(index));
+  for (GraphValue* value : behind) AddOutput(value);
+}
+
 void Graph::ReplaceAllUses(GraphValue* from, GraphValue* to) {
   QUERN_CHECK(to != nullptr, "uses need a value");
   if (from == to) return;

@@ -185,6 +185,7 @@ class Graph {
   void RemoveInputs(Node* node, int from);                  // drops inputs [from, end)
   void OmitOutput(Node* node, int index);                   // drops an unused output (checked)
   void SetOutput(int index, GraphValue* value);
+  void RemoveOutput(int index);  // those behind it move up
   // Every use of `from`, graph outputs included, becomes a use of `to`.
   void ReplaceAllUses(GraphValue* from, GraphValue* to);
   // Removes a node whose outputs have no uses (checked), with its outputs.

@@ -16,11 +16,13 @@ Tensor ToF64(const Tensor& x) {
 Shape DrawWindow(int spatial, Case& c) {
   std::vector<int64_t> kernel, strides, pads, dilations;
   Shape shape{Draw(1, 2), Pick<int64_t>({1, 3, 16, 20})};
+  const bool large = Draw(0, 2) == 0;
   for (int d = 0; d < spatial; ++d) {
-    kernel.push_back(Draw(1, 3));
-    strides.push_back(Draw(1, 3));
+    // Large ones are folded by lines first.
+    kernel.push_back(large ? Draw(3, 6) : Draw(1, 3));
+    strides.push_back(large ? Draw(1, 2) : Draw(1, 3));
     dilations.push_back(Draw(0, 3) == 0 ? 2 : 1);
-    shape.push_back(Draw(5, spatial == 3 ? 8 : 14));
+    shape.push_back(Draw(large ? 11 : 5, spatial == 3 && !large ? 8 : 14));
   }
   for (int d = 0; d < 2 * spatial; ++d) pads.push_back(Draw(0, kernel[static_cast<size_t>(d % spatial)] - 1));
   c.Attr("kernel_shape", kernel).Attr("strides", strides).Attr("dilations", dilations);

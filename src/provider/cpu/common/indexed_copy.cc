@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "provider/cpu/common/loops.h"
 
@@ -53,12 +54,20 @@ IndexedCopy IndexedCopy::Prepare(const Shape& in, const std::vector<std::vector<
     }
     c.row_elements_ += block;
   }
+  const bool fills = std::any_of(c.row_.begin(), c.row_.end(), [](const Segment& s) { return s.from < 0; });
+  if (!fills && static_cast<int64_t>(c.row_.size()) * 2 > c.row_elements_) {
+    for (const Segment& s : c.row_) {
+      for (int64_t i = 0; i < s.count; ++i) c.places_.push_back(s.from + i);
+    }
+    c.row_.clear();
+  }
   return c;
 }
 
 template <typename T>
 void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t end) const {
   constexpr int64_t kShort = 16;  // elements below which a loop beats a call of memcpy
+  int64_t before = -1;            // where the row before was read
   for (int64_t row = begin; row < end; ++row) {
     T* y = to + row * row_elements_;
     int64_t at = 0, rest = row;
@@ -71,8 +80,14 @@ void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t e
     }
     if (!inside) {
       std::fill_n(y, row_elements_, fill);
+      before = -1;
       continue;
     }
+    if (std::exchange(before, at) == at) {
+      std::memcpy(y, y - row_elements_, static_cast<size_t>(row_elements_) * sizeof(T));
+      continue;
+    }
+    for (size_t i = 0; i < places_.size(); ++i) y[i] = from[at + places_[i]];
     for (const Segment& s : row_) {
       if (s.from < 0) {
         std::fill_n(y, s.count, fill);

@@ -255,6 +255,31 @@ void Attention::Normalize(float* scores, const ScoreRules::Keys& keys, const Sco
   std::fill(scores + end, scores + all, 0.0f);
 }
 
+bool Attention::IsPlain(const ScoreRules::Row& row, const ScoreRules::Keys& keys, const Carried& carried) const {
+  return keys.end > keys.begin && row.first <= keys.begin && row.end >= keys.end && !row.add[0] && !row.add[1] &&
+         sizes_.softcap == 0 && !IsOnline() && carried.sum == 0;
+}
+
+// The same for rows that see all of `count` keys and to which nothing is added.
+void Attention::NormalizePlain(float* scores, int64_t rows, int64_t count, Carried* carried) const {
+  constexpr int64_t kTogether = 32;
+  float inverses[kTogether];
+  for (int64_t r = 0; r < rows; r += kTogether) {
+    const int64_t n = std::min(kTogether, rows - r);
+    float* x = scores + r * score_pitch_;
+    row_->softmax({.count = static_cast<size_t>(count),
+                   .x = x,
+                   .y = x,
+                   .lines = static_cast<size_t>(n),
+                   .pitch = score_pitch_,
+                   .inverse = inverses});
+    for (int64_t i = 0; i < n; ++i) {
+      carried[r + i].factor = 1;
+      carried[r + i].inverse = inverses[i];
+    }
+  }
+}
+
 // A row of results, of `weights` that `inverse` makes probabilities. A product gives no number where a hidden value is
 // none, and infinity where only the probabilities are small enough; so such a row is summed again, of what is seen.
 void Attention::ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const {
@@ -308,10 +333,18 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
   } else {  // heads without elements
     std::fill_n(scores, rows * score_pitch_, 0.0f);
   }
+  int64_t plain = 0;  // rows before r that see all keys as they are
   for (int64_t r = 0; r < rows; ++r) {
     const ScoreRules::Row row = rules.RowOf(span.b, HeadOf(span, first + r), QueryOf(span, first + r), keys, room);
+    if (IsPlain(row, keys, carried[r])) {
+      ++plain;
+      continue;
+    }
+    NormalizePlain(scores + (r - plain) * score_pitch_, plain, count, carried + r - plain);
+    plain = 0;
     Normalize(scores + r * score_pitch_, keys, row, room, kept, carried[r]);
   }
+  NormalizePlain(scores + (rows - plain) * score_pitch_, plain, count, carried + rows - plain);
   if (computes) {
     resources.workspace = scratch + values_offset_;
     resources.workspace_bytes = values_bytes_;

@@ -130,6 +130,8 @@ class Attention {
                  std::byte* scratch, const CancelToken* cancel, Kept& kept) const;
   void Normalize(float* scores, const ScoreRules::Keys& keys, const ScoreRules::Row& row, const float* room, Kept& kept,
                  Carried& carried) const;
+  bool IsPlain(const ScoreRules::Row& row, const ScoreRules::Keys& keys, const Carried& carried) const;
+  void NormalizePlain(float* scores, int64_t rows, int64_t count, Carried* carried) const;
   void ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const;
 
   AttentionSizes sizes_;

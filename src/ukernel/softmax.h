@@ -24,16 +24,17 @@ struct SoftmaxLines {
   const T* x = nullptr;
   T* y = nullptr;
   bool log = false;
-  // Lines of neighbours (width 1, stride 1) that follow one another.
+  // Lines of neighbours (width 1, stride 1), `pitch` elements from one to the next.
   size_t lines = 1;
+  ptrdiff_t pitch = 0;
   // Of one line of neighbours (width 1, stride 1, not log): what is added to x first, or null. Minus infinity there
   // hides an element, whatever x is; where all are hidden, the results are 0.
   const T* add[2] = {nullptr, nullptr};
   // Of such a line that comes in blocks, whose results become those of the softmax of the blocks so far; null: it is
   // whole. Where all elements so far are minus infinity, the results are 0 and the factor is 1.
   SoftmaxCarry<T>* carry = nullptr;
-  // Of such a line: where not null, y is left as e^(x - the largest) and what it has to be multiplied by goes here, for
-  // those who multiply a shorter line that is made of y.
+  // Of such a line, or of each of `lines`: where not null, y is left as e^(x - the largest) and what it has to be
+  // multiplied by goes here, for those who multiply a shorter line that is made of y.
   T* inverse = nullptr;
 };
 

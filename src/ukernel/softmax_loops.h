@@ -52,27 +52,50 @@ void AddHiding(size_t n, const T* x, const T* a, T* y) {
 template <class T>
 T SumOfExps(size_t n, const T* x, T largest, T* y) {
   using Lanes = typename LanesOf<T>::Type;
-  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T), kStep = 2 * kLanes;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
   Lanes sums[2];
   for (Lanes& sum : sums) Fill(sum, T{0});
-  const auto step = [&](const T* from, T* to) {
-    for (size_t k = 0; k < 2; ++k) {
-      T e[kLanes];
-      for (size_t i = 0; i < kLanes; ++i) e[i] = SoftmaxExp(from[k * kLanes + i] - largest);
-      Lanes v;
-      Load(e, v);
-      if (to) Store(to + k * kLanes, v);
-      sums[k] += v;
-    }
+  const auto exps = [&](const T* from, Lanes& to) {
+    T e[kLanes];
+    for (size_t i = 0; i < kLanes; ++i) e[i] = SoftmaxExp(from[i] - largest);
+    Load(e, to);
+  };
+  const auto step = [&](size_t at, Lanes& sum) {
+    Lanes v;
+    exps(x + at, v);
+    if (y) Store(y + at, v);
+    sum += v;
   };
   size_t i = 0;
-  for (; i + kStep <= n; i += kStep) step(x + i, y ? y + i : nullptr);
-  if (i < n) {
-    T rest[kStep];
+  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+    step(i, sums[0]);
+    step(i + kLanes, sums[1]);
+  }
+  if (i + kLanes <= n) {
+    step(i, sums[0]);
+    i += kLanes;
+  }
+  Lanes last, zero, there;
+  Fill(zero, T{0});
+  if (i < n && n >= kLanes) {
+    // In a vector that begins before them, where what stands there is no operand any more.
+    const size_t from = n - kLanes;
+    exps(x + from, last);
+    if (y) {
+      Load(y + from, there);
+      ReplaceFirst<T>(last, i - from, there);
+      Store(y + from, last);
+    }
+    ReplaceFirst<T>(last, i - from, zero);
+    sums[1] += last;
+  } else if (i < n) {
+    T rest[kLanes];
     for (T& r : rest) r = -__builtin_huge_valf();
     __builtin_memcpy(rest, x + i, (n - i) * sizeof(T));
-    step(rest, rest);
+    exps(rest, last);
+    Store(rest, last);
     if (y) __builtin_memcpy(y + i, rest, (n - i) * sizeof(T));
+    sums[1] += last;
   }
   sums[0] += sums[1];
   return JoinLanes<T, FoldKind::kSum>(sums[0]);
@@ -118,7 +141,7 @@ void SoftmaxLine(const SoftmaxLines<T>& args) {
   for (size_t i = 0; i < n; ++i) y[i] = y[i] * inverse;
 }
 
-// Lines that follow one another. The largest of the next one is looked for before the exponentials of a line, and a
+// Lines to which nothing is added. The largest of the next one is looked for before the exponentials of a line, and a
 // line is finished after those of the next one, so that the core has work while lanes are joined.
 template <class T>
 void SoftmaxFollowing(const SoftmaxLines<T>& args) {
@@ -134,21 +157,23 @@ void SoftmaxFollowing(const SoftmaxLines<T>& args) {
       for (size_t i = 0; i < n; ++i) to[i] = to[i] * factor;
     }
   };
+  const ptrdiff_t pitch = args.pitch;
   T before = 0, largest = LargestNumber(n, x), factor = 0;  // of the line before, of this one, what finishes the former
-  for (size_t line = 0; line < args.lines; ++line, x += n, y += n) {
-    const T next = line + 1 < args.lines ? LargestNumber(n, x + n) : T{0};
+  for (size_t line = 0; line < args.lines; ++line, x += pitch, y += pitch) {
+    const T next = line + 1 < args.lines ? LargestNumber(n, x + pitch) : T{0};
     T sum = 0;
     for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
       const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
       // x is still needed for the logarithm, and y may be x.
       sum += SumOfExps<T>(count, x + begin, largest, args.log ? nullptr : y + begin);
     }
-    if (line > 0) finish(x - n, y - n, before, factor);
+    if (line > 0 && !args.inverse) finish(x - pitch, y - pitch, before, factor);
     factor = args.log ? static_cast<T>(Log(sum)) : T{1} / sum;
+    if (args.inverse) args.inverse[line] = factor;
     before = largest;
     largest = next;
   }
-  if (args.lines > 0) finish(x - n, y - n, before, factor);
+  if (args.lines > 0 && !args.inverse) finish(x - pitch, y - pitch, before, factor);
 }
 
 constexpr size_t kSoftmaxColumns = 64;
@@ -206,7 +231,7 @@ template <class T>
 void RunSoftmax(const SoftmaxLines<T>& args) {
   if (args.carry) return SoftmaxLine<true>(args);
   if (args.width == 1 && args.stride == 1) {
-    return args.add[0] || args.add[1] || args.inverse ? SoftmaxLine<false>(args) : SoftmaxFollowing(args);
+    return args.add[0] || args.add[1] ? SoftmaxLine<false>(args) : SoftmaxFollowing(args);
   }
   for (size_t c = 0; c < args.width; c += kSoftmaxColumns) {
     SoftmaxColumns(args, c, args.width - c < kSoftmaxColumns ? args.width - c : kSoftmaxColumns);

@@ -66,8 +66,9 @@ void CheckSoftmaxRow(const char* name, void (*softmax)(const SoftmaxLines<T>&)) 
               CheckSoftmax<T>(name, softmax, {.count = count, .width = width, .log = log}, in_place));
           if (width > 1) continue;
           for (const size_t lines : {2, 5}) {
-            ASSERT_NO_FATAL_FAILURE(
-                CheckSoftmax<T>(name, softmax, {.count = count, .log = log, .lines = lines}, in_place));
+            ASSERT_NO_FATAL_FAILURE(CheckSoftmax<T>(
+                name, softmax, {.count = count, .log = log, .lines = lines, .pitch = static_cast<ptrdiff_t>(count)},
+                in_place));
           }
         }
       }

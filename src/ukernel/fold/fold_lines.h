@@ -96,13 +96,10 @@ T FoldAll(const LineFold<T>& args) {
     }
     if (i < count && count >= kLanes) {
       // The last ones in a vector that begins before them, which counts where they stand.
-      Lanes v, nothing, place;
+      Lanes v, nothing;
       Load(x + count - kLanes, v);
       Fill(nothing, kKind == FoldKind::kSumSquares ? args.shift : FoldStart<T>(kKind));
-      for (size_t k = 0; k < kLanes; ++k) place[k] = static_cast<T>(k);
-      Lanes first;
-      Fill(first, static_cast<T>(kLanes - (count - i)));
-      v = place >= first ? v : nothing;
+      ReplaceFirst<T>(v, kLanes - (count - i), nothing);
       step(acc[0], v);
       i = count;
     }

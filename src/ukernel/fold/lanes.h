@@ -34,6 +34,15 @@ void Fill(V& v, T x) {
   }
 }
 
+// Puts those of `otherwise` in the place of the first `count` lanes.
+template <class T, class V>
+void ReplaceFirst(V& v, size_t count, const V& otherwise) {
+  V place, first;
+  for (size_t k = 0; k < sizeof(V) / sizeof(T); ++k) place[k] = static_cast<T>(k);
+  Fill(first, static_cast<T>(count));
+  v = place >= first ? v : otherwise;
+}
+
 // Calls f.operator()<bytes>(column) for blocks of at most kBytes that cover the columns [c, n). kOverlap: where fewer
 // columns are left than a block has, it may begin before them.
 template <class T, size_t kBytes, bool kOverlap, class F>

@@ -64,7 +64,8 @@ class SoftmaxKernel final : public CpuKernel {
                    .x = static_cast<const T*>(c.inputs[0]) + begin * lines.count,
                    .y = static_cast<T*>(c.outputs[0]) + begin * lines.count,
                    .log = log,
-                   .lines = static_cast<size_t>(end - begin)});
+                   .lines = static_cast<size_t>(end - begin),
+                   .pitch = lines.count});
         });
       });
     }

@@ -21,23 +21,24 @@ Tensor DrawIndices(const Shape& shape, int64_t extent) {
 
 TEST_F(CpuOps, Gathers) {
   for (int i = 0; i < 4 * kRounds; ++i) {
-    const Shape shape = DrawShape(1, 6, 5, false);
+    const Shape shape = Draw(0, 11) ? DrawShape(1, 6, 5, false) : Shape{Draw(50, 70), Draw(600, 900)};
     const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
+    const bool constant = Draw(0, 1) != 0;
     Case gather{.op = "Gather"};
-    gather.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(DrawShape(0, 3, 4), shape[axis]));
+    gather.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(DrawShape(0, 3, 4), shape[axis]), constant);
     ASSERT_NO_FATAL_FAILURE(Check(gather.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank())));
 
     Shape part = shape;
-    for (int64_t& d : part) d = Draw(1, d);
-    part[axis] = Draw(1, 9);
+    for (int64_t& d : part) d = Draw(0, 1) ? d : Draw(1, d);
+    part[axis] = Draw(1, shape.num_elements() > 10000 ? 900 : 9);
     Case elements{.op = "GatherElements"};
-    elements.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(part, shape[axis]));
+    elements.In(DrawTensor(AnyWidth(), shape)).In(DrawIndices(part, shape[axis]), constant);
     ASSERT_NO_FATAL_FAILURE(Check(elements.Attr("axis", int64_t{axis})));
 
     const int batch = static_cast<int>(Draw(0, shape.rank() - 1));
     const int64_t depth = Draw(1, shape.rank() - batch);
     Shape tuples(shape.span().first(static_cast<size_t>(batch)));
-    tuples.push_back(Draw(1, 4));
+    tuples.push_back(Draw(1, shape.num_elements() > 10000 && depth + batch == 2 ? 900 : 4));
     tuples.push_back(depth);
     Tensor indices = Tensor::Allocate(DType::kI64, tuples).value();
     for (int64_t k = 0; k < indices.num_elements(); ++k) {
@@ -45,14 +46,17 @@ TEST_F(CpuOps, Gathers) {
       indices.data<int64_t>()[k] = Draw(-extent, extent - 1);
     }
     Case nd{.op = "GatherND"};
-    ASSERT_NO_FATAL_FAILURE(Check(nd.In(DrawTensor(AnyWidth(), shape)).In(indices).Attr("batch_dims", int64_t{batch})));
+    nd.In(DrawTensor(AnyWidth(), shape)).In(indices, constant);
+    ASSERT_NO_FATAL_FAILURE(Check(nd.Attr("batch_dims", int64_t{batch})));
   }
 }
 
 TEST_F(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
-  for (const char* op : {"Gather", "GatherElements", "GatherND"}) {
+  for (int i = 0; i < 6; ++i) {
+    const char* op = i % 3 == 0 ? "Gather" : i % 3 == 1 ? "GatherElements" : "GatherND";
     Case c{.op = op};
-    c.In(DrawTensor(DType::kF32, Shape{3, 2})).In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}));
+    c.In(DrawTensor(DType::kF32, Shape{3, 2}));
+    c.In(Tensor::FromValues<int64_t>(Shape{1, 1}, std::vector<int64_t>{-4}), i < 3);
     Built b;
     Build(c, false, b);
     const Result<std::vector<Tensor>> result = RunOnCpu(b.graph, b.inputs, Config(false));
@@ -69,9 +73,11 @@ TEST_F(CpuOps, Scatters) {
     const DType type = Pick({DType::kF32, DType::kI64, DType::kI32});
     const std::string reduction = Pick<std::string>({"none", "none", "add", "mul", "max", "min"});
     Shape part = shape;
-    for (int64_t& d : part) d = Draw(0, d);
+    for (int64_t& d : part) d = Draw(0, 1) ? d : Draw(0, d);
+    const bool constant = Draw(0, 1) != 0;
     Case elements{.op = "ScatterElements", .opset = 18};
-    elements.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape)).In(DrawIndices(part, shape[axis]));
+    elements.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape));
+    elements.In(DrawIndices(part, shape[axis]), constant);
     elements.In(DrawTensor(elements.inputs[0].tensor().dtype(), part)).Attr("reduction", reduction);
     ASSERT_NO_FATAL_FAILURE(Check(elements.Attr("axis", Draw(0, 1) ? int64_t{axis} : int64_t{axis} - shape.rank())));
 
@@ -85,7 +91,7 @@ TEST_F(CpuOps, Scatters) {
       indices.data<int64_t>()[k] = Draw(-extent, extent - 1);
     }
     Case nd{.op = "ScatterND", .opset = 18};
-    nd.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape)).In(indices);
+    nd.In(DrawTensor(reduction == "none" ? AnyWidth() : type, shape)).In(indices, constant);
     nd.In(DrawTensor(nd.inputs[0].tensor().dtype(), updates)).Attr("reduction", reduction);
     ASSERT_NO_FATAL_FAILURE(Check(nd));
   }

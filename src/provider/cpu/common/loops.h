@@ -112,31 +112,26 @@ inline bool HasEvenRows(const Shape& shape, const Shape& strides, int first) {
   return rank > 0 && (shape.back() == 1 || strides.back() == 1) && EvenStride(shape, strides, first, rank - 2);
 }
 
-// A walk over a contiguous output and up to N contiguous inputs that broadcast to it. Dimensions that all of them walk
-// as one are merged; along the innermost one each input has a step of 0 or 1.
+// A walk over a contiguous output and up to N inputs that broadcast to it. Dimensions that all of them walk as one are
+// merged; along the innermost one each contiguous input has a step of 0 or 1.
 template <int N>
 class BroadcastWalk {
  public:
   BroadcastWalk(const Shape& out, const std::array<Shape, N>& inputs) : total_(out.num_elements()) {
     std::array<Shape, N> strides;
     for (int i = 0; i < N; ++i) strides[i] = BroadcastStrides(inputs[i], inputs[i].ContiguousStrides(), out);
-    for (int d = 0; d < out.rank(); ++d) {
-      if (out[d] == 1) continue;
-      bool merges = rank_ > 0;
-      for (int i = 0; merges && i < N; ++i) merges = strides_[rank_ - 1][i] == strides[i][d] * out[d];
-      if (!merges) extents_[rank_++] = 1;
-      extents_[rank_ - 1] *= out[d];
-      for (int i = 0; i < N; ++i) strides_[rank_ - 1][i] = strides[i][d];
-    }
-    if (rank_ == 0) {
-      extents_[0] = 1;
-      strides_[0].fill(0);
-      rank_ = 1;
-    }
+    Merge(out, strides);
+  }
+  // Each input moves by its strides (elements) with the dimensions of the output.
+  static BroadcastWalk OfStrides(const Shape& out, const std::array<Shape, N>& strides) {
+    BroadcastWalk walk(out.num_elements());
+    walk.Merge(out, strides);
+    return walk;
   }
 
   int64_t row_length() const { return extents_[rank_ - 1]; }
-  int step(int input) const { return static_cast<int>(strides_[rank_ - 1][input]); }
+  int step(int input) const { return static_cast<int>(stride(input)); }
+  int64_t stride(int input) const { return strides_[rank_ - 1][input]; }  // along the innermost dimension
 
   // f(output offset, offset of each input, count): a run of `count` neighbouring outputs. Calls may be concurrent.
   template <typename F>
@@ -146,6 +141,7 @@ class BroadcastWalk {
   // The same for the outputs [begin, end), in order.
   template <typename F>
   void RunRange(int64_t begin, int64_t end, F&& f) const {
+    if (begin >= end) return;
     const int inner = rank_ - 1;
     const int64_t length = extents_[inner];
     std::array<int64_t, kMaxRank> index{};
@@ -173,6 +169,24 @@ class BroadcastWalk {
   }
 
  private:
+  explicit BroadcastWalk(int64_t total) : total_(total) {}
+
+  void Merge(const Shape& out, const std::array<Shape, N>& strides) {
+    for (int d = 0; d < out.rank(); ++d) {
+      if (out[d] == 1) continue;
+      bool merges = rank_ > 0;
+      for (int i = 0; merges && i < N; ++i) merges = strides_[rank_ - 1][i] == strides[i][d] * out[d];
+      if (!merges) extents_[rank_++] = 1;
+      extents_[rank_ - 1] *= out[d];
+      for (int i = 0; i < N; ++i) strides_[rank_ - 1][i] = strides[i][d];
+    }
+    if (rank_ == 0) {
+      extents_[0] = 1;
+      strides_[0].fill(0);
+      rank_ = 1;
+    }
+  }
+
   int64_t total_;
   int rank_ = 0;
   std::array<int64_t, kMaxRank> extents_{};

@@ -7,6 +7,62 @@
 namespace quern::cpu {
 namespace {
 
+// f.operator()<bytes>() for blocks of as many bytes as an element may have; 0 for all others.
+template <typename F>
+auto ByBytes(int64_t bytes, F f) {
+  switch (bytes) {
+    case 1:
+      return f.template operator()<1>();
+    case 2:
+      return f.template operator()<2>();
+    case 4:
+      return f.template operator()<4>();
+    case 8:
+      return f.template operator()<8>();
+    case 16:
+      return f.template operator()<16>();
+    default:
+      return f.template operator()<0>();
+  }
+}
+
+// Blocks of `bytes` instead of elements: n neighbouring ones, from where the indices of a line tell.
+using GatherLine = void (*)(void* to, const void* from, const void* indices, int64_t n, int64_t bytes,
+                            const IndexLine& line);
+
+template <typename Index, size_t kBytes>
+void GatherAlong(void* to, const void* from, const void* indices, int64_t n, int64_t bytes, const IndexLine& line) {
+  const int64_t size = kBytes ? static_cast<int64_t>(kBytes) : bytes;
+  const int64_t extent = line.extent, stride = line.axis_stride * size, step = line.step * size;
+  const auto* index = static_cast<const Index*>(indices);
+  const char* x = static_cast<const char*>(from);
+  char* y = static_cast<char*>(to);
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(y + i * size, x + Wrapped(index[i], extent) * stride + i * step, static_cast<size_t>(size));
+  }
+}
+GatherLine LineFor(bool wide, int64_t bytes) {
+  return ByBytes(bytes, [wide]<size_t kBytes>() -> GatherLine {
+    return wide ? GatherAlong<int64_t, kBytes> : GatherAlong<int32_t, kBytes>;
+  });
+}
+
+// f(begin, count, line, first): the items [begin, begin + count), which are those of a line of `length` from `first`
+// on.
+template <typename F>
+Status ForLines(const StepContext& context, int64_t lines, int64_t length, int64_t item_bytes, F f) {
+  const int64_t grain = std::max<int64_t>(1, kCheapGrain / std::max<int64_t>(1, item_bytes / 4));
+  return ForRange(context, lines * length, grain, [&](int64_t begin, int64_t end) {
+    int64_t line = begin / length, first = begin % length;
+    while (begin < end) {
+      const int64_t count = std::min(length - first, end - begin);
+      f(begin, count, line++, first);
+      begin += count;
+      first = 0;
+    }
+  });
+}
+
 class GatherKernel final : public CpuKernel {
  public:
   explicit GatherKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {}
@@ -17,15 +73,15 @@ class GatherKernel final : public CpuKernel {
     const int64_t bytes =
         data.num_elements(axis + 1, data.rank()) * static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
     const int64_t count = context.inputs[1].shape.num_elements();
-    const bool wide = context.inputs[1].dtype == DType::kI64;
+    const bool wide = context.inputs[1].dtype == DType::kI64, within = KnownWithin(context.inputs[1], extent);
+    const GatherLine gather = LineFor(wide, bytes);
+    const IndexLine blocks{.extent = extent, .axis_stride = 1, .step = 0};
     return MakeStep([=](const StepContext& c) {
-      const void* indices = c.inputs[1];
-      QUERN_RETURN_IF_ERROR(CheckIndices(indices, wide, count, axis, extent));
-      const char* from = static_cast<const char*>(c.inputs[0]);
-      char* to = static_cast<char*>(c.outputs[0]);
-      return ForItems(c, outer * count, bytes / 4, kCheapGrain, [&](int64_t item) {
-        const int64_t i = Wrapped(IndexAt(indices, wide, item % count), extent);
-        std::memcpy(to + item * bytes, from + (item / count * extent + i) * bytes, static_cast<size_t>(bytes));
+      if (!within) QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, count, axis, extent));
+      return ForLines(c, outer, count, bytes, [&](int64_t begin, int64_t n, int64_t line, int64_t first) {
+        gather(static_cast<char*>(c.outputs[0]) + begin * bytes,
+               static_cast<const char*>(c.inputs[0]) + line * extent * bytes,
+               static_cast<const char*>(c.inputs[1]) + first * (wide ? 8 : 4), n, bytes, blocks);
       });
     });
   }
@@ -47,21 +103,20 @@ class GatherElementsKernel final : public CpuKernel {
         return InvalidArgument("indices of shape " + shape.ToString() + " exceed data of shape " + data.ToString());
       }
     }
-    const bool wide = context.inputs[1].dtype == DType::kI64;
-    const size_t bytes = DTypeBytes(context.inputs[0].dtype);
-    return MakeStep([=, strides = data.ContiguousStrides(), extent = data[axis]](const StepContext& c) {
-      const int64_t n = shape.num_elements();
-      QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, extent));
-      return ForRange(c, n, kCostlyGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          int64_t rest = i, at = Wrapped(IndexAt(c.inputs[1], wide, i), extent) * strides[axis];
-          for (int d = shape.rank() - 1; d >= 0; --d) {
-            if (d != axis) at += rest % shape[d] * strides[d];
-            rest /= shape[d];
-          }
-          std::memcpy(static_cast<char*>(c.outputs[0]) + i * static_cast<int64_t>(bytes),
-                      static_cast<const char*>(c.inputs[0]) + at * static_cast<int64_t>(bytes), bytes);
-        }
+    const int64_t n = shape.num_elements(), extent = data[axis];
+    const auto bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
+    const bool wide = context.inputs[1].dtype == DType::kI64, within = KnownWithin(context.inputs[1], extent);
+    const GatherLine gather = LineFor(wide, bytes);
+    Shape strides = data.ContiguousStrides();
+    const int64_t axis_stride = strides[axis];
+    strides[axis] = 0;  // an index tells the place
+    const auto walk = BroadcastWalk<1>::OfStrides(shape, {strides});
+    const IndexLine line{.extent = extent, .axis_stride = axis_stride, .step = walk.stride(0)};
+    return MakeStep([=](const StepContext& c) {
+      if (!within) QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, extent));
+      return walk.Run(c, kCostlyGrain, [&](int64_t begin, const std::array<int64_t, 1>& at, int64_t count) {
+        gather(static_cast<char*>(c.outputs[0]) + begin * bytes, static_cast<const char*>(c.inputs[0]) + at[0] * bytes,
+               static_cast<const char*>(c.inputs[1]) + begin * (wide ? 8 : 4), count, bytes, line);
       });
     });
   }
@@ -72,29 +127,45 @@ class GatherElementsKernel final : public CpuKernel {
   int64_t axis_;
 };
 
+// Slices of `slice` bytes for n tuples, from data of elements of `bytes`.
+using GatherSlices = void (*)(void* to, const void* from, const void* indices, int64_t n, int64_t bytes, int64_t slice,
+                              const IndexTuples& tuples);
+
+template <typename Index, size_t kSlice>
+void GatherByTuples(void* to, const void* from, const void* indices, int64_t n, int64_t bytes, int64_t slice,
+                    const IndexTuples& tuples) {
+  const int64_t size = kSlice ? static_cast<int64_t>(kSlice) : slice;
+  const auto* tuple = static_cast<const Index*>(indices);
+  for (int64_t i = 0; i < n; ++i, tuple += tuples.depth) {
+    std::memcpy(static_cast<char*>(to) + i * size, static_cast<const char*>(from) + tuples.Offset(tuple) * bytes,
+                static_cast<size_t>(size));
+  }
+}
+
 class GatherNdKernel final : public CpuKernel {
  public:
   explicit GatherNdKernel(const Node& node) : batch_(static_cast<int>(node.GetInt("batch_dims", 0))) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     const Shape &data = context.inputs[0].shape, &index = context.inputs[1].shape;
     const int depth = static_cast<int>(index.back());
-    const int64_t tuples = index.num_elements(batch_, index.rank() - 1);
-    const int64_t batches = data.num_elements(0, batch_), batch_size = data.num_elements(batch_, data.rank());
+    const int64_t count = index.num_elements(batch_, index.rank() - 1);
+    const int64_t batches = data.num_elements(0, batch_);
     const auto bytes = static_cast<int64_t>(DTypeBytes(context.inputs[0].dtype));
+    const int64_t batch_bytes = data.num_elements(batch_, data.rank()) * bytes;
     const int64_t slice = data.num_elements(batch_ + depth, data.rank()) * bytes;
     const bool wide = context.inputs[1].dtype == DType::kI64;
-    return MakeStep([=, batch = batch_, strides = data.ContiguousStrides()](const StepContext& c) {
-      for (int64_t i = 0; i < batches * tuples * depth; ++i) {
-        const int d = batch + static_cast<int>(i % depth);
-        QUERN_RETURN_IF_ERROR(CheckIndex(IndexAt(c.inputs[1], wide, i), i, d, data[d]));
-      }
-      return ForItems(c, batches * tuples, slice / 4, kCheapGrain, [&](int64_t item) {
-        int64_t at = item / tuples * batch_size;
-        for (int d = 0; d < depth; ++d) {
-          at += Wrapped(IndexAt(c.inputs[1], wide, item * depth + d), data[batch + d]) * strides[batch + d];
-        }
-        std::memcpy(static_cast<char*>(c.outputs[0]) + item * slice, static_cast<const char*>(c.inputs[0]) + at * bytes,
-                    static_cast<size_t>(slice));
+    const IndexTuples tuples(data, batch_, depth);
+    const Tensor* constant = context.inputs[1].constant;
+    const bool within = constant && tuples.AllWithin(constant->raw_data(), wide, batches * count);
+    const GatherSlices gather = ByBytes(slice, [wide]<size_t kSlice>() -> GatherSlices {
+      return wide ? GatherByTuples<int64_t, kSlice> : GatherByTuples<int32_t, kSlice>;
+    });
+    return MakeStep([=](const StepContext& c) {
+      if (!within) QUERN_RETURN_IF_ERROR(tuples.Check(c.inputs[1], wide, batches * count));
+      return ForLines(c, batches, count, slice, [&](int64_t begin, int64_t n, int64_t batch, int64_t) {
+        gather(static_cast<char*>(c.outputs[0]) + begin * slice,
+               static_cast<const char*>(c.inputs[0]) + batch * batch_bytes,
+               static_cast<const char*>(c.inputs[1]) + begin * depth * (wide ? 8 : 4), n, bytes, slice, tuples);
       });
     });
   }

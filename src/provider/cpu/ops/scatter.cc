@@ -46,20 +46,16 @@ Result<Combine> CombineFor(quern::Reduction reduction, DType dtype) {
   return f;
 }
 
-// A line of neighbouring updates of ScatterElements.
-struct Line {
-  int64_t n, extent;          // updates; elements along the axis
-  int64_t axis_stride, step;  // elements: along the axis, from an update to the next one's place of index 0
-};
-using ScatterLine = void (*)(void* to, const void* indices, const void* updates, const Line& line);
+using ScatterLine = void (*)(void* to, const void* indices, const void* updates, int64_t n, const IndexLine& line);
 
 template <typename T, typename Index, quern::Reduction kReduction>
-void ScatterAlong(void* to, const void* indices, const void* updates, const Line& line) {
+void ScatterAlong(void* to, const void* indices, const void* updates, int64_t n, const IndexLine& line) {
+  const int64_t extent = line.extent, axis_stride = line.axis_stride, step = line.step;
   T* y = static_cast<T*>(to);
   const auto* index = static_cast<const Index*>(indices);
   const T* u = static_cast<const T*>(updates);
-  for (int64_t i = 0; i < line.n; ++i) {
-    T& at = y[Wrapped(index[i], line.extent) * line.axis_stride + i * line.step];
+  for (int64_t i = 0; i < n; ++i) {
+    T& at = y[Wrapped(index[i], extent) * axis_stride + i * step];
     if constexpr (kReduction == quern::Reduction::kNone) {
       at = u[i];
     } else {
@@ -133,23 +129,19 @@ class ScatterElementsKernel final : public ScatterKernel {
     QUERN_ASSIGN_OR_RETURN(const ScatterLine scatter,
                            wide ? LineFor<int64_t>(reduction_, dtype) : LineFor<int32_t>(reduction_, dtype));
     Shape strides = data.ContiguousStrides();
-    const bool along = axis == data.rank() - 1;
-    const Line line{.n = shape.back(), .extent = data[axis], .axis_stride = strides[axis], .step = along ? 0 : 1};
+    const int64_t axis_stride = strides[axis], extent = data[axis], n = shape.num_elements();
     strides[axis] = 0;  // an index tells the place
+    const auto walk = BroadcastWalk<1>::OfStrides(shape, {strides});
+    const IndexLine line{.extent = extent, .axis_stride = axis_stride, .step = walk.stride(0)};
+    const bool within = KnownWithin(context.inputs[1], extent);
     return MakeStep([=](const StepContext& c) {
-      const int64_t n = shape.num_elements();
-      QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, line.extent));
+      if (!within) QUERN_RETURN_IF_ERROR(CheckIndices(c.inputs[1], wide, n, axis, extent));
       QUERN_RETURN_IF_ERROR(CopyUnlessInPlace(c, total));
-      for (int64_t i = 0; i < n; i += line.n) {
-        int64_t rest = i / line.n, at = 0;
-        for (int d = shape.rank() - 2; d >= 0; --d) {
-          at += rest % shape[d] * strides[d];
-          rest /= shape[d];
-        }
-        scatter(static_cast<char*>(c.outputs[0]) + at * static_cast<int64_t>(bytes),
-                static_cast<const char*>(c.inputs[1]) + i * (wide ? 8 : 4),
-                static_cast<const char*>(c.inputs[2]) + i * static_cast<int64_t>(bytes), line);
-      }
+      walk.RunRange(0, n, [&](int64_t begin, const std::array<int64_t, 1>& at, int64_t count) {
+        scatter(static_cast<char*>(c.outputs[0]) + at[0] * static_cast<int64_t>(bytes),
+                static_cast<const char*>(c.inputs[1]) + begin * (wide ? 8 : 4),
+                static_cast<const char*>(c.inputs[2]) + begin * static_cast<int64_t>(bytes), count, line);
+      });
       return OkStatus();
     });
   }
@@ -170,9 +162,9 @@ class ScatterNdKernel final : public ScatterKernel {
                              data.ToString());
     }
     const int depth = static_cast<int>(index.back());
-    const int64_t tuples = index.num_elements(0, index.rank() - 1);
+    const int64_t count = index.num_elements(0, index.rank() - 1);
     const int64_t slice = data.num_elements(depth, data.rank());
-    if (context.inputs[2].shape.num_elements() != tuples * slice) {
+    if (context.inputs[2].shape.num_elements() != count * slice) {
       return InvalidArgument("updates of shape " + context.inputs[2].shape.ToString() +
                              " do not fit indices of shape " + index.ToString() + " into data of shape " +
                              data.ToString());
@@ -180,16 +172,16 @@ class ScatterNdKernel final : public ScatterKernel {
     const size_t bytes = DTypeBytes(context.inputs[0].dtype);
     const size_t total = static_cast<size_t>(data.num_elements()) * bytes;
     QUERN_ASSIGN_OR_RETURN(const Combine combine, CombineFor(reduction_, context.inputs[0].dtype));
-    return MakeStep([=, strides = data.ContiguousStrides()](const StepContext& c) {
-      const auto* indices = static_cast<const int64_t*>(c.inputs[1]);
-      for (int64_t i = 0; i < tuples * depth; ++i) {
-        QUERN_RETURN_IF_ERROR(CheckIndex(indices[i], i, i % depth, data[static_cast<int>(i % depth)]));
-      }
+    const IndexTuples tuples(data, 0, depth);
+    const Tensor* constant = context.inputs[1].constant;
+    const bool within = constant && tuples.AllWithin<int64_t>(constant->raw_data(), count);
+    return MakeStep([=](const StepContext& c) {
+      if (!within) QUERN_RETURN_IF_ERROR(tuples.Check(c.inputs[1], true, count));
       QUERN_RETURN_IF_ERROR(CopyUnlessInPlace(c, total));
       const auto slice_bytes = slice * static_cast<int64_t>(bytes);
-      for (int64_t t = 0; t < tuples; ++t) {
-        int64_t at = 0;
-        for (int d = 0; d < depth; ++d) at += Wrapped(indices[t * depth + d], data[d]) * strides[d];
+      const auto* tuple = static_cast<const int64_t*>(c.inputs[1]);
+      for (int64_t t = 0; t < count; ++t, tuple += depth) {
+        const int64_t at = tuples.Offset(tuple);
         char* to = static_cast<char*>(c.outputs[0]) + at * static_cast<int64_t>(bytes);
         const char* from = static_cast<const char*>(c.inputs[2]) + t * slice_bytes;
         if (combine) {

@@ -45,7 +45,7 @@ RandomStream RandomStream::ForNode(const Node& node) {
 
 double RandomStream::Uniform() {
   const uint32_t high = static_cast<uint32_t>(generator_() >> 5), low = static_cast<uint32_t>(generator_() >> 6);
-  return std::ldexp(std::ldexp(static_cast<double>(high), 26) + low, -53);
+  return (high * 0x1p26 + low) * 0x1p-53;  // exact
 }
 
 // Marsaglia's polar method.

@@ -236,6 +236,12 @@ TEST_F(CpuOps, Tile) {
     Case c{.op = "Tile"};
     ASSERT_NO_FATAL_FAILURE(Check(c.In(DrawTensor(AnyWidth(), shape)).In(Ints(repeats), true)));
   }
+  for (int i = 0; i < kRounds; ++i) {  // long rows, many copies, several threads
+    const Shape shape = {Draw(1, 40), Draw(1, 4), Draw(1, Pick({5, 300}))};
+    Case c{.op = "Tile"};
+    c.In(DrawTensor(AnyWidth(), shape)).In(Ints({Draw(1, 5), Draw(1, 5), Draw(1, Pick({2, 400}))}), true);
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
 }
 
 TEST_F(CpuOps, Resize) {

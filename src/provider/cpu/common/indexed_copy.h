@@ -1,4 +1,4 @@
-// Copies whose source position is a sum of one table entry per output dimension: Pad, Tile, nearest Resize.
+// Copies whose source position is a sum of one table entry per output dimension: Pad, nearest Resize.
 #pragma once
 
 #include <cstdint>

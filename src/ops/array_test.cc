@@ -59,6 +59,30 @@ TEST(Unique, FindsElements) {
   EXPECT_THAT(placed.counts, ElementsAre(1, 2, 2, 1));
 }
 
+TEST(Unique, FindsManyElements) {
+  F x;
+  for (int i = 0; i < 500; ++i) x.push_back(i % 50 == 7 ? kNan : i % 50 == 9 ? -0.0f : static_cast<float>(i % 25 - 12));
+  const Distinct sorted = RunUnique({500}, x, std::nullopt, 1);
+  ASSERT_EQ(sorted.values.size(), 26u);  // -12 to 12 and NaN
+  for (size_t g = 0; g < 26; ++g) {
+    const float value = sorted.values[g];
+    if (g < 25) {
+      EXPECT_EQ(value, static_cast<float>(g) - 12.0f);
+    } else {
+      EXPECT_NE(value, value);
+    }
+    int64_t first = -1, count = 0;
+    for (int64_t i = 0; i < 500; ++i) {
+      const float v = x[static_cast<size_t>(i)];
+      if (v != value && (v == v || value == value)) continue;
+      if (count++ == 0) first = i;
+      EXPECT_EQ(sorted.inverse[static_cast<size_t>(i)], static_cast<int64_t>(g));
+    }
+    EXPECT_EQ(sorted.first[g], first);
+    EXPECT_EQ(sorted.counts[g], count);
+  }
+}
+
 TEST(Unique, FindsSlices) {
   const Distinct rows = RunUnique({3, 3}, {1, 0, 0, 1, 0, 0, 2, 3, 4}, 0, 1);
   EXPECT_EQ(rows.shape, (Shape{2, 3}));

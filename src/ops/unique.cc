@@ -11,6 +11,7 @@
 #include "ops/common/dispatch.h"
 #include "ops/common/elements.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/sorted_keys.h"
 
 namespace quern {
 namespace {
@@ -68,19 +69,40 @@ struct Groups {
 };
 
 template <typename T>
-Groups FindGroups(const T* x, const Slices& slices, bool sorted) {
-  const auto compare = [&](int64_t a, int64_t b) {
-    for (int64_t e = 0; e < slices.elements; ++e) {
-      if (const int order = Compare(x[slices.Offset(a, e)], x[slices.Offset(b, e)]); order != 0) return order;
+constexpr bool kHasKeys = std::is_arithmetic_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+// The slices by rising content, equal ones as they come.
+template <typename T, typename F>
+std::vector<int64_t> Sorted(const T* x, const Slices& slices, F compare) {
+  const auto n = static_cast<size_t>(slices.count);
+  std::vector<int64_t> order(n);
+  if constexpr (kHasKeys<T>) {
+    if (slices.elements == 1) {
+      std::vector<KeyedIndex> entries(n), spare(n);
+      for (size_t i = 0; i < n; ++i) entries[i] = {OrderedKey(x[i]), static_cast<int64_t>(i)};
+      SortByKey(entries.data(), spare.data(), slices.count, kKeyBytes<T>);
+      for (size_t i = 0; i < n; ++i) order[i] = entries[i].index;
+      return order;
     }
-    return 0;
-  };
-  std::vector<int64_t> order(static_cast<size_t>(slices.count));
+  }
   std::iota(order.begin(), order.end(), int64_t{0});
   std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     const int sign = compare(a, b);
     return sign != 0 ? sign < 0 : a < b;
   });
+  return order;
+}
+
+template <typename T>
+Groups FindGroups(const T* x, const Slices& slices, bool sorted) {
+  const auto compare = [&](int64_t a, int64_t b) {
+    if (slices.elements == 1) return Compare(x[a], x[b]);
+    for (int64_t e = 0; e < slices.elements; ++e) {
+      if (const int order = Compare(x[slices.Offset(a, e)], x[slices.Offset(b, e)]); order != 0) return order;
+    }
+    return 0;
+  };
+  const std::vector<int64_t> order = Sorted(x, slices, compare);
   Groups groups;
   groups.of_slice.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {

@@ -82,6 +82,22 @@ struct RowsArg {
   int64_t* y = nullptr;      // no operand
 };
 
+// The k greatest (or smallest) elements of each column in this order, of equal ones the upper one first; a NaN is
+// greater than every number: values[j * y_stride + c] stands in row places[j * y_stride + c] of x, j < k, c < n.
+inline constexpr size_t kMostTopRows = 16;
+template <class T>
+struct RowsTop {
+  bool smallest = false;
+  size_t rows = 1;  // below 2^31
+  size_t n = 0;
+  size_t k = 1;  // 1 to kMostTopRows, at most rows
+  const T* x = nullptr;
+  ptrdiff_t row_stride = 0;   // elements
+  T* values = nullptr;        // no operand; null: not wanted
+  int64_t* places = nullptr;  // likewise
+  ptrdiff_t y_stride = 0;     // elements
+};
+
 // Where x[i * x_step] is greater than best[i], takes its place, and place[i] becomes first + i * x_step, i < n. A NaN
 // is greater than every number, and nothing is greater than a NaN; anything is greater than what has a place below 0.
 // Windows of a pool, one tap for n outputs; x_step at least 1.
@@ -115,6 +131,7 @@ struct FoldFunctions {
   void (*fold_rows)(const RowsFold<T>&) = nullptr;
   size_t (*arg)(const LineArg<T>&) = nullptr;
   void (*arg_rows)(const RowsArg<T>&) = nullptr;
+  void (*top_rows)(const RowsTop<T>&) = nullptr;  // signed types of 32 and 64 bits
   void (*greatest)(const GreatestStep<T>&) = nullptr;
   void (*running_sum)(const RunningSum<T>&) = nullptr;
 };

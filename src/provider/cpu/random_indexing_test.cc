@@ -123,6 +123,27 @@ TEST_F(CpuOps, TopK) {
   }
 }
 
+// Lines long enough for a first bound and for more candidates than are kept, with few values or many NaNs among them,
+// along either axis.
+TEST_F(CpuOps, TopKOfLongLines) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const int64_t n = Draw(20, Pick({100, 1200, 6000})), lines = Draw(1, n > 2000 ? 3 : 70);
+    const int axis = static_cast<int>(Draw(0, 1));
+    const DType type = Pick({DType::kF32, DType::kF64, DType::kI64, DType::kI32});
+    Tensor x = DrawTensor(type, axis == 0 ? Shape{n, lines} : Shape{lines, n}, 2, Draw(0, 1) != 0);
+    const int64_t rising = Draw(0, 3);  // 0: every element enters at first or never
+    if (type == DType::kF32 && rising < 2) {
+      for (int64_t e = 0; e < x.num_elements(); ++e) {
+        float& v = x.data<float>()[e];
+        v = rising == 0 ? static_cast<float>(e) : v > 1 ? NAN : 0.0f;
+      }
+    }
+    Case c{.op = "TopK", .opset = 11, .outputs = 2};
+    c.In(x).In(Ints({Draw(1, std::min<int64_t>(n, Pick({4, 16, 40, 500, 6000})))}), true);
+    ASSERT_NO_FATAL_FAILURE(Check(c.Attr("axis", int64_t{axis}).Attr("largest", Draw(0, 1))));
+  }
+}
+
 TEST_F(CpuOps, OneHot) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     const Shape shape = DrawShape(0, 5);

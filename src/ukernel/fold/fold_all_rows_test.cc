@@ -1,9 +1,11 @@
 // Every row of the fold family, every type, against plain loops.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -298,6 +300,49 @@ TEST(FoldRows, GreatestOfTaps) {
             const int64_t expected = PlainArg({}, kTaps, window, 1);
             ASSERT_EQ(place.data()[i], expected + static_cast<int64_t>(i * step)) << n << " " << step << " " << i;
             ASSERT_EQ(std::memcmp(best.data() + i, window + expected, sizeof(T)), 0) << n << " " << step << " " << i;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(FoldRows, TopRows) {
+  ForEachType([]<typename T>(const FoldKernel& row) {
+    if constexpr (sizeof(T) >= 4 && std::is_signed_v<T>) {
+      for (const Draws draws : {Draws::kAny, Draws::kFew, Draws::kSpecial}) {
+        for (size_t n : {1, 2, 3, 7, 16, 31, 64, 100}) {
+          for (size_t k : {1, 2, 5, 16}) {
+            for (size_t rows : {k, k + 1, size_t{70}}) {
+              const bool smallest = (n + rows) % 2 != 0;
+              const size_t stride = n + 5;
+              Elements<T> x((rows - 1) * stride + n, draws, static_cast<uint32_t>(rows)), values(n * k, Draws::kAny, 1);
+              Elements<int64_t> places(n * k, Draws::kAny, 1);
+              row.Of<T>().top_rows({.smallest = smallest,
+                                    .rows = rows,
+                                    .n = n,
+                                    .k = k,
+                                    .x = x.data(),
+                                    .row_stride = static_cast<ptrdiff_t>(stride),
+                                    .values = values.data(),
+                                    .places = places.data(),
+                                    .y_stride = static_cast<ptrdiff_t>(n)});
+              for (size_t c = 0; c < n; ++c) {
+                std::vector<int64_t> order(rows);
+                std::iota(order.begin(), order.end(), int64_t{0});
+                std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+                  const T u = x.data()[static_cast<size_t>(a) * stride + c];
+                  const T v = x.data()[static_cast<size_t>(b) * stride + c];
+                  if (u == v || (u != u && v != v)) return a < b;
+                  return smallest ? u < v || v != v : u > v || u != u;
+                });
+                for (size_t j = 0; j < k; ++j) {
+                  ASSERT_EQ(places.data()[j * n + c], order[j]) << rows << " " << n << " " << k << " " << c;
+                  const T* expected = x.data() + static_cast<size_t>(order[j]) * stride + c;
+                  ASSERT_EQ(std::memcmp(values.data() + j * n + c, expected, sizeof(T)), 0) << rows << " " << n;
+                }
+              }
+            }
           }
         }
       }

@@ -1,7 +1,7 @@
 // Running sums, and the table of a row: every function of the family for every type.
 #pragma once
 
-#include "ukernel/fold/arg_lines.h"
+#include "ukernel/fold/top_rows.h"
 
 namespace quern::ukernel {
 namespace {
@@ -48,6 +48,7 @@ template <class T>
 constexpr FoldFunctions<T> FunctionsOf() {
   FoldFunctions<T> f = {.arg = RunArg<T>, .arg_rows = RunArgRows<T>, .greatest = RunGreatest<T>};
   if constexpr (sizeof(T) > 1) f.running_sum = RunRunningSum<T>;
+  if constexpr (sizeof(T) >= 4 && std::is_signed_v<T>) f.top_rows = RunTopRows<T>;
   if constexpr (!std::is_same_v<T, float>) {
     f.fold = RunFold<T>;
     f.fold_rows = RunFoldRows<T>;

@@ -84,6 +84,7 @@ class LineTop {
   void Reset() {
     size_ = 0;
     bound_ = ~uint64_t{0};
+    ties_ = k_;
     bounded_ = false;
   }
   void Scan(const T* x, int64_t n) {
@@ -119,18 +120,23 @@ class LineTop {
   void ScanForMany(const T* x, int64_t n) {
     for (int64_t i = 0; i < n; i += kBlock) {
       const int64_t count = std::min(kBlock, n - i);
-      if (bounded_ && count == kBlock && !SomeMayEnter<true>(x + i, last_)) continue;
+      if (bounded_ && count == kBlock) {
+        if (!(ties_ > 0 ? SomeMayEnter<true>(x + i, last_) : SomeMayEnter<false>(x + i, last_))) continue;
+      }
       if (size_ + count > capacity_) {
         Sort();
         size_ = k_;
         bound_ = entries_[k_ - 1].key;
         last_ = x[entries_[k_ - 1].index];
         bounded_ = true;
+        ties_ = 0;
       }
       for (int64_t j = i; j < i + count; ++j) {
         const uint64_t key = Key(x[j]);
         entries_[size_] = {key, j};
-        size_ += key <= bound_ ? 1 : 0;
+        const bool tie = key == bound_;
+        size_ += key < bound_ || (tie && ties_ > 0) ? 1 : 0;
+        ties_ -= tie ? 1 : 0;
       }
     }
     Sort();
@@ -144,6 +150,7 @@ class LineTop {
 
   int64_t size_ = 0;
   uint64_t bound_ = 0;  // the greatest key that may be among the k first
+  int64_t ties_ = 0;    // elements of this key that may yet be among them
   T last_{};            // the element of that key, once bounded_
   bool bounded_ = false;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/common/sorted_keys.h"
 #include "provider/cpu/sized/sized_op.h"
 
 namespace quern::cpu {
@@ -61,27 +62,26 @@ struct Rules {
   bool has_score = false, center_point = false;
 };
 
-// The indices of the boxes that are kept, best first; returns how many. `order` has room for `count` indices, `kept`
-// for `most` boxes.
-int64_t Select(const Rules& rules, int64_t count, const float* boxes, const float* scores, int64_t* order, float* kept,
-               int64_t most, int64_t* selected) {
+// Smaller for better scores; NaN is below every number.
+uint64_t KeyOf(float score) { return score != score ? UINT32_MAX : OrderedKey(score) ^ UINT32_MAX; }
+
+// The indices of the boxes that are kept, best first, of equal scores the first; returns how many. `order` has room for
+// twice `count` entries, `kept` for `most` boxes.
+int64_t Select(const Rules& rules, int64_t count, const float* boxes, const float* scores, KeyedIndex* order,
+               float* kept, int64_t most, int64_t* selected) {
   int64_t candidates = 0;
   for (int64_t i = 0; i < count; ++i) {
-    if (!rules.has_score || scores[i] > rules.score) order[candidates++] = i;
+    order[candidates] = {KeyOf(scores[i]), i};
+    candidates += !rules.has_score || scores[i] > rules.score ? 1 : 0;
   }
-  // By falling score, of equal ones the first; NaN is below every number.
-  std::sort(order, order + candidates, [scores](int64_t a, int64_t b) {
-    const bool nan = scores[a] != scores[a], other_nan = scores[b] != scores[b];
-    if (nan != other_nan) return other_nan;
-    return nan || scores[a] == scores[b] ? a < b : scores[a] > scores[b];
-  });
+  SortByKey(order, order + count, candidates, kKeyBytes<float>);
   Kept others(kept, most);
   int64_t n = 0;
   for (int64_t i = 0; i < candidates && n < most; ++i) {
-    const Box box = Box::Of(boxes + 4 * order[i], rules.center_point);
+    const Box box = Box::Of(boxes + 4 * order[i].index, rules.center_point);
     if (others.Overlaps(*rules.row, box, rules.overlap)) continue;
     others.Add(box);
-    selected[n++] = order[i];
+    selected[n++] = order[i].index;
   }
   return n;
 }
@@ -121,17 +121,18 @@ Status Run(SizedRun& run) {
   const int64_t lines = most > 0 ? boxes.dim(0) * classes : 0;
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, count));
   const int64_t slots = std::min<int64_t>(run.executor->concurrency(), std::max<int64_t>(1, lines));
+  constexpr int64_t kNumbersPerBox = 2 * sizeof(KeyedIndex) / sizeof(int64_t);
   QUERN_ASSIGN_OR_RETURN(const Tensor selected, run.Scratch(DType::kI64, lines * most));
   QUERN_ASSIGN_OR_RETURN(const Tensor counts, run.Scratch(DType::kI64, lines));
-  QUERN_ASSIGN_OR_RETURN(const Tensor orders, run.Scratch(DType::kI64, slots * count));
+  QUERN_ASSIGN_OR_RETURN(const Tensor orders, run.Scratch(DType::kI64, slots * count * kNumbersPerBox));
   QUERN_ASSIGN_OR_RETURN(const Tensor kept, run.Scratch(DType::kF32, slots * most * Kept::kFloats));
   QUERN_RETURN_IF_ERROR(ForEachItem(
       run, lines, grain,
       [&](int slot, int64_t line) {
         counts.data<int64_t>()[line] =
             Select(rules, count, boxes.data<float>() + line / classes * count * 4, scores.data<float>() + line * count,
-                   orders.data<int64_t>() + slot * count, kept.data<float>() + slot * most * Kept::kFloats, most,
-                   selected.data<int64_t>() + line * most);
+                   reinterpret_cast<KeyedIndex*>(orders.data<int64_t>() + slot * count * kNumbersPerBox),
+                   kept.data<float>() + slot * most * Kept::kFloats, most, selected.data<int64_t>() + line * most);
       },
       static_cast<int>(slots)));
   int64_t total = 0;

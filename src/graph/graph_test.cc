@@ -68,6 +68,19 @@ TEST(Graph, CapturesMoveWithTheInputs) {
   EXPECT_TRUE(Verify(t.g).ok()) << Verify(t.g).message();
 }
 
+TEST(Graph, OutputsMoveUp) {
+  Chain t;
+  GraphValue *a = t.add->output(0), *y = t.mul->output(0);
+  t.g.AddOutput(a);
+  t.g.AddOutput(t.x);
+  t.g.RemoveOutput(0);
+  EXPECT_EQ(t.g.outputs(), (std::vector<GraphValue*>{a, t.x}));
+  EXPECT_FALSE(y->is_graph_output());
+  EXPECT_EQ(IndexOf(a, nullptr), 0);
+  EXPECT_EQ(IndexOf(t.x, nullptr), 1);
+  EXPECT_TRUE(Verify(t.g).ok()) << Verify(t.g).message();
+}
+
 TEST(Graph, TurnsValuesIntoConstants) {
   Chain t;
   GraphValue* a = t.add->output(0);

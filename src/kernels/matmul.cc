@@ -182,6 +182,7 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
     return begin;
   };
   const bool packs = run_time && !p.rhs_in_place;
+  if (packs) p.rhs_packer = ukernel::FindPackKernel(layout_.layout, args.rhs, cpu_, ukernel::Lookup::kRun);
   const size_t rhs_bytes = packs ? p.gemm.rhs_geometry.total_bytes : 0;
   p.area_offset = p.rhs_shared ? RoundUp(rhs_bytes, ukernel::kPackAlignment) : 0;
   p.gather_offset = take(p.gather_lhs ? p.m * k * element : 0);
@@ -202,9 +203,9 @@ namespace {
 // One run: the products of a batch one after the other, in one area of the workspace.
 class Products {
  public:
-  Products(const GemmProblem& problem, const LayoutChoice& layout, const CpuFacts& cpu, const MatMulPlan& plan,
-           const MatMulArgs& args, const RunResources& resources)
-      : problem_(problem), layout_(layout), cpu_(cpu), p_(plan), a_(args), r_(resources) {}
+  Products(const GemmProblem& problem, const LayoutChoice& layout, const MatMulPlan& plan, const MatMulArgs& args,
+           const RunResources& resources)
+      : problem_(problem), layout_(layout), p_(plan), a_(args), r_(resources) {}
 
   // Where the shared right side is; packs it if there is one.
   Status PackShared() {
@@ -264,12 +265,11 @@ class Products {
   Status PackRunTime(ptrdiff_t offset, std::byte* packed) {
     ukernel::RhsSource s = a_.rhs;
     s.data = static_cast<const char*>(s.data) + offset;
-    const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout_.layout, s, cpu_, ukernel::Lookup::kRun);
     const ukernel::RhsGeometry& g = p_.gemm.rhs_geometry;
     if (r_.counters) r_.counters->rhs_packed_bytes.fetch_add(g.total_bytes, std::memory_order_relaxed);
     const size_t grain = (size_t{16} << 10) / (g.unit_stride + 1) + 1;
     return ForEach(r_, slots(), g.units, grain, [&](size_t begin, size_t end) {
-      (fast ? fast->run : ukernel::PackRhs)(layout_.layout, p_.gemm.rhs_shape, s, begin, end, packed);
+      (p_.rhs_packer ? p_.rhs_packer->run : ukernel::PackRhs)(layout_.layout, p_.gemm.rhs_shape, s, begin, end, packed);
     });
   }
 
@@ -301,7 +301,6 @@ class Products {
 
   const GemmProblem& problem_;
   const LayoutChoice& layout_;
-  const CpuFacts& cpu_;
   const MatMulPlan& p_;
   const MatMulArgs& a_;
   const RunResources& r_;
@@ -325,7 +324,7 @@ Status MatMul::Run(const MatMulPlan& plan, const MatMulArgs& args, const RunReso
     return InvalidArgument("the packed weights are laid out as " + LayoutName(args.packed_rhs->layout()));
   }
   if (plan.m == 0 || problem_.n == 0 || plan.batch_count == 0) return OkStatus();
-  Products products(problem_, layout_, cpu_, plan, args, resources);
+  Products products(problem_, layout_, plan, args, resources);
   QUERN_RETURN_IF_ERROR(products.PackShared());
   if (!plan.parallel_batches) {
     for (size_t i = 0; i < plan.batch_count; ++i) QUERN_RETURN_IF_ERROR(products.Run(i, 0));
@@ -335,7 +334,7 @@ Status MatMul::Run(const MatMulPlan& plan, const MatMulArgs& args, const RunReso
   return resources.executor->ParallelFor(
       static_cast<int64_t>(plan.batch_count), 1,
       [&](int slot, int64_t begin, int64_t end) {
-        Products own(problem_, layout_, cpu_, plan, args, resources);
+        Products own(problem_, layout_, plan, args, resources);
         for (int64_t i = begin; i < end; ++i) {
           // Nothing can fail here: sizes were checked, and an inner run has no executor to be cancelled.
           (void)own.Run(static_cast<size_t>(i), static_cast<size_t>(slot)).ok();

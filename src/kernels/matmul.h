@@ -50,7 +50,9 @@ struct MatMulPlan {
   size_t batch_count = 1;                            // their product
   bool gather_lhs = false;
   bool rhs_in_place = false;
-  bool rhs_shared = false;        // one run-time right side for the whole batch
+  bool rhs_shared = false;  // one run-time right side for the whole batch
+  // Of a run-time right side; null where the generic one packs it.
+  const ukernel::PackKernel* rhs_packer = nullptr;
   bool parallel_batches = false;  // one task per batch entry; else each product is split
   // Workspace, bytes: the shared right side, then one area, or one per slot when parallel_batches.
   size_t area_offset = 0, area_stride = 0;

@@ -18,15 +18,16 @@ using ukernel::UnaryKind;
 
 constexpr ptrdiff_t kF32 = sizeof(float);
 
-// y[m][n] = x[m][k] * w[n][k] (+ an epilogue), the weights packed.
+// y[m][n] = x[m][k] * w[n][k] (+ an epilogue), the weights packed: `n` columns of y, which has `width`, from `begin`
+// on.
 struct Product {
-  size_t n = 0, k = 0;
+  size_t n = 0, k = 0, begin = 0, width = 0;
   kernels::PackedRhs packed;
   kernels::MatMul matmul;
 
   static Result<Product> Create(const void* weights, int64_t n, int64_t k, size_t expected_m, const CompileContext& c) {
     Product p;
-    p.n = static_cast<size_t>(n);
+    p.n = p.width = static_cast<size_t>(n);
     p.k = static_cast<size_t>(k);
     kernels::GemmProblem problem;
     problem.n = p.n;
@@ -49,7 +50,7 @@ struct Product {
     a.m = m;
     a.lhs_row_stride = static_cast<ptrdiff_t>(k) * kF32;
     a.packed_rhs = &packed;
-    a.dst_row_stride = static_cast<ptrdiff_t>(n) * kF32;
+    a.dst_row_stride = static_cast<ptrdiff_t>(width) * kF32;
     a.ops = ops;
     a.op_count = op_count;
     return a;
@@ -63,14 +64,16 @@ struct PlannedProduct {
   kernels::MatMulPlan plan;
 
   PlannedProduct() = default;
-  // `op`: the kind of the one epilogue operation, if any.
+  // `op`: the one epilogue operation, if any; when planned, its kind.
   PlannedProduct(const Product& p, size_t rows, const EpilogueOp* op, int concurrency)
       : product(&p), m(rows), plan(p.matmul.Plan(p.Args(rows, op, op ? 1 : 0), concurrency)) {}
 
   Status Run(const StepContext& c, void* workspace, const float* x, float* y, const EpilogueOp* op) const {
-    MatMulArgs args = product->Args(m, op, op ? 1 : 0);
+    const size_t begin = product->begin;
+    const EpilogueOp part = op ? kernels::MovedRight(*op, begin) : EpilogueOp{};
+    MatMulArgs args = product->Args(m, &part, op ? 1 : 0);
     args.lhs = x;
-    args.dst = y;
+    args.dst = y + begin;
     return product->matmul.Run(
         plan, args,
         {.executor = c.executor, .cancel = c.cancel, .workspace = workspace, .workspace_bytes = plan.workspace_bytes});
@@ -80,7 +83,7 @@ struct PlannedProduct {
 // What is fixed at load, for each direction.
 struct Direction {
   Product from_input;                       // all gates
-  Product from_state;                       // LSTM and RNN: all gates; GRU: update and reset
+  std::vector<Product> from_state;          // LSTM and RNN: all gates; GRU: update and reset; by columns
   Product hidden_state;                     // GRU: the hidden gate
   std::vector<float> bias;                  // of all gates; what can be added before the recurrence
   std::vector<float> hidden_bias;           // GRU with linear_before_reset: of the hidden gate's recurrence
@@ -103,6 +106,17 @@ struct Layer {
   int64_t gates() const { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 };
 
+// Columns of a part of weights [n, k] that each step of a recurrence reads: all, or where a thread's share would not
+// stay in its L2 from step to step, about what fills a quarter of that.
+int64_t StateColumns(int64_t n, int64_t k, const CompileContext& c) {
+  constexpr int64_t kMostParts = 8, kUnit = 64;
+  const int64_t quarter = std::max<int64_t>(1, static_cast<int64_t>(c.config->cpu.facts().l2_bytes) / 4);
+  const int64_t share = n * k * kF32 / c.executor->concurrency();
+  if (share <= 3 * quarter) return n;
+  const int64_t parts = std::min(kMostParts, (share + quarter - 1) / quarter);
+  return (n + parts * kUnit - 1) / (parts * kUnit) * kUnit;
+}
+
 constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class RecurrentStep final : public CpuStep {
@@ -123,11 +137,12 @@ class RecurrentStep final : public CpuStep {
         const EpilogueOp* hidden_op = d.hidden_bias.empty() ? nullptr : &bias;
         Plans p;
         p.input = PlannedProduct(d.from_input, static_cast<size_t>(steps_) * m, &bias, context.concurrency);
-        p.state = PlannedProduct(d.from_state, m, gru ? nullptr : &matrix, context.concurrency);
         if (gru) p.hidden = PlannedProduct(d.hidden_state, m, hidden_op, context.concurrency);
-        for (const PlannedProduct* q : {&p.input, &p.state, &p.hidden}) {
-          workspace = std::max(workspace, q->plan.workspace_bytes);
+        for (const Product& part : d.from_state) {
+          p.state.emplace_back(part, m, gru ? nullptr : &matrix, context.concurrency);
+          workspace = std::max(workspace, p.state.back().plan.workspace_bytes);
         }
+        workspace = std::max({workspace, p.input.plan.workspace_bytes, p.hidden.plan.workspace_bytes});
         plans_.push_back(std::move(p));
       }
     }
@@ -154,7 +169,8 @@ class RecurrentStep final : public CpuStep {
 
  private:
   struct Plans {
-    PlannedProduct input, state, hidden;
+    PlannedProduct input, hidden;
+    std::vector<PlannedProduct> state;
   };
 
   Status RunDirection(const StepContext& context, size_t d) const {
@@ -181,7 +197,7 @@ class RecurrentStep final : public CpuStep {
       for (int64_t k = 0; k < steps_; ++k) {
         const int64_t t = direction.reverse ? steps_ - 1 - k : k;
         float* at = gates + t * batch_ * width;
-        QUERN_RETURN_IF_ERROR(Step(context, d, at, h, c));
+        QUERN_RETURN_IF_ERROR(Step(context, d, k, at, h, c));
         if (wanted_[0]) {
           const int64_t row = t * static_cast<int64_t>(layer_.directions.size()) + static_cast<int64_t>(d);
           std::memcpy(static_cast<float*>(context.outputs[0]) + row * states, h,
@@ -202,30 +218,42 @@ class RecurrentStep final : public CpuStep {
     layer_.row->unary({.kind = kind, .n = static_cast<size_t>(n), .x = x, .y = x});
   }
 
-  Status Step(const StepContext& context, size_t d, const float* from_input, float* h, float* c) const {
+  // Step k of all.
+  Status Step(const StepContext& context, size_t d, int64_t k, const float* from_input, float* h, float* c) const {
     switch (layer_.cell) {
       case Cell::kLstm:
-        return StepLstm(context, d, from_input, h, c);
+        return StepLstm(context, d, k, from_input, h, c);
       case Cell::kGru:
-        return StepGru(context, d, from_input, h);
+        return StepGru(context, d, k, from_input, h);
       case Cell::kRnn:
         break;
     }
-    return StepRnn(context, d, from_input, h);
+    return StepRnn(context, d, k, from_input, h);
   }
 
+  // h * R (+ an epilogue). Every other step takes the parts the other way round: it begins with what the caches hold of
+  // the step before.
+  Status MultiplyState(const StepContext& context, size_t d, int64_t k, const float* h, float* y,
+                       const EpilogueOp* op) const {
+    const std::vector<PlannedProduct>& parts = plans_[d].state;
+    void* workspace = static_cast<char*>(context.scratch) + workspace_at_;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      QUERN_RETURN_IF_ERROR(parts[k % 2 ? parts.size() - 1 - i : i].Run(context, workspace, h, y, op));
+    }
+    return OkStatus();
+  }
   // from_input + h * R: all gates of a step.
-  Status AddRecurrence(const StepContext& context, size_t d, const float* from_input, const float* h,
+  Status AddRecurrence(const StepContext& context, size_t d, int64_t k, const float* from_input, const float* h,
                        float* gates) const {
     const EpilogueOp add{.kind = EpilogueKind::kAddMatrix,
                          .data = from_input,
                          .row_stride = static_cast<size_t>(layer_.gates() * layer_.hidden) * sizeof(float)};
-    return plans_[d].state.Run(context, static_cast<char*>(context.scratch) + workspace_at_, h, gates, &add);
+    return MultiplyState(context, d, k, h, gates, &add);
   }
 
-  Status StepRnn(const StepContext& context, size_t d, const float* from_input, float* h) const {
+  Status StepRnn(const StepContext& context, size_t d, int64_t k, const float* from_input, float* h) const {
     float* gates = reinterpret_cast<float*>(static_cast<char*>(context.scratch) + step_at_);
-    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, from_input, h, gates));
+    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, k, from_input, h, gates));
     layer_.row->unary({.kind = layer_.directions[d].activation,
                        .n = static_cast<size_t>(batch_ * layer_.hidden),
                        .x = gates,
@@ -234,10 +262,10 @@ class RecurrentStep final : public CpuStep {
   }
 
   // Gates: input, output, forget, cell.
-  Status StepLstm(const StepContext& context, size_t d, const float* from_input, float* h, float* c) const {
+  Status StepLstm(const StepContext& context, size_t d, int64_t k, const float* from_input, float* h, float* c) const {
     const int64_t n = layer_.hidden;
     float* gates = reinterpret_cast<float*>(static_cast<char*>(context.scratch) + step_at_);
-    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, from_input, h, gates));
+    QUERN_RETURN_IF_ERROR(AddRecurrence(context, d, k, from_input, h, gates));
     for (int64_t b = 0; b < batch_; ++b, gates += 4 * n, h += n, c += n) {
       FinishLstm(*layer_.row, n, gates, h, c);
     }
@@ -245,7 +273,7 @@ class RecurrentStep final : public CpuStep {
   }
 
   // Gates: update, reset, hidden.
-  Status StepGru(const StepContext& context, size_t d, const float* from_input, float* h) const {
+  Status StepGru(const StepContext& context, size_t d, int64_t k, const float* from_input, float* h) const {
     const int64_t n = layer_.hidden;
     const Direction& direction = layer_.directions[d];
     char* scratch = static_cast<char*>(context.scratch);
@@ -253,7 +281,7 @@ class RecurrentStep final : public CpuStep {
     float* reset_states = gates + batch_ * 2 * n;
     float* part = reinterpret_cast<float*>(scratch + hidden_at_);
     void* workspace = scratch + workspace_at_;
-    QUERN_RETURN_IF_ERROR(plans_[d].state.Run(context, workspace, h, gates, nullptr));
+    QUERN_RETURN_IF_ERROR(MultiplyState(context, d, k, h, gates, nullptr));
     for (int64_t b = 0; b < batch_; ++b) {
       float* g = gates + b * 2 * n;
       const float* x = from_input + b * 3 * n;
@@ -297,13 +325,13 @@ class RecurrentKernel final : public CpuKernel {
     return std::unique_ptr<CpuStep>(new RecurrentStep(layer_, context));
   }
   KernelDescription Describe() const override {
-    const kernels::MatMul& product = layer_.directions[0].from_state.matmul;
+    const kernels::MatMul& product = layer_.directions[0].from_state[0].matmul;
     KernelDescription d = DescribeRow(product.problem(), config_, product.layout(), product.RowFor(1), 1);
     const char* cell = layer_.cell == Cell::kLstm ? "LSTM" : layer_.cell == Cell::kGru ? "GRU" : "RNN";
     d.why += std::string(", ") + cell + " gates by " + ukernel::Name(*layer_.row).text;
     for (const Direction& direction : layer_.directions) {
-      d.packed_bytes += direction.from_input.packed.packed_bytes() + direction.from_state.packed.packed_bytes() +
-                        direction.hidden_state.packed.packed_bytes();
+      d.packed_bytes += direction.from_input.packed.packed_bytes() + direction.hidden_state.packed.packed_bytes();
+      for (const Product& part : direction.from_state) d.packed_bytes += part.packed.packed_bytes();
     }
     return d;
   }
@@ -341,7 +369,15 @@ Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, con
     const char* recurrence = static_cast<const char*>(r.unaligned_data()) + d * width * n * kF32;
     QUERN_ASSIGN_OR_RETURN(direction.from_input, Product::Create(weights, width, layer.input, expected(rows), context));
     const int64_t together = gru ? 2 * n : width;
-    QUERN_ASSIGN_OR_RETURN(direction.from_state, Product::Create(recurrence, together, n, expected(x[1]), context));
+    const int64_t columns = StateColumns(together, n, context);
+    for (int64_t begin = 0; begin < together; begin += columns) {
+      QUERN_ASSIGN_OR_RETURN(Product part,
+                             Product::Create(recurrence + begin * n * kF32, std::min(columns, together - begin), n,
+                                             expected(x[1]), context));
+      part.begin = static_cast<size_t>(begin);
+      part.width = static_cast<size_t>(together);
+      direction.from_state.push_back(std::move(part));
+    }
     if (gru) {
       QUERN_ASSIGN_OR_RETURN(direction.hidden_state,
                              Product::Create(recurrence + 2 * n * n * kF32, n, n, expected(x[1]), context));

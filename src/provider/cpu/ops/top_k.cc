@@ -63,6 +63,13 @@ class LineTop {
   // False when each of kBlock elements comes after `last`, or is equal and kTies is false.
   template <bool kTies>
   static bool SomeMayEnter(const T* x, T last) {
+    if constexpr (std::is_same_v<T, int64_t>) {  // the baseline has no vectors of such comparisons
+      int some = 0;
+      for (int64_t i = 0; i < kBlock; ++i) {
+        some |= kLargest ? (kTies ? x[i] >= last : x[i] > last) : (kTies ? x[i] <= last : x[i] < last);
+      }
+      return some != 0;
+    }
     typedef T Lanes __attribute__((vector_size(16)));
     constexpr int64_t kLanes = 16 / sizeof(T);
     const Lanes limit = Lanes{} + last;

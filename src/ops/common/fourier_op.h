@@ -37,12 +37,14 @@ inline Result<int> SignalAxis(const Node& node, int64_t axis, int rank) {
 
 inline bool IsOnesidedStft(const Node& node) { return node.GetInt("onesided", 1) != 0; }
 
-// An error when transforms of `length` would take more memory than a run may.
+// An error when the `bytes` of transforms of `length` are more than a run may take.
+inline Status CheckFourierMemory(double bytes, int64_t length, const Limits& limits) {
+  if (bytes <= static_cast<double>(limits.memory_bytes)) return OkStatus();
+  return ResourceExhausted("a transform of length " + std::to_string(length) + " takes more than the limit of " +
+                           std::to_string(limits.memory_bytes) + " bytes of memory");
+}
 inline Status CheckFourierMemory(const EvalContext& c, int64_t length) {
-  if (FourierTransform::MemoryBytes(length) <= static_cast<double>(c.limits().memory_bytes)) return OkStatus();
-  return ResourceExhausted(c.node().Describe() + ": a transform of length " + std::to_string(length) +
-                           " takes more than the limit of " + std::to_string(c.limits().memory_bytes) +
-                           " bytes of memory");
+  return CheckFourierMemory(FourierTransform::MemoryBytes(length), length, c.limits()).WithContext(c.node().Describe());
 }
 
 // Element i of real (1 component) or complex (2) numbers.

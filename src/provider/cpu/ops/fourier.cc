@@ -14,26 +14,25 @@ using kernels::FourierLines;
 using kernels::FourierPlan;
 
 // What both operators hold.
-class FourierKernel : public CpuKernel {
+class LinesKernel : public CpuKernel {
  public:
-  explicit FourierKernel(const CpuConfig& config)
-      : facts_(config.cpu.facts()), vector_(VectorRowFor(config)), memory_limit_(config.limits.memory_bytes) {}
+  explicit LinesKernel(const CpuConfig& config)
+      : facts_(config.cpu.facts()), vector_(VectorRowFor(config)), limits_(config.limits) {}
   KernelDescription Describe() const override {
     return Described(ukernel::Name(*ukernel::SelectFourierRow(facts_, SIZE_MAX)).text,
                      "lines side by side in the lanes of a register");
   }
 
  protected:
-  // A step for `groups` groups of `group_lines` lines each. lines(context, group) describes a group, all of its lines.
+  // A step for `groups` groups of `group_lines` lines each. lines_of(context, group) tells where a
+  // group's lines begin.
   template <typename F>
   Result<std::unique_ptr<CpuStep>> BindLines(const BindContext& context, int64_t groups, int64_t group_lines,
                                              int64_t length, FourierForm form, bool inverse, int components,
                                              int64_t kept, F lines_of) const {
     const ukernel::FourierKernel* row = ukernel::SelectFourierRow(facts_, static_cast<size_t>(group_lines));
-    if (FourierPlan::MemoryBytes(static_cast<double>(length), row->lanes) > static_cast<double>(memory_limit_)) {
-      return ResourceExhausted("a transform of length " + std::to_string(length) + " takes more than the limit of " +
-                               std::to_string(memory_limit_) + " bytes of memory");
-    }
+    QUERN_RETURN_IF_ERROR(
+        CheckFourierMemory(FourierPlan::MemoryBytes(static_cast<double>(length), row->lanes), length, limits_));
     const auto plan = std::make_shared<const FourierPlan>(length, form, inverse, components, kept);
     const int64_t lanes = row->lanes, blocks = (group_lines + lanes - 1) / lanes;
     const size_t slot_floats = (plan->workspace_floats(*row) + 15) / 16 * 16;
@@ -59,7 +58,7 @@ class FourierKernel : public CpuKernel {
  private:
   const CpuFacts facts_;
   const ukernel::VectorKernel* vector_;
-  const uint64_t memory_limit_;
+  const Limits limits_;
 };
 
 // The number in an integer input that plans know, or `otherwise` where it is omitted.
@@ -72,10 +71,10 @@ Result<int64_t> PlannedScalar(const BindContext& context, int i, int64_t otherwi
   return InvalidArgument("input " + std::to_string(i) + " has " + std::to_string(values.size()) + " elements");
 }
 
-class DftKernel final : public FourierKernel {
+class DftKernel final : public LinesKernel {
  public:
   DftKernel(const Node& node, const CpuConfig& config)
-      : FourierKernel(config), mode_(DftMode::Of(node)), default_axis_(DefaultDftAxis(node)) {}
+      : LinesKernel(config), mode_(DftMode::Of(node)), default_axis_(DefaultDftAxis(node)) {}
   uint64_t plan_time_inputs() const override { return 6; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
@@ -112,9 +111,9 @@ class DftKernel final : public FourierKernel {
   const int64_t default_axis_;
 };
 
-class StftKernel final : public FourierKernel {
+class StftKernel final : public LinesKernel {
  public:
-  explicit StftKernel(const CpuConfig& config) : FourierKernel(config) {}
+  explicit StftKernel(const CpuConfig& config) : LinesKernel(config) {}
   uint64_t plan_time_inputs() const override { return 10; }
 
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {

@@ -159,11 +159,12 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
     if (args.batch[d].rhs != 0) p.rhs_shared = false;
   }
 
-  const GemmKernel& row = *RowFor(p.m);
   const bool run_time = args.packed_rhs == nullptr;
-  p.rhs_in_place = run_time && !IsInt8(problem_.lhs) && !IsDynamic(problem_.lhs) &&
-                   args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs)) && args.rhs.k_stride >= 0 &&
-                   args.rhs.format == row.rhs && ReadsInPlace(row, problem_, cpu_, p.m);
+  GemmProblem as_given = problem_;
+  as_given.rhs_contiguous &= run_time && args.rhs.format == problem_.rhs && args.rhs.k_stride >= 0 &&
+                             args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs));
+  const GemmKernel& row = *SelectRow(eligible_, as_given, cpu_, layout_.layout, p.m);
+  p.rhs_in_place = !IsInt8(problem_.lhs) && !IsDynamic(problem_.lhs) && ReadsInPlace(row, as_given, cpu_, p.m);
   const GemmKernel* fallback = nullptr;
   if (ComputesOnTerms(row)) {
     fallback = SelectSplitFallback(fallbacks_, problem_, cpu_, layout_.layout, p.m);

@@ -246,6 +246,54 @@ TEST_P(FloatRows, InfinitiesAndNaNSurvive) {
 
 INSTANTIATE_TEST_SUITE_P(Rows, FloatRows, testing::ValuesIn(RunnableRows(IsFloatRow)), RowTestName);
 
+// Few rows by a matrix that comes with the run, longer than the results that L1 holds, which begins anywhere.
+TEST(MatMul, FewRowsStreamAMatrixOfTheRun) {
+  const size_t n = 5003, k = 70;
+  GemmProblem problem{.n = n, .k = k, .rhs_constant = false, .rhs_contiguous = true};
+  const SelectOptions options = Options();
+  const MatMul matmul = MatMul::Create(problem, options, SelectLayout(problem, options).value()).value();
+  EXPECT_TRUE(matmul.RowFor(1)->only_in_place);
+  std::vector<float> lhs(3 * k), stored(1 + 2 * n * k);
+  std::mt19937 rng(7);
+  for (auto* v : {&lhs, &stored}) {
+    for (float& x : *v) x = static_cast<float>(static_cast<int>(rng() % 9) - 4);
+  }
+  // Also as it was not announced: columns apart, for which the row that streams is of no use.
+  for (const ptrdiff_t column : {1, 2}) {
+    const float* rhs = stored.data() + 1;
+    const ptrdiff_t line = static_cast<ptrdiff_t>(n) * column;
+    for (const size_t m : {1, 2, 3}) {
+      for (const int threads : {1, 2}) {
+        std::vector<float> dst(m * n, -1.0f);
+        MatMulArgs args;
+        args.m = m;
+        args.lhs = lhs.data();
+        args.lhs_row_stride = k * 4;
+        args.rhs = {.data = rhs, .k_stride = line * 4, .n_stride = column * 4};
+        args.dst = dst.data();
+        args.dst_row_stride = n * 4;
+        ThreadPool pool({.threads = threads});
+        const MatMulPlan plan = matmul.Plan(args, threads);
+        EXPECT_EQ(plan.rhs_in_place && m == 1, column == 1 && m == 1);
+        GuardedBuffer workspace(plan.workspace_bytes);
+        ASSERT_TRUE(
+            matmul
+                .Run(plan, args,
+                     {.executor = &pool, .workspace = workspace.data(), .workspace_bytes = plan.workspace_bytes})
+                .ok());
+        for (size_t i = 0; i < m * n; ++i) {
+          double x = 0;
+          for (size_t j = 0; j < k; ++j) {
+            x += static_cast<double>(lhs[i / n * k + j]) *
+                 static_cast<double>(rhs[static_cast<ptrdiff_t>(j) * line + static_cast<ptrdiff_t>(i % n) * column]);
+          }
+          ASSERT_EQ(dst[i], x) << m << " " << i << " " << column;
+        }
+      }
+    }
+  }
+}
+
 TEST(MatMul, BatchesBroadcastAndMerge) {
   // [2][3][m x k] x [3][k x n] (repeated over the first dimension) -> [2][3][m x n], run-time right sides.
   const size_t m = 5, n = 19, k = 23;

@@ -48,6 +48,11 @@ KernelGroup DisabledGroup(const GemmKernel& r, const CpuFacts& cpu) {
   return engine != KernelGroup::kCount && cpu.IsDisabled(engine) ? engine : KernelGroup::kCount;
 }
 
+// With the right side laid out so where it is packed.
+bool Takes(const GemmKernel& row, const GemmProblem& p, const PackLayout& layout) {
+  return AcceptsLayout(row, layout) || (row.only_in_place && CanReadInPlace(row, p));
+}
+
 // Reasons that hold whatever the layout.
 Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
   const bool lhs_fits = IsDynamic(p.lhs) || IsDynamic(r.lhs) ? r.lhs == p.lhs : LhsSourceFormat(r) == p.lhs;
@@ -67,6 +72,7 @@ Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const Selec
     return {.reason = Reason::kBlockDivisor, .number = r.block_divisor};
   }
   if (!IsPrepared(r) && !(r.lhs_forms & p.lhs_form)) return {.reason = Reason::kLhsForm};
+  if (r.only_in_place && o.force_row.empty() && !CanReadInPlace(r, p)) return {.reason = Reason::kInPlaceOnly};
   return {};
 }
 
@@ -124,7 +130,8 @@ Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const Sel
                     const PackLayout* layout) {
   if (const Rejection r = RejectAnyLayout(row, problem, options)) return r;
   if (layout) {
-    if (!AcceptsLayout(row, *layout)) return {.reason = Reason::kLayout, .layout = *layout};
+    if (!Takes(row, problem, *layout)) return {.reason = Reason::kLayout, .layout = *layout};
+    if (!AcceptsLayout(row, *layout)) return {};
     return RejectTransform(row, *layout, problem.segments, options);
   }
   Rejection last{.reason = Reason::kNoLayout};
@@ -136,12 +143,15 @@ Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const Sel
   return last;
 }
 
+bool CanReadInPlace(const GemmKernel& row, const GemmProblem& p) {
+  return !p.rhs_constant && p.rhs_contiguous && row.rhs_in_place && p.segments == 1 && p.rhs == row.rhs;
+}
+
 bool ReadsInPlace(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, size_t m) {
   constexpr size_t kFewTiles = 4;      // packing touches every element about this many times
   constexpr size_t kNearBytes = 1024;  // rows this short share pages and do not collide in L1
-  if (problem.rhs_constant || !problem.rhs_contiguous || !row.rhs_in_place || problem.segments > 1) return false;
-  if (problem.rhs != row.rhs) return false;
-  return m <= kFewTiles * TileM(row, cpu) || problem.n * FormatBytes(problem.rhs) <= kNearBytes;
+  if (!CanReadInPlace(row, problem)) return false;
+  return row.only_in_place || m <= kFewTiles * TileM(row, cpu) || problem.n * FormatBytes(problem.rhs) <= kNearBytes;
 }
 
 double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFacts& cpu, const PackLayout& layout,
@@ -162,12 +172,6 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
   if (row.whole_panel) {  // one call loops over all tiles: entering it is paid once
     compute -= row.cost.call * (n_tiles * static_cast<double>(whole + (rest ? 1 : 0)) - 1.0);
   }
-  const RhsGeometry g = DescribeRhs(layout, RhsShapeOf(p, vector_bytes));
-  const double elements = static_cast<double>(g.padded_k) * static_cast<double>(g.units * g.n_unit);
-  if (!SameElements(layout, row.consumed)) {
-    const TransformKernel* t = FindTransformKernel(layout, row.consumed, cpu, Lookup::kCost);
-    compute += elements * (t ? t->cycles_per_element : 8.0);
-  }
   if (IsPrepared(row)) {
     LhsSource source;
     source.format = LhsSourceFormat(row);
@@ -175,22 +179,33 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
     compute += static_cast<double>(m) * static_cast<double>(k) *
                LhsPackCyclesPerElement(FindLhsPackKernel(row.lhs_layout, source, cpu, Lookup::kCost));
   }
-  double bytes = static_cast<double>(g.total_bytes);
-  if (!p.rhs_constant) {
-    // Packing reads the source and writes the units; in place, the source is read once per block of rows.
-    const bool in_place = ReadsInPlace(row, p, cpu, m);
-    const double read = static_cast<double>(k * p.n);
-    if (!in_place) {
+  double traffic = 0, footprint = 0, share = 1;
+  if (ReadsInPlace(row, p, cpu, m)) {
+    // Tiles take a few lines of each row of the matrix, once for all of theirs: 54 of 87 GB/s out of L3.
+    footprint = static_cast<double>(k * p.n * FormatBytes(p.rhs));
+    traffic = row.only_in_place ? footprint * static_cast<double>(CeilDiv(m, tile_m)) : footprint;
+    if (!row.only_in_place && footprint > static_cast<double>(cpu.l2_bytes) / 2) share = 0.65;
+  } else {
+    const RhsGeometry g = DescribeRhs(layout, RhsShapeOf(p, vector_bytes));
+    traffic = footprint = static_cast<double>(g.total_bytes);
+    if (!SameElements(layout, row.consumed)) {
+      const TransformKernel* t = FindTransformKernel(layout, row.consumed, cpu, Lookup::kCost);
+      const double elements = static_cast<double>(g.padded_k) * static_cast<double>(g.units * g.n_unit);
+      compute += elements * (t ? t->cycles_per_element : 8.0);
+    }
+    if (!p.rhs_constant) {
+      // Packing reads the source and writes the units, whose lines are fetched before.
       RhsSource source = SourceKind(p);
       // Most that have no contiguous columns are transposed.
       (p.rhs_contiguous ? source.n_stride : source.k_stride) = static_cast<ptrdiff_t>(FormatBytes(p.rhs));
-      compute += read * PackCyclesPerElement(FindPackKernel(layout, source, cpu, Lookup::kCost));
-    } else {
-      bytes = read * static_cast<double>(FormatBytes(p.rhs));
+      const double elements = static_cast<double>(k * p.n), matrix = elements * static_cast<double>(FormatBytes(p.rhs));
+      compute += elements * PackCyclesPerElement(FindPackKernel(layout, source, cpu, Lookup::kCost));
+      traffic = matrix + 3 * footprint;
+      footprint += matrix;
     }
   }
-  const double rate = ReadBytesPerCycle(bytes, cpu);
-  const double memory = bytes / (row.cost.read < rate ? static_cast<double>(row.cost.read) : rate);
+  const double rate = ReadBytesPerCycle(footprint, cpu) * share;
+  const double memory = traffic / (row.cost.read < rate ? static_cast<double>(row.cost.read) : rate);
   return compute > memory ? compute + 0.1 * memory : memory + 0.1 * compute;
 }
 
@@ -199,7 +214,7 @@ const GemmKernel* ChooseRow(const GemmProblem& problem, const SelectOptions& opt
   const GemmKernel* best = nullptr;
   double fewest = 0;
   ForEachRow(options.rows, [&](const GemmKernel& r) {
-    if (!AcceptsLayout(r, layout) || RejectRow(r, problem, options, &layout)) return;
+    if (RejectRow(r, problem, options, &layout)) return;
     const double c = EstimateCycles(r, problem, options.cpu, layout, m);
     if (best && c >= fewest) return;
     best = &r;

@@ -46,6 +46,9 @@ Rejection RejectLayout(const PackLayout& layout, const GemmProblem& problem);
 double EstimateCycles(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout,
                       size_t m);
 
+// Whether the row can read the problem's right side where it is.
+bool CanReadInPlace(const GemmKernel& row, const GemmProblem& problem);
+
 // Whether a call with M rows reads a run-time right side where it is. Packing pays off over many rows, and always where
 // the columns are far apart (every k another page).
 bool ReadsInPlace(const GemmKernel& row, const GemmProblem& problem, const CpuFacts& cpu, size_t m);

@@ -177,6 +177,7 @@ struct GemmKernel {
   uint8_t lhs_forms = kLhsRows;       // mask of LhsForm
   LhsLayout lhs_layout{};             // how rows must be prepared: for kLhsPacked, when lhs != lhs_source, or widened
   bool rhs_in_place = false;          // also takes RhsForm::kInPlace
+  bool only_in_place = false;         // made for that form: taken for others by name alone
   PackLayout consumed{};              // the right side as the kernel reads it
   PackLayout layouts[kMaxLayouts]{};  // resident layouts accepted; one whose elements differ from those of `consumed`
                                       // (SameElements) needs a block transform from it. Ends at element kNone.

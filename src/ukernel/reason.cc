@@ -63,6 +63,9 @@ void WriteReason(TextWriter& w, const Rejection& r) {
     case Reason::kLhsForm:
       w.Text("cannot address rows by pointers");
       break;
+    case Reason::kInPlaceOnly:
+      w.Text("for matrices that are read in place");
+      break;
     case Reason::kLayout:
       w.Text("layout ");
       WriteLayout(w, r.layout);

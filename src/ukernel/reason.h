@@ -26,6 +26,7 @@ enum class Reason : uint8_t {
   kKDivisor,      // K is no multiple [number]
   kBlockDivisor,  // the block is no multiple [number]
   kLhsForm,       // cannot address rows so
+  kInPlaceOnly,   // the right side cannot be read in place
   // Of a row and a layout.
   kLayout,             // takes others [layout]
   kSegmentsTransform,  // a block transform would mix segments

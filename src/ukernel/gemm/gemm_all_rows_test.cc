@@ -293,6 +293,7 @@ TEST_P(AllRows, RightSideInPlace) {
     for (size_t k : {1u, 7u, 64u}) {
       Check({.m = m_tile(), .n = n, .k = k, .rhs_in_place = true});
       Check({.m = 1, .n = n, .k = k, .rhs_in_place = true});
+      Check({.m = 2 * m_tile() + 1, .n = n, .k = k, .k_block = 24, .rhs_in_place = true});
     }
   }
   EXPECT_GT(checked_, 0u);

@@ -1,4 +1,5 @@
 // float32 products on AVX2 with FMA: 6x16 tiles, the left side is read in place.
+#include "ukernel/gemm/stream_f32.h"
 #include "ukernel/gemm/tile_f32.h"
 
 #if QUERN_ISA_HERE
@@ -11,8 +12,9 @@ namespace {
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun6x16 = DispatchTileF32<Vector, 6, 1>;
 static constexpr GemmRun kRun2x32 = DispatchTileF32<Vector, 2, 2>;
+static constexpr GemmRun kRunStream = RunStreamF32<Vector, 2>;
 #else
-static constexpr GemmRun kRun6x16 = nullptr, kRun2x32 = nullptr;
+static constexpr GemmRun kRun6x16 = nullptr, kRun2x32 = nullptr, kRunStream = nullptr;
 #endif
 
 // Measured: 6x16 takes 6.9 cycles per k; 2x32, whose eight sums hardly cover the latency, 5. One row by weights in L2
@@ -31,7 +33,9 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, float step_load, GemmRun run
 }
 
 static constexpr GemmKernel kRows[] = {
-    Tile(6, 16, 0.15f, kRun6x16), Tile(2, 32, 0.5f, kRun2x32),  // few rows: four streams of weights
+    Tile(6, 16, 0.15f, kRun6x16),
+    Tile(2, 32, 0.5f, kRun2x32),  // few rows: four streams of weights
+    StreamF32Row(kF32x16, Engine::kVector, 2, 64, 8, kRunStream),
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // float32 products on AVX-512: the left side is read in place, tiles of up to 32 accumulators.
+#include "ukernel/gemm/stream_f32.h"
 #include "ukernel/gemm/tile_f32.h"
 
 #if QUERN_ISA_HERE
@@ -12,8 +13,9 @@ namespace {
 static constexpr GemmRun kRun8x48 = DispatchTileF32<Vector, 8, 3>;
 static constexpr GemmRun kRun6x64 = DispatchTileF32<Vector, 6, 4>;
 static constexpr GemmRun kRun16x16 = DispatchTileF32<Vector, 16, 1>;
+static constexpr GemmRun kRunStream = RunStreamF32<Vector, 2>;
 #else
-static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nullptr;
+static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nullptr, kRunStream = nullptr;
 #endif
 
 // Two multiply-adds a cycle, and a quarter of a cycle per broadcast element of the left side (measured: 8x48 takes 14
@@ -38,6 +40,7 @@ static constexpr GemmKernel kRows[] = {
     Tile(8, 48, kRun8x48),
     Tile(6, 64, kRun6x64),
     Tile(16, 16, kRun16x16),
+    StreamF32Row(kF32x16, Engine::kVector512, 2, 64, 16, kRunStream),
 };
 
 }  // namespace

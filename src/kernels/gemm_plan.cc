@@ -258,12 +258,14 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   const size_t column = std::max<size_t>(1, block_k * per64 / 64);
   const bool narrow = !row.whole_panel && tile_n * column <= cpu.l1d_bytes / kL1Share;
   // The K block of the columns that are worked on stays in half of L2; a narrow panel lives in L1, so that its block
-  // may come from further away.
-  // Rows that stream the matrix keep the results in half of L1 meanwhile.
-  const size_t n_most = row.only_in_place
-                            ? std::max<size_t>(1, cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * 4) / tile_n) * tile_n
-                        : narrow && !p.transform ? std::max<size_t>(tile_n, 4096 / tile_n * tile_n)
-                                                 : std::max<size_t>(1, cpu.l2_bytes / 2 / column / tile_n) * tile_n;
+  // may come from further away; rows that stream the matrix keep their results in half of L1.
+  size_t n_most = cpu.l2_bytes / 2 / column;
+  if (row.only_in_place) {
+    n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * 4);
+  } else if (narrow && !p.transform) {
+    n_most = 4096;
+  }
+  n_most = std::max<size_t>(1, n_most / tile_n) * tile_n;
   p.n_block = std::min(RoundUp(std::max<size_t>(n_part, 1), tile_n), n_most);
   p.acc_in_dst = p.k_block_count > 1 && p.dst_format == p.acc_format;
   const size_t unit = p.row_unit();

@@ -57,6 +57,7 @@ const GemmKernel* SelectRow(std::span<const GemmKernel* const> eligible, const G
   const GemmKernel* best = nullptr;
   double fewest = 0;
   for (const GemmKernel* r : eligible) {
+    // Not for what is packed after all, but where it is asked for by name.
     if (r->only_in_place && eligible.size() > 1 && !ukernel::CanReadInPlace(*r, problem)) continue;
     const double cycles = EstimateCycles(*r, problem, cpu, layout, m);
     if (!best || cycles < fewest) {

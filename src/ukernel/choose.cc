@@ -48,11 +48,6 @@ KernelGroup DisabledGroup(const GemmKernel& r, const CpuFacts& cpu) {
   return engine != KernelGroup::kCount && cpu.IsDisabled(engine) ? engine : KernelGroup::kCount;
 }
 
-// With the right side laid out so where it is packed.
-bool Takes(const GemmKernel& row, const GemmProblem& p, const PackLayout& layout) {
-  return AcceptsLayout(row, layout) || (row.only_in_place && CanReadInPlace(row, p));
-}
-
 // Reasons that hold whatever the layout.
 Rejection RejectAnyLayout(const GemmKernel& r, const GemmProblem& p, const SelectOptions& o) {
   const bool lhs_fits = IsDynamic(p.lhs) || IsDynamic(r.lhs) ? r.lhs == p.lhs : LhsSourceFormat(r) == p.lhs;
@@ -130,9 +125,9 @@ Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const Sel
                     const PackLayout* layout) {
   if (const Rejection r = RejectAnyLayout(row, problem, options)) return r;
   if (layout) {
-    if (!Takes(row, problem, *layout)) return {.reason = Reason::kLayout, .layout = *layout};
-    if (!AcceptsLayout(row, *layout)) return {};
-    return RejectTransform(row, *layout, problem.segments, options);
+    if (AcceptsLayout(row, *layout)) return RejectTransform(row, *layout, problem.segments, options);
+    if (row.only_in_place && CanReadInPlace(row, problem)) return {};  // never packed
+    return {.reason = Reason::kLayout, .layout = *layout};
   }
   Rejection last{.reason = Reason::kNoLayout};
   for (size_t i = 0; i < LayoutCount(row); ++i) {

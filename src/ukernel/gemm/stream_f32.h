@@ -28,12 +28,12 @@ struct StreamF32 {
                                 const Sums& from, const Sums& to) {
     Reg factors[MR][kCount ? kCount : 1];
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      QUERN_UNROLL for (size_t i = 0; i < kCount; ++i) factors[r][i] = V::Broadcast(x[r] + i);
+      QUERN_UNROLL for (size_t i = 0; i != kCount; ++i) factors[r][i] = V::Broadcast(x[r] + i);
     }
     const auto columns = [&](size_t at, auto load, auto store) __attribute__((always_inline)) {
       Reg sums[MR];
       QUERN_UNROLL for (int r = 0; r < MR; ++r) sums[r] = kZero ? V::Zero() : load(from.Row(r) + at);
-      QUERN_UNROLL for (size_t i = 0; i < kCount; ++i) {
+      QUERN_UNROLL for (size_t i = 0; i != kCount; ++i) {
         const Reg b = load(reinterpret_cast<const float*>(rhs + i * k_stride) + at);
         QUERN_UNROLL for (int r = 0; r < MR; ++r) sums[r] = V::Fma(factors[r][i], b, sums[r]);
       }

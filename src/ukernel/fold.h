@@ -40,6 +40,15 @@ struct LineFold {
   T shift = 0;
 };
 
+// y[i] = the same fold, to the bit, of each of `lines`, which begin `pitch` elements after one another from line.x on.
+template <class T>
+struct LinesFold {
+  LineFold<T> line;
+  size_t lines = 0;
+  ptrdiff_t pitch = 0;
+  T* y = nullptr;  // no operand
+};
+
 // y[c] = scale * (fold over rows r of x[offset of r + c]), c < n. Windows of a pool, sums over all but the last axis.
 // Row r is at x + offsets[r], or at x + r * row_stride when offsets is null; both in elements. More than 64 rows are
 // folded as blocks of 64, so that long sums stay accurate. The same for each of `windows`, whose x and y are x_step and
@@ -128,6 +137,7 @@ struct RunningSum {
 template <class T>
 struct FoldFunctions {
   T (*fold)(const LineFold<T>&) = nullptr;
+  void (*fold_lines)(const LinesFold<T>&) = nullptr;
   void (*fold_rows)(const RowsFold<T>&) = nullptr;
   size_t (*arg)(const LineArg<T>&) = nullptr;
   void (*arg_rows)(const RowsArg<T>&) = nullptr;
@@ -140,7 +150,7 @@ struct FoldFunctions {
 struct FoldKernel {
   Isa isa{};
   uint16_t vector_bytes = 16;      // of the rows that a CPU runs, the one with the widest registers is taken
-  FoldFunctions<float> f32 = {};   // all but fold and fold_rows
+  FoldFunctions<float> f32 = {};   // all but the folds of sums, products and extremes
   FoldFunctions<double> f64 = {};  // all
   FoldFunctions<int32_t> i32 = {};
   FoldFunctions<int64_t> i64 = {};

@@ -108,6 +108,7 @@ struct VectorKernel {
   void (*unary)(const UnaryArgs&) = nullptr;
   void (*binary)(const BinaryArgs&) = nullptr;
   float (*fold)(const FoldArgs&) = nullptr;
+  void (*fold_lines)(const LinesFold<float>&) = nullptr;
   void (*fold_rows)(const FoldRowsArgs&) = nullptr;
   void (*softmax)(const SoftmaxArgs&) = nullptr;
   void (*normalize)(const NormalizeArgs&) = nullptr;

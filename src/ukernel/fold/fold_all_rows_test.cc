@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "ukernel/fold.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
@@ -174,6 +175,42 @@ TEST(FoldRows, FoldsOfLines) {
       }
     }
   });
+}
+
+template <typename T>
+void ExpectLinesAlone(const FoldFunctions<T>& f, FoldKind kind) {
+  for (size_t n : {0, 7, 8, 16, 17, 64, 65, 100, 4097}) {
+    for (size_t lines : {0, 17, 67}) {
+      if (n > 100 && lines > 17) continue;
+      const size_t pitch = n + lines % 3;
+      Elements<T> x(lines == 0 ? 0 : (lines - 1) * pitch + n, DrawsOf(kind, std::is_floating_point_v<T>), 7);
+      Elements<T> y(lines, Draws::kAny, 8);
+      LineFold<T> line{.kind = kind, .n = n, .x = x.data(), .shift = static_cast<T>(kind == FoldKind::kSumSquares)};
+      f.fold_lines({.line = line, .lines = lines, .pitch = static_cast<ptrdiff_t>(pitch), .y = y.data()});
+      for (size_t i = 0; i < lines; ++i, line.x += pitch) {
+        const T alone = f.fold(line), together = y.data()[i];
+        ASSERT_TRUE(std::memcmp(&alone, &together, sizeof(T)) == 0 || (alone != alone && together != together))
+            << lines << " of " << n << ", line " << i << ": " << alone << ", " << together;
+      }
+    }
+  }
+}
+// Several lines give the bits that each of them gives alone.
+TEST(FoldRows, FoldsOfSeveralLines) {
+  ForEachType([]<typename T>(const FoldKernel& row) {
+    if constexpr (!std::is_same_v<T, float>) {
+      for (const FoldKind kind : KindsOf(sizeof(T))) ExpectLinesAlone(row.Of<T>(), kind);
+    }
+  });
+  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {  // float32's
+    for (const VectorKernel& row : std::span(list->rows, list->count)) {
+      if (!row.fold || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
+      SCOPED_TRACE(Name(row).text);
+      for (const FoldKind kind : KindsOf(sizeof(float))) {
+        ExpectLinesAlone<float>({.fold = row.fold, .fold_lines = row.fold_lines}, kind);
+      }
+    }
+  }
 }
 
 TEST(FoldRows, FoldsOfRows) {

@@ -51,6 +51,7 @@ constexpr FoldFunctions<T> FunctionsOf() {
   if constexpr (sizeof(T) >= 4 && std::is_signed_v<T>) f.top_rows = RunTopRows<T>;
   if constexpr (!std::is_same_v<T, float>) {
     f.fold = RunFold<T>;
+    f.fold_lines = RunFoldLines<T>;
     f.fold_rows = RunFoldRows<T>;
   }
   return f;

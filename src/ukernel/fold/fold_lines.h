@@ -63,51 +63,107 @@ T JoinLanes(const V& v) {
   }
 }
 
+// Elements of one partial sum: 64 per lane of floats.
+constexpr size_t kFoldBlock = 4096;
+
+// The lanes' folds of `count` elements at x, at least one vector of them and at most kFoldBlock.
+template <class T, FoldKind kKind, class Lanes>
+void FoldToLanes(const T* x, size_t count, T shift, Lanes& folds) {
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
+  const FoldStep<T, kKind> step{shift};
+  const FoldJoin<T, kKind> join{0};
+  Lanes acc[4];
+  for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
+  size_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    Lanes v[4];
+    for (int k = 0; k < 4; ++k) {
+      Load(x + i + static_cast<size_t>(k) * kLanes, v[k]);
+      step(acc[k], v[k]);
+    }
+  }
+  if (i > 0) {
+    join(acc[0], acc[1]);
+    join(acc[2], acc[3]);
+    join(acc[0], acc[2]);
+  }
+  for (; i + kLanes <= count; i += kLanes) {
+    Lanes v;
+    Load(x + i, v);
+    step(acc[0], v);
+  }
+  if (i < count) {
+    // The last ones in a vector that begins before them, which counts where they stand.
+    Lanes v, nothing;
+    Load(x + count - kLanes, v);
+    Fill(nothing, kKind == FoldKind::kSumSquares ? shift : FoldStart<T>(kKind));
+    ReplaceFirst<T>(v, kLanes - (count - i), nothing);
+    step(acc[0], v);
+  }
+  folds = acc[0];
+}
+
 template <class T, FoldKind kKind>
 T FoldAll(const LineFold<T>& args) {
-  using Lanes = typename LanesOf<T>::Type;
-  constexpr size_t kBlock = 4096;  // elements of one partial sum: 64 per lane of floats
-  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
+  constexpr size_t kLanes = sizeof(typename LanesOf<T>::Type) / sizeof(T);
   const FoldStep<T, kKind> step{args.shift};
   const FoldJoin<T, kKind> join{0};
   T total = FoldStart<T>(kKind);
-  for (size_t begin = 0; begin < args.n; begin += kBlock) {
-    const size_t count = args.n - begin < kBlock ? args.n - begin : kBlock;
+  for (size_t begin = 0; begin < args.n; begin += kFoldBlock) {
+    const size_t count = args.n - begin < kFoldBlock ? args.n - begin : kFoldBlock;
     const T* x = args.x + begin;
-    Lanes acc[4];
-    for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
-    size_t i = 0;
-    for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-      Lanes v[4];
-      for (int k = 0; k < 4; ++k) {
-        Load(x + i + static_cast<size_t>(k) * kLanes, v[k]);
-        step(acc[k], v[k]);
-      }
+    if (count >= kLanes) {
+      typename LanesOf<T>::Type folds;
+      FoldToLanes<T, kKind>(x, count, args.shift, folds);
+      join(total, JoinLanes<T, kKind>(folds));
+    } else {
+      T joined = FoldStart<T>(kKind);
+      for (size_t i = 0; i < count; ++i) step(joined, x[i]);
+      join(total, joined);
     }
-    if (i > 0) {
-      join(acc[0], acc[1]);
-      join(acc[2], acc[3]);
-      join(acc[0], acc[2]);
-    }
-    for (; i + kLanes <= count; i += kLanes) {
-      Lanes v;
-      Load(x + i, v);
-      step(acc[0], v);
-    }
-    if (i < count && count >= kLanes) {
-      // The last ones in a vector that begins before them, which counts where they stand.
-      Lanes v, nothing;
-      Load(x + count - kLanes, v);
-      Fill(nothing, kKind == FoldKind::kSumSquares ? args.shift : FoldStart<T>(kKind));
-      ReplaceFirst<T>(v, kLanes - (count - i), nothing);
-      step(acc[0], v);
-      i = count;
-    }
-    T joined = JoinLanes<T, kKind>(acc[0]);
-    for (; i < count; ++i) step(joined, x[i]);
-    join(total, joined);
   }
   return total;
+}
+
+// y: the folds of as many lines as a vector has lanes, `pitch` apart.
+template <class T, FoldKind kKind>
+void FoldLaneLines(const LineFold<T>& first, ptrdiff_t pitch, T* y) {
+  using Lanes = typename LanesOf<T>::Type;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
+  constexpr std::make_index_sequence<kLanes> kOrder;
+  const FoldJoin<T, kKind> join{0};
+  Lanes lines[kLanes];
+  const T* x = first.x;
+  for (size_t i = 0; i < kLanes; ++i, x += pitch) FoldToLanes<T, kKind>(x, first.n, first.shift, lines[i]);
+  // The halves of each are joined as one line's are, and two lines become one vector, their lanes in turn.
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) {
+      const Lanes a = lines[i], b = lines[i + half];
+      Lanes high;
+      Interleave<0>(a, b, kOrder, lines[i]);
+      Interleave<kLanes / 2>(a, b, kOrder, high);
+      join(lines[i], high);
+    }
+  }
+  Lanes total;
+  Fill(total, FoldStart<T>(kKind));
+  join(total, lines[0]);
+  Store(y, total);
+}
+
+template <class T, FoldKind kKind>
+void FoldAllLines(const LinesFold<T>& args) {
+  constexpr size_t kLanes = sizeof(typename LanesOf<T>::Type) / sizeof(T);
+  LineFold<T> line = args.line;
+  size_t i = 0;
+  const auto next = [&](size_t count) {
+    i += count;
+    line.x = args.line.x + static_cast<ptrdiff_t>(i) * args.pitch;
+  };
+  if (line.n >= kLanes && line.n <= kFoldBlock) {
+    for (; i + kLanes <= args.lines; next(kLanes)) FoldLaneLines<T, kKind>(line, args.pitch, args.y + i);
+  }
+  for (; i < args.lines; next(1)) args.y[i] = FoldAll<T, kKind>(line);
 }
 
 constexpr size_t kRowBlock = 64;
@@ -219,11 +275,23 @@ auto ByFoldKind(FoldKind kind, F f) {
   return f.template operator()<T, FoldKind::kMin>();
 }
 
+// `args` with the type of the arithmetic.
+template <class U, class T>
+LineFold<U> LineAs(const LineFold<T>& args) {
+  return {.kind = args.kind, .n = args.n, .x = reinterpret_cast<const U*>(args.x), .shift = static_cast<U>(args.shift)};
+}
+
 template <class T>
 T RunFold(const LineFold<T>& args) {
-  return ByFoldKind<T>(args.kind, [&]<class U, FoldKind kKind>() {
-    return static_cast<T>(FoldAll<U, kKind>(
-        {.kind = kKind, .n = args.n, .x = reinterpret_cast<const U*>(args.x), .shift = static_cast<U>(args.shift)}));
+  return ByFoldKind<T>(args.kind,
+                       [&]<class U, FoldKind kKind>() { return static_cast<T>(FoldAll<U, kKind>(LineAs<U>(args))); });
+}
+
+template <class T>
+void RunFoldLines(const LinesFold<T>& args) {
+  ByFoldKind<T>(args.line.kind, [&]<class U, FoldKind kKind>() {
+    FoldAllLines<U, kKind>(
+        {.line = LineAs<U>(args.line), .lines = args.lines, .pitch = args.pitch, .y = reinterpret_cast<U*>(args.y)});
   });
 }
 

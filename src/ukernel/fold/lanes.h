@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 namespace quern::ukernel {
 namespace {
@@ -41,6 +42,13 @@ void ReplaceFirst(V& v, size_t count, const V& otherwise) {
   for (size_t k = 0; k < sizeof(V) / sizeof(T); ++k) place[k] = static_cast<T>(k);
   Fill(first, static_cast<T>(count));
   v = place >= first ? v : otherwise;
+}
+
+// y = one half of each of two vectors, their lanes in turn: a[first], b[first], a[first + 1], ...
+template <size_t kFirst, class V, size_t... kLane>
+void Interleave(const V& a, const V& b, std::index_sequence<kLane...>, V& y) {
+  constexpr size_t kLanes = sizeof...(kLane);
+  y = __builtin_shufflevector(a, b, (kFirst + kLane / 2 + kLane % 2 * kLanes)...);
 }
 
 // Calls f.operator()<bytes>(column) for blocks of at most kBytes that cover the columns [c, n). kOverlap: where fewer

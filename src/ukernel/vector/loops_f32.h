@@ -261,6 +261,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .unary = RunUnary,
           .binary = RunBinary,
           .fold = RunFold<float>,
+          .fold_lines = RunFoldLines<float>,
           .fold_rows = RunFoldRows<float>,
           .softmax = RunSoftmax<float>,
           .normalize = RunNormalize,

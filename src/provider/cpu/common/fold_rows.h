@@ -20,6 +20,7 @@ struct FoldRows {
     ukernel::FoldFunctions<T> f = fold->Of<T>();
     if constexpr (std::is_same_v<T, float>) {
       f.fold = vector->fold;
+      f.fold_lines = vector->fold_lines;
       f.fold_rows = vector->fold_rows;
     }
     return f;

@@ -188,6 +188,17 @@ Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds
           std::fill_n(results, outputs, Finished(finish, start, count));
           return OkStatus();
         }
+        if (loops.columns == 1 && loops.offsets.size() == 1) {  // lines that follow one another
+          return ForRange(c, outputs, std::max<int64_t>(1, kCheapGrain / count), [&](int64_t begin, int64_t end) {
+            const T* x = static_cast<const T*>(c.inputs[0]) + begin * count;
+            folds.fold_lines({.line = {.kind = kind, .n = static_cast<size_t>(count), .x = x},
+                              .lines = static_cast<size_t>(end - begin),
+                              .pitch = count,
+                              .y = results + begin});
+            if (finish == Finish::kNone) return;
+            for (int64_t i = begin; i < end; ++i) results[i] = Finished(finish, results[i], count);
+          });
+        }
         if (loops.columns == 1) {
           return ForItems(c, outputs, count, kCheapGrain, [&](int64_t i) {
             const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i);

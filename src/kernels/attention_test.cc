@@ -1,6 +1,7 @@
 // The attention driver in every combination of types against float64: masks, causal reach, shared heads, one query,
 // transposed keys, sinks, soft caps, threads, many blocks of keys; by all instructions of the CPU and by none.
 #include "kernels/attention.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ struct Heads {
   Heads(Format f, const HeadStrides& s, int64_t elements, uint32_t seed)
       : format(f), strides(s), buffer(static_cast<size_t>(elements) * FormatBytes(f)) {
     std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (int64_t i = 0; i < elements; ++i) StoreFloat(f, At(i), normal(random));
   }
   char* At(int64_t i) const { return buffer.data() + static_cast<size_t>(i) * FormatBytes(format); }
@@ -70,7 +71,7 @@ class Rules final : public ScoreRules {
  public:
   explicit Rules(const Form& f) : form_(f), mask_(static_cast<size_t>(f.queries * f.keys)) {
     std::mt19937 random(11);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (float& x : mask_) x = random() % 4 == 0 ? -kInfinity : normal(random);
     for (int64_t at = 0; at < f.queries * f.keys; ++at) {
       const int64_t i = at / f.keys, j = at % f.keys;

@@ -1,5 +1,6 @@
 // Chains of convolutions by strips against plain loops in double precision.
 #include "kernels/conv_chain.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ struct Case {
 
 std::vector<float> Normals(size_t n, unsigned seed) {
   std::mt19937 rng(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> v(n);
   for (float& x : v) x = normal(rng);
   return v;

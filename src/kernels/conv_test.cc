@@ -1,5 +1,6 @@
 // The convolution driver against plain loops: kernels, strides, dilations, pads, groups, views, integers, threads.
 #include "kernels/conv.h"
+#include "base/random_numbers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,7 +53,7 @@ class Runner {
     line_ = c.w * pixel_ + c.row_gap;
     input_.resize(c.images * c.h * line_);
     weights_.resize(p_.out_channels * (p_.in_channels / p_.groups) * p_.kernel_h * p_.kernel_w);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     const auto draw = [&](Format f) {
       if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
       if (f == Format::kU8) return static_cast<float>(rng() % 256);

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/random_numbers.h"
 #include "kernels/conv.h"
 #include "kernels/row_table.h"
 #include "parallel/hostile_executor.h"
@@ -40,7 +41,7 @@ std::vector<T> Values(size_t n) {
   std::vector<T> v(n);
   for (T& x : v) {
     if constexpr (std::is_same_v<T, float>) {
-      x = std::normal_distribution<float>()(g_random);
+      x = NormalNumbers<float>()(g_random);
     } else {
       x = static_cast<T>(Draw(0, 255));
     }

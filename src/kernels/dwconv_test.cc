@@ -1,5 +1,6 @@
 // Depthwise convolution by every row against plain loops.
 #include "kernels/dwconv.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +66,7 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     const int32_t zero = !integers() ? 0 : p.src == Format::kI8 ? -5 : 131;
     const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w * p.group, gap = 3;
     std::mt19937 rng(9);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     std::vector<char> weights(channels * taps * weight_bytes);
     std::vector<double> weight_values(channels * taps);
     for (size_t i = 0; i < weight_values.size(); ++i) {

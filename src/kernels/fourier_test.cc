@@ -1,5 +1,6 @@
 // Fourier plans of every form and row against the sums of the definition, in double precision.
 #include "kernels/fourier.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ struct Case {
 void Check(const ukernel::FourierKernel& row, size_t n, const Case& c, size_t lines, size_t taken, bool columns) {
   const size_t results = c.form == FourierForm::kToReal ? 1 : 2;
   std::mt19937 random(static_cast<uint32_t>(n * 7 + lines));
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> x(lines * taken * c.components), y(lines * c.kept * results), window(taken);
   for (float& v : x) v = normal(random);
   for (float& v : window) v = normal(random);

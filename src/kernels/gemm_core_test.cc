@@ -1,6 +1,7 @@
 // The loops of products, with blocking made small: block transforms once per panel and K block, blocks of prepared
 // rows, modes, reductions over rows. The oracle of the numbers is in matmul_test.
 #include "kernels/gemm_core.h"
+#include "base/random_numbers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,7 +102,7 @@ class Product {
   size_t lhs_element() const { return FormatBytes(ukernel::LhsSourceFormat(row_)); }
 
   static void Fill(std::mt19937& rng, Format f, char* to, size_t count) {
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (size_t i = 0; i < count; ++i) {
       if (IsInt8(f)) {
         to[i] = static_cast<char>(rng());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/select.h"
@@ -21,7 +22,7 @@ namespace {
 struct Numbers {
   Numbers(Format format, size_t count, uint32_t seed) : bytes(count * FormatBytes(format)) {
     std::mt19937 rng(seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (size_t i = 0; i < count; ++i) {
       char* p = bytes.data() + i * FormatBytes(format);
       ukernel::StoreFloat(format, p, normal(rng));

@@ -1,5 +1,6 @@
 // The product driver against float64 and integer loops: every row, tails, K blocks, strides, batches, threads.
 #include "kernels/matmul.h"
+#include "base/random_numbers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ class FloatCase {
  public:
   FloatCase(const Shape& s) : s_(s) {
     std::mt19937 rng(s.seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     const size_t lhs_rows = s.transposed_lhs ? s.k : s.m, lhs_columns = s.transposed_lhs ? s.m : s.k;
     lhs_stride_ = lhs_columns + s.lhs_gap;
     lhs_ = std::make_unique<GuardedBuffer>(lhs_rows ? ((lhs_rows - 1) * lhs_stride_ + lhs_columns) * 4 : 0);
@@ -627,7 +628,7 @@ void CheckBlocks(const GemmKernel* row, size_t m_count, const BlockWeights& w, E
   EXPECT_LT(packed.packed_bytes(), units * (blocks * w.block / 2 + blocks * 6 + 4) + 4096 * (units / 16))
       << "4-bit blocks must stay 4-bit";
   std::mt19937 rng(5);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> x(m_count * w.k), bias(w.n);
   for (float& v : x) v = normal(rng) + 0.3f;
   for (float& v : bias) v = normal(rng);
@@ -681,7 +682,7 @@ std::vector<float> RunDynamic(const GemmKernel& row, const GemmProblem& problem,
 
 std::vector<float> Normal(size_t count, uint32_t seed, float shift) {
   std::mt19937 rng(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> v(count);
   for (float& x : v) x = normal(rng) + shift;
   return v;

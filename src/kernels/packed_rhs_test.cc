@@ -1,5 +1,6 @@
 // Packed weights and a store: what is found again, what its keys depend on, and packing in pieces.
 #include "kernels/packed_rhs.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ bool SameBytes(const PackedRhs& a, const PackedRhs& b) {
 
 std::vector<float> Draw(size_t n) {
   std::mt19937 random(1);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> values(n);
   for (float& v : values) v = normal(random);
   return values;

@@ -1,5 +1,6 @@
 // Winograd convolution against plain loops in double precision, and its error against that of a sequential sum.
 #include "kernels/winograd.h"
+#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +46,7 @@ class Runner {
  public:
   Runner(const Case& c, uint32_t seed, CpuFacts cpu = HostCpu().facts()) : c_(c), cpu_(cpu) {
     std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     pixel_ = c.in + c.in_gap;
     out_pixel_ = c.out + c.out_gap;
     const ConvProblem p = ProblemOf(c);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random_numbers.h"
 #include "graph/text.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
@@ -53,7 +54,7 @@ inline std::string After(const std::vector<const char*>& names, const std::strin
 inline Tensor DrawNormal(const Shape& shape, unsigned seed) {
   Tensor t = Tensor::Allocate(DType::kF32, shape).value();
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (float& v : t.values<float>()) v = normal(random);
   return t;
 }

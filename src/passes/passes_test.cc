@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/random_numbers.h"
 #include "graph/verifier.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
@@ -360,7 +361,7 @@ TEST(InferShapes, ResolvesReshapeChains) {
 // Fills the constants' "@" with random numbers, so that graphs stay short.
 std::string Randomize(std::string text, uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::uniform_real_distribution<float> uniform(0.25f, 2.0f);
+  UniformNumbers<float> uniform(0.25f, 2.0f);
   for (size_t at; (at = text.find('@')) != std::string::npos;) {
     const size_t end = text.find('}', at);
     int count = std::stoi(text.substr(at + 1, end - at - 1));
@@ -387,7 +388,7 @@ void ExpectSameResults(const std::string& lines, const char* gone) {
     Shape shape;
     for (const Dim& d : *v->type().shape) shape.push_back(d.value());
     Tensor t = Tensor::Allocate(DType::kF32, shape).value();
-    for (float& f : t.values<float>()) f = std::uniform_real_distribution<float>(-1, 1)(random);
+    for (float& f : t.values<float>()) f = UniformNumbers<float>(-1, 1)(random);
     inputs.push_back(t);
   }
   const Result<std::vector<Value>> a = EvaluateGraph(*before, inputs), b = EvaluateGraph(*after, inputs);

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 
+#include "base/random_numbers.h"
 #include "format/onnx/reader.h"
 #include "parallel/thread_pool.h"
 #include "session/test_graphs.h"
@@ -204,7 +205,7 @@ Value DrawInput(const ValueType& type, std::mt19937& random) {
   for (const Dim& d : *type.shape) shape.push_back(d.is_constant() ? d.value() : 1);
   Tensor t = Tensor::Allocate(type.dtype, shape).value();
   std::memset(t.raw_data(), 0, t.bytes());
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   if (type.dtype == DType::kF32) {
     for (float& v : t.values<float>()) v = normal(random);
   }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random_numbers.h"
 #include "session/session.h"
 
 namespace quern {
@@ -48,7 +49,7 @@ class GraphMaker {
 
 inline Tensor DrawFloats(const Shape& shape, unsigned seed) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   Tensor t = Tensor::Allocate(DType::kF32, shape).value();
   for (float& v : t.values<float>()) v = normal(random);
   return t;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <random>
 
+#include "base/random_numbers.h"
+
 namespace quern::ukernel {
 
 // What becomes of normal numbers, along a line (a row of the left side, a column of the right side).
@@ -30,7 +32,7 @@ struct Side {
   unsigned every = 1;
 
   float Draw(std::mt19937& rng, size_t line, size_t k, size_t count) const {
-    const float x = std::normal_distribution<float>()(rng);
+    const float x = NormalNumbers<float>()(rng);
     switch (spread) {
       case Spread::kNone:
         return x;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/row_runner.h"
 
 namespace quern::ukernel {
@@ -48,7 +49,7 @@ std::vector<PackLayout> Layouts() {
 
 std::vector<float> RandomFloats(size_t count, unsigned seed) {
   std::mt19937 rng(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> x(count);
   for (float& v : x) v = normal(rng);
   return x;

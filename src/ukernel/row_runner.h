@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random_numbers.h"
 #include "ukernel/convert.h"
 #include "ukernel/gemm.h"
 #include "ukernel/guarded_buffer.h"
@@ -229,7 +230,7 @@ class RowRunner {
     if (f == Format::kU8) return static_cast<float>(rng() % 256);
     if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
     if (p_.fill == Fill::kSmallIntegers) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
-    const float x = std::normal_distribution<float>()(rng);
+    const float x = NormalNumbers<float>()(rng);
     if (p_.fill == Fill::kNormal) return x;
     const int reach = f == Format::kF16 ? 5 : 12;
     return std::ldexp(x, static_cast<int>(rng() % static_cast<unsigned>(2 * reach + 1)) - reach);

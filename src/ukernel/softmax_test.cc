@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/guarded_buffer.h"
 #include "ukernel/vector.h"
@@ -21,7 +22,7 @@ template <typename T>
 void CheckSoftmax(const char* name, void (*softmax)(const SoftmaxLines<T>&), SoftmaxLines<T> args, bool in_place) {
   using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
   std::mt19937 random(11);
-  std::normal_distribution<T> normal(0, 4);
+  NormalNumbers<T> normal(0, 4);
   const size_t n = args.width * args.count * args.lines;
   GuardedBuffer x(n * sizeof(T)), y(n * sizeof(T));
   auto* from = reinterpret_cast<T*>(x.data());
@@ -81,7 +82,7 @@ template <typename T>
 void CheckAdded(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   std::mt19937 random(5);
-  std::normal_distribution<T> normal(0, 4);
+  NormalNumbers<T> normal(0, 4);
   for (const size_t n : {1, 7, 40, 300}) {
     for (const int hidden : {0, 2, 1}) {  // none, some, all of them
       for (const bool second : {false, true}) {
@@ -134,7 +135,7 @@ template <typename T>
 void CheckBlocks(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   std::mt19937 random(13);
-  std::normal_distribution<T> normal(0, 4);
+  NormalNumbers<T> normal(0, 4);
   // Largest elements that grow from block to block, shrink, or neither; first blocks that are hidden, or all of them; a
   // number of its own before all, which is no result.
   for (const T slope : {T{0}, T{0.3}, T{-0.3}}) {

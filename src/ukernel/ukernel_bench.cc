@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/dwconv.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/fold.h"
@@ -30,7 +31,7 @@ size_t VectorBytes(VectorScale s) {
 
 std::vector<float> RandomFloats(size_t count) {
   std::mt19937 rng(1);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> x(count);
   for (float& v : x) v = normal(rng);
   return x;

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/aligned_buffer.h"
+#include "base/random_numbers.h"
 #include "kernels/attention.h"
 #include "kernels/peak.h"
 #include "ukernel/convert.h"
@@ -58,7 +59,7 @@ struct Case {
 AlignedBuffer Random(Format f, int64_t n, unsigned seed) {
   AlignedBuffer b = AlignedBuffer::Allocate(static_cast<size_t>(n) * FormatBytes(f)).value();
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (int64_t i = 0; i < n; ++i) {
     ukernel::StoreFloat(f, reinterpret_cast<char*>(b.data()) + static_cast<size_t>(i) * FormatBytes(f), normal(random));
   }

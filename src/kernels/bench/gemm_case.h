@@ -9,6 +9,7 @@
 
 #include "base/aligned_buffer.h"
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_rhs.h"
 #include "kernels/peak.h"
@@ -161,7 +162,7 @@ class GemmCase {
     const size_t bytes = ukernel::CeilDiv(count * FormatBits(f), 8);
     QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(bytes, {.huge_pages = true}));
     std::mt19937 rng(seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     char* p = buffer.as<char>();
     if (FormatBits(f) <= 8) {
       for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<char>(rng());

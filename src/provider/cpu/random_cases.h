@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random_numbers.h"
 #include "ops/common/dispatch.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
@@ -59,7 +60,7 @@ inline Shape DrawShapeOrLarge(int min_rank, int max_rank) {
 
 // Small numbers, or any of 8 bits; `special`: also the ends of the range, NaN and the like.
 template <typename T>
-T DrawNumber(std::normal_distribution<float>& normal, bool special) {
+T DrawNumber(const NormalNumbers<float>& normal, bool special) {
   if constexpr (std::is_same_v<T, bool>) {
     return Draw(0, 1) != 0;
   } else if constexpr (std::is_integral_v<T>) {
@@ -80,7 +81,7 @@ T DrawNumber(std::normal_distribution<float>& normal, bool special) {
 }
 inline Tensor DrawTensor(DType dtype, const Shape& shape, float scale = 2, bool special = false) {
   Tensor t = Tensor::Allocate(dtype, shape).value();
-  std::normal_distribution<float> normal(0, scale);
+  NormalNumbers<float> normal(0, scale);
   using All = Types<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
                     uint64_t, bool>;
   const Status known = DispatchType(All{}, dtype, [&]<typename T>() {

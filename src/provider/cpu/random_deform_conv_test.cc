@@ -87,7 +87,9 @@ TEST_F(CpuOps, DeformConvOfManyPositions) {
 TEST_F(CpuOps, DeformConvReadsOnlyItsTaps) {
   for (int i = 0; i < kRounds; ++i) {
     Case c = MakeCase(DrawSizes(), false, i % 2 == 0, true, 2.0f);
-    c.inputs[0] = DrawTensor(DType::kF32, c.inputs[0].tensor().shape(), 2, true);
+    Tensor x = DrawTensor(DType::kF32, c.inputs[0].tensor().shape(), 2, true);
+    for (float& v : x.values<float>()) v = std::fabs(v) > 1e20f ? INFINITY : v;  // large ones that cancel leave errors
+    c.inputs[0] = x;
     Tensor offset = c.inputs[2].tensor();
     for (float& v : offset.values<float>()) v = std::round(v);
     ASSERT_NO_FATAL_FAILURE(Check(c));

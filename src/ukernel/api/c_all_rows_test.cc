@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/api/c_types.h"
 #include "ukernel/convert.h"
 #include "ukernel/guarded_buffer.h"
@@ -226,7 +227,7 @@ class Product {
   float Draw(std::mt19937& rng, Format f) const {
     if (f == Format::kU8) return static_cast<float>(rng() % 7);
     if (f == Format::kI8 || !normal_) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
-    return std::normal_distribution<float>()(rng);
+    return NormalNumbers<float>()(rng);
   }
   static void Put(Format f, char* p, float x) {
     if (IsInt8(f)) {

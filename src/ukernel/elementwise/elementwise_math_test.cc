@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/elementwise/elementwise_test_rows.h"
 
 namespace quern::ukernel {
@@ -144,7 +145,7 @@ std::vector<T> Arguments() {
   std::vector<T> x = DrawElements<T>(6000, 3);
   std::mt19937_64 random(5);
   const auto around = [&](double center, double width) {
-    std::uniform_real_distribution<double> near(center - width, center + width);
+    UniformNumbers<double> near(center - width, center + width);
     for (int i = 0; i < 100; ++i) x.push_back(static_cast<T>(near(random)));
   };
   for (const double c :
@@ -154,7 +155,7 @@ std::vector<T> Arguments() {
   }
   around(0, 1e-9);
   for (int i = 1; i < 500; ++i) x.push_back(static_cast<T>(i * 1.5707963267948966));
-  std::uniform_real_distribution<double> exponent(0, std::numeric_limits<T>::max_exponent);
+  UniformNumbers<double> exponent(0, std::numeric_limits<T>::max_exponent);
   for (int i = 0; i < 2000; ++i) x.push_back(static_cast<T>(std::exp2(exponent(random))));
   x.push_back(static_cast<T>(1e6));
   x.push_back(static_cast<T>(6381956970095103.0 * 0x1p797));  // next to a multiple of pi / 2
@@ -244,7 +245,7 @@ TEST(ElementwiseRows, PowersOfDoublesAreThoseOfC) {
   }
   const std::vector<double> bases = DrawElements<double>(20000, 7), exponents = DrawElements<double>(20000, 8);
   std::mt19937 random(9);
-  std::uniform_real_distribution<double> near(0.01, 20), spread(-300, 300);
+  UniformNumbers<double> near(0.01, 20), spread(-300, 300);
   for (size_t i = 0; i < bases.size(); ++i) {
     x.push_back(i % 2 ? bases[i] : std::fabs(bases[i]));
     y.push_back(i % 3 ? exponents[i] : std::nearbyint(exponents[i] / 2));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/fold.h"
 #include "ukernel/row_runner.h"
 #include "ukernel/vector.h"
@@ -65,7 +66,7 @@ class Elements {
       } else if constexpr (std::is_integral_v<T>) {
         x[i] = static_cast<T>(random());
       } else {
-        x[i] = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+        x[i] = static_cast<T>(UniformNumbers<double>(-1, 1)(random));
       }
       if (draws == Draws::kSpecial && random() % 16 == 0) x[i] = Special(random() % 5);
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/fourier.h"
 #include "ukernel/guarded_buffer.h"
 
@@ -53,7 +54,7 @@ class Lines {
         memory_(2 * elements * row.lanes * sizeof(float)),
         data_(reinterpret_cast<float*>(memory_.data())) {
     static std::mt19937 random;
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (size_t i = 0; i < 2 * elements * lanes_; ++i) data_[i] = normal(random);
   }
   float* data() { return data_; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/convert.h"
 #include "ukernel/row_runner.h"
 #include "ukernel/transform.h"
@@ -50,7 +51,7 @@ Panel Transform(const TransformKernel& row, const PackLayout& from, size_t k, si
     for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
     s = {.format = Format::kI4, .data = bytes.data(), .n_stride = static_cast<ptrdiff_t>(CeilDiv(k, 2))};
   } else if (from.scale == Format::kNone) {
-    for (size_t i = 0; i < k * n; ++i) p.values.push_back(std::normal_distribution<float>()(rng));
+    for (size_t i = 0; i < k * n; ++i) p.values.push_back(NormalNumbers<float>()(rng));
     if (special != 0) p.values[(k - 1) * n] = special;
     s = {.format = Format::kF32, .data = p.values.data(), .k_stride = static_cast<ptrdiff_t>(n * 4), .n_stride = 4};
   } else {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/guarded_buffer.h"
 #include "ukernel/vector.h"
 
@@ -90,7 +91,7 @@ TEST(VectorRows, UnaryFunctionsAreAccurate) {
   for (const VectorKernel* row : Rows()) {
     for (const UnaryCase& c : UnaryCases()) {
       std::mt19937 random(7);
-      std::uniform_real_distribution<float> uniform(c.low, c.high);
+      UniformNumbers<float> uniform(c.low, c.high);
       std::vector<float> x(4099);
       for (float& v : x) v = uniform(random);
       x[0] = 0, x[1] = NAN;
@@ -181,7 +182,7 @@ TEST(VectorRows, BinaryOperatorsWithRepeatedOperands) {
       {BinaryKind::kPrelu, [](float a, float b) { return a < 0 ? b * a : a; }},
   };
   std::mt19937 random(3);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (const VectorKernel* row : Rows()) {
     for (const auto& c : cases) {
       for (int steps = 0; steps < 4; ++steps) {
@@ -225,7 +226,7 @@ double FoldOf(FoldKind kind, double acc, double x, double shift) {
 
 TEST(VectorRows, FoldsOfLinesAndRows) {
   std::mt19937 random(5);
-  std::uniform_real_distribution<float> uniform(0.5f, 1.5f);
+  UniformNumbers<float> uniform(0.5f, 1.5f);
   for (const VectorKernel* row : Rows()) {
     for (int k = 0; k < static_cast<int>(FoldKind::kCount); ++k) {
       const FoldKind kind = static_cast<FoldKind>(k);
@@ -305,7 +306,7 @@ TEST(VectorRows, FoldsOfLinesAndRows) {
 
 TEST(VectorRows, NormalizeAndBlend) {
   std::mt19937 random(11);
-  std::normal_distribution<float> normal(0, 4);
+  NormalNumbers<float> normal(0, 4);
   for (const VectorKernel* row : Rows()) {
     const size_t n = 77;
     std::vector<float> x(n * 6), g(n), b(n), y(n);
@@ -385,7 +386,7 @@ TEST(VectorRows, TransposesMoveEveryElementAndNoOther) {
 
 TEST(VectorRows, GatherBlend) {
   std::mt19937 random(3);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   std::vector<float> x(1000);
   for (float& v : x) v = normal(random);
   for (const VectorKernel* row : Rows()) {
@@ -417,7 +418,7 @@ TEST(VectorRows, GatherBlend) {
 
 TEST(VectorRows, OverlapsAreThoseOfTheFormula) {
   std::mt19937 random(11);
-  std::uniform_real_distribution<float> place(0, 10), side(-0.2f, 4);
+  UniformNumbers<float> place(0, 10), side(-0.2f, 4);
   for (const VectorKernel* row : Rows()) {
     int above = 0;
     for (int round = 0; round < 400; ++round) {
@@ -465,7 +466,7 @@ TEST(VectorRows, OverlapsAreThoseOfTheFormula) {
 
 TEST(VectorRows, RotationsAreThoseOfTheFormula) {
   std::mt19937 random(23);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (const VectorKernel* row : Rows()) {
     for (const size_t half : {0u, 1u, 3u, 8u, 16u, 31u, 32u, 65u}) {
       for (const bool interleaved : {false, true}) {

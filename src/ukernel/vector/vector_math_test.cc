@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
@@ -66,7 +67,7 @@ std::vector<float> Arguments() {
     }
   }
   for (const float span : {1.0f, 6.0f, 20.0f, 110.0f}) {
-    std::uniform_real_distribution<float> uniform(-span, span);
+    UniformNumbers<float> uniform(-span, span);
     for (int i = 0; i < 8000; ++i) x.push_back(uniform(random));
   }
   return x;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
 #include "ukernel/guarded_buffer.h"
 #include "ukernel/winograd.h"
 
@@ -32,7 +33,7 @@ std::vector<const WinogradKernel*> Rows() {
 struct Matrix {
   Matrix(size_t count, uint32_t seed) : memory(count * sizeof(float)), data(reinterpret_cast<float*>(memory.data())) {
     std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
+    NormalNumbers<float> normal;
     for (size_t i = 0; i < count; ++i) data[i] = normal(random);
   }
   GuardedBuffer memory;
@@ -112,7 +113,7 @@ TEST(WinogradRows, ResultsThatAreNotFiniteAreReported) {
 
 TEST(WinogradRows, WeightsAreTransformedAsTheHeaderSays) {
   std::mt19937 random(5);
-  std::normal_distribution<double> normal;
+  NormalNumbers<double> normal;
   double w[9], components[kWinogradComponents];
   for (double& v : w) v = normal(random);
   TransformWinogradWeights(w, components);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/random_numbers.h"
 #include "graph/text.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
@@ -15,7 +16,7 @@ namespace {
 Tensor DrawNormal(const Shape& shape, unsigned seed) {
   Tensor t = Tensor::Allocate(DType::kF32, shape).value();
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (float& v : t.values<float>()) v = normal(random);
   return t;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <random>
 
+#include "base/random_numbers.h"
 #include "graph/text.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
@@ -29,7 +30,7 @@ std::map<std::string, int> OperatorsOf(const std::string& lines, uint64_t l2_byt
   EXPECT_TRUE(InferShapes(**graph).ok());
   Tensor t = Tensor::Allocate(DType::kF32, Shape{2, 8, 20, 18}).value();
   std::mt19937 random(3);
-  std::normal_distribution<float> normal;
+  NormalNumbers<float> normal;
   for (float& v : t.values<float>()) v = normal(random);
   const std::vector<Value> inputs = {t};
   const Result<std::vector<Value>> expected = EvaluateGraph(**graph, inputs);

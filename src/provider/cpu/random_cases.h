@@ -208,6 +208,13 @@ void ExpectSameFloats(const Tensor& actual, const Tensor& expected, const Case& 
   }
 }
 
+// What a sum of `terms` products in float32 may be off by, where the products' deviation is `deviation`: the rounding
+// of a partial sum is of the order of 2^-24 * deviation * sqrt(terms), and as many of them add up at random; four
+// times that for the largest of many results.
+inline double ErrorOfSum(int64_t terms, double deviation) {
+  return 1e-6 + 0x1p-22 * deviation * static_cast<double>(terms);
+}
+
 inline void ExpectSame(const Tensor& actual, const Tensor& expected, const Case& c) {
   ComparedCases()[{c.domain, c.op}].insert(c.ToString() + " to " + expected.shape().ToString());
   ASSERT_EQ(actual.dtype(), expected.dtype());

@@ -90,7 +90,8 @@ static inline void quern_ops_epilogue_init(quern_ops_epilogue* epilogue) {
 typedef struct quern_matmul_spec {
   size_t struct_size;
   /* lhs: F32, F16, BF16, I8, U8. rhs: those; constant ones also U4, U2 in blocks (see below), Q4_0, Q4_1, Q8_0.
-   * dst: F32, F16, BF16; I32, or by scales F32, I8, U8 where both sides are integers. */
+   * dst: F32, F16, BF16; I32, or by scales F32, I8, U8 where both sides are integers.
+   * F64 by F64 to F64, without an epilogue. */
   int32_t lhs, rhs, dst;
   /* Not 0: rows of a float32 lhs are quantized to int8 by each run, by their own range (as XNNPACK's qd8); rhs is I8,
    * U4, U2, or a block format. */

@@ -59,7 +59,8 @@ typedef enum quern_ukernel_format {
   QUERN_UKERNEL_BF16X2 = 13, /* a float32 as the sum of two bf16 terms */
   QUERN_UKERNEL_BF16X3 = 14, /* of three */
   QUERN_UKERNEL_I8D = 15,    /* int8 rows quantized at run time from floats, a scale and a zero point per row */
-  QUERN_UKERNEL_I8B = 16     /* int8 in blocks of 32 along K, a float16 scale each */
+  QUERN_UKERNEL_I8B = 16,    /* int8 in blocks of 32 along K, a float16 scale each */
+  QUERN_UKERNEL_F64 = 17     /* by F64 to F64 alone, without operations on the results */
 } quern_ukernel_format;
 /* "f32", "i8d"; "?" for other numbers. */
 QUERN_UKERNEL_API const char* quern_ukernel_format_name(int32_t format);
@@ -70,7 +71,8 @@ typedef enum quern_ukernel_precision {
   QUERN_UKERNEL_FP32_FAST = 1,   /* float32 split in two bf16 terms: relative error up to 1e-5 */
   QUERN_UKERNEL_FP16 = 2,        /* float16 sums over at most 32 k, those in float32 */
   QUERN_UKERNEL_BF16_INPUTS = 3, /* inputs rounded to bf16 */
-  QUERN_UKERNEL_EXACT = 4        /* integer kernels: the same bits everywhere */
+  QUERN_UKERNEL_EXACT = 4,       /* integer kernels: the same bits everywhere */
+  QUERN_UKERNEL_FP64 = 5         /* at least as accurate as a loop of float64 multiply-adds */
 } quern_ukernel_precision;
 
 typedef enum quern_ukernel_scaling {
@@ -127,7 +129,7 @@ typedef struct quern_ukernel_info {
   int32_t lhs;          /* as the kernel reads it */
   int32_t lhs_source;   /* as the operator has it: what quern_ukernel_pack_lhs reads where lhs is packed */
   int32_t rhs;          /* of the weights that it is for */
-  int32_t acc;          /* accumulators: F32 or I32 */
+  int32_t acc;          /* accumulators: F32, I32 or F64 */
   int32_t precision;    /* quern_ukernel_precision */
   int32_t scaled;       /* m_step or n_step follow the vector length of the CPU */
   int32_t whole_panel;  /* a call takes any number of rows and columns and loops inside */
@@ -161,8 +163,8 @@ QUERN_UKERNEL_API const char* quern_ukernel_missing(const quern_ukernel* kernel,
 /* What is multiplied, [M, K] by [K, N] with K = segments * k; M is given later. */
 typedef struct quern_ukernel_problem {
   size_t struct_size;
-  int32_t lhs;             /* F32 F16 BF16 I8 U8; I8D: float32 rows that are quantized at run time */
-  int32_t rhs;             /* of the weights as they are given: F32 F16 BF16 I8 U8 U4 U2 Q4_0 Q4_1 Q8_0 */
+  int32_t lhs;             /* F64 F32 F16 BF16 I8 U8; I8D: float32 rows that are quantized at run time */
+  int32_t rhs;             /* of the weights as they are given: F64 F32 F16 BF16 I8 U8 U4 U2 Q4_0 Q4_1 Q8_0 */
   size_t n;                /* columns of the weights and the result; may be 0 */
   size_t k;                /* elements that are summed, per segment; may be 0 */
   size_t segments;         /* taps of a convolution; 0 is 1 */
@@ -242,7 +244,7 @@ typedef struct quern_ukernel_plan {
   int32_t whole_panel; /* a call takes any number of rows and columns */
   int32_t packs_lhs;   /* the left side goes through quern_ukernel_pack_lhs */
   int32_t transforms;  /* a block of K of the weights goes through quern_ukernel_transform before it is read */
-  int32_t acc;         /* format of accumulators, 4 bytes each */
+  int32_t acc;         /* format of accumulators, 4 bytes each (F64: 8) */
   int32_t lhs_source;  /* format of the rows that are given */
   int32_t dynamic;     /* rows are quantized at run time: quern_ukernel_dynamic_ops */
   size_t scratch_bytes;   /* of quern_ukernel_args.scratch, per thread */
@@ -294,7 +296,7 @@ enum {
 /* Weights as they are. Strides may be anything, negative or zero too. */
 typedef struct quern_ukernel_rhs_source {
   size_t struct_size;
-  /* F32 F16 BF16 I8 U8: element (segment s, k, n) at data + s*segment_stride + k*k_stride + n*n_stride.
+  /* F64 F32 F16 BF16 I8 U8: element (segment s, k, n) at data + s*segment_stride + k*k_stride + n*n_stride.
    * U4 U2, U8 with scales: uint8 [n][ceil(K / block)][block*bits/8] at n*n_stride + block*block_stride, the lowest k in
    * the low bits (MatMulNBits). Q4_0 Q4_1 Q8_0: GGUF's blocks at n*n_stride + block*block_stride. */
   int32_t format;
@@ -354,7 +356,7 @@ QUERN_UKERNEL_API quern_ukernel_status quern_ukernel_pack_lhs(const quern_ukerne
 /* ---------------------------------------------------------------- operations on results */
 /* x is the value at row m, column n. Vectors and matrices are indexed by the position in the whole output. On an I32
  * accumulator operations stay in int32 (wrapping) up to the first that is not marked; that one sees float32, rounded to
- * nearest even. Float arithmetic is float32, one rounding per operation. */
+ * nearest even. Float arithmetic is float32, one rounding per operation. F64 accumulators take none of them. */
 typedef enum quern_ukernel_op_kind {
   QUERN_UKERNEL_OP_ADD_VECTOR_N = 0,     /* x + data[n]              (integer too: data of the accumulator's type) */
   QUERN_UKERNEL_OP_MUL_VECTOR_N = 1,     /* x * data[n] */

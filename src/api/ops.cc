@@ -158,11 +158,11 @@ kernels::Packing OpsPacking(const quern_ops_options* options) {
   return kernels::Packing(executor ? *executor->executor : static_cast<Executor&>(inline_executor));
 }
 
-Result<ukernel::Format> ReadFormat(int32_t dtype, const char* field) {
+Result<ukernel::Format> ReadFormat(int32_t dtype, const char* field, bool takes_f64) {
   QUERN_ASSIGN_OR_RETURN(const DType type, ReadDType(dtype));
   const Format format = ukernel::FormatOf(type);
-  if (format == Format::kNone || format == Format::kI32) {
-    return InvalidArgument(std::string(field) + " is " + DTypeName(type) + ", which no product takes");
+  if (format == Format::kNone || format == Format::kI32 || (format == Format::kF64 && !takes_f64)) {
+    return InvalidArgument(std::string(field) + " is " + DTypeName(type) + ", which it does not take");
   }
   return format;
 }

@@ -83,8 +83,8 @@ Result<const Op*> ReadOp(const quern_op* op, const char* kind) {
   return found;
 }
 
-// The type of an operand: kInvalidArgument names the field where the drivers have no format for it.
-Result<ukernel::Format> ReadFormat(int32_t dtype, const char* field);
+// The type of an operand: kInvalidArgument names the field where its operator does not take it. Most take no float64.
+Result<ukernel::Format> ReadFormat(int32_t dtype, const char* field, bool takes_f64 = false);
 // kInvalidArgument unless the product of the extents, which the field names, stays far below what sizes can hold.
 Status CheckExtents(std::initializer_list<size_t> extents, const char* what);
 

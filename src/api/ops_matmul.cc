@@ -19,10 +19,13 @@ bool IsBlockFormat(Format f) { return f == Format::kU4 || f == Format::kU2; }
 // Types and extents of a spec; kInvalidArgument where they do not go together.
 Result<GemmProblem> ReadProblem(const quern_matmul_spec& s) {
   GemmProblem p;
-  QUERN_ASSIGN_OR_RETURN(p.lhs, ReadFormat(s.lhs, "spec.lhs"));
-  QUERN_ASSIGN_OR_RETURN(p.rhs, ReadFormat(s.rhs, "spec.rhs"));
+  QUERN_ASSIGN_OR_RETURN(p.lhs, ReadFormat(s.lhs, "spec.lhs", /*takes_f64=*/true));
+  QUERN_ASSIGN_OR_RETURN(p.rhs, ReadFormat(s.rhs, "spec.rhs", /*takes_f64=*/true));
   QUERN_RETURN_IF_ERROR(CheckExtents({s.n, s.k, std::max<size_t>(s.rhs_batches, 1)}, "spec.n and spec.k"));
   if (IsBlockFormat(p.lhs) || IsGguf(p.lhs)) return InvalidArgument("spec.lhs is of a block format");
+  if ((p.lhs == Format::kF64) != (p.rhs == Format::kF64)) {
+    return InvalidArgument("f64 is multiplied by f64 alone: spec.lhs and spec.rhs");
+  }
   if (s.dynamic_quantization) {
     if (p.lhs != Format::kF32) return InvalidArgument("spec.dynamic_quantization needs a float32 lhs");
     p.lhs = Format::kI8d;
@@ -76,6 +79,13 @@ ukernel::RhsSource ReadSource(const quern_matmul_spec& s, const GemmProblem& p) 
   source.k_stride = (dense ? static_cast<ptrdiff_t>(p.n) : s.rhs_k_stride) * element;
   source.n_stride = (dense ? 1 : s.rhs_n_stride) * element;
   return source;
+}
+
+// Products of float64 give float64, as they are.
+Status CheckDoubles(const quern_matmul_spec& s, DType dst) {
+  if (dst != DType::kF64) return InvalidArgument(std::string("spec.dst is ") + DTypeName(dst) + "; f64 by f64 is f64");
+  if (s.epilogue) return InvalidArgument("spec.epilogue must be NULL for f64");
+  return OkStatus();
 }
 
 // The driver's arguments of a call; batch dimensions lie in `dims`, operations in `ops`.
@@ -172,7 +182,11 @@ quern_status quern_ops_matmul_create(const quern_matmul_spec* spec, const quern_
     QUERN_ASSIGN_OR_RETURN(m.problem, ReadProblem(s));
     const bool integers = quern::ukernel::IsInt8(m.problem.lhs);
     m.problem.precision = integers ? quern::ukernel::Precision::kExact : op->precision;
-    QUERN_ASSIGN_OR_RETURN(op->epilogue, ReadEpilogue(s.epilogue, s.n, integers, op->dst));
+    if (m.problem.lhs == quern::ukernel::Format::kF64) {
+      QUERN_RETURN_IF_ERROR(CheckDoubles(s, op->dst));
+    } else {
+      QUERN_ASSIGN_OR_RETURN(op->epilogue, ReadEpilogue(s.epilogue, s.n, integers, op->dst));
+    }
     const quern::ukernel::RhsSource source = ReadSource(s, m.problem);
     m.problem.rhs_contiguous = source.n_stride == static_cast<ptrdiff_t>(quern::ukernel::FormatBytes(m.problem.rhs));
     QUERN_ASSIGN_OR_RETURN(const quern::kernels::LayoutChoice layout,

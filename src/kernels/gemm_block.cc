@@ -198,8 +198,8 @@ void Part::PrefetchLhs() {
 // The accumulators of the tile that is next: the kernel begins with reading them.
 void Part::PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const {
   if (n >= n1 || !p_.acc_in_dst) return;
-  const size_t bytes = std::min(p_.main.tile_n, n1 - n) * 4;
-  const char* row = static_cast<const char*>(b_.operands.dst) + m * b_.operands.dst_row_stride + n * 4;
+  const size_t element = p_.acc_bytes(), bytes = std::min(p_.main.tile_n, n1 - n) * element;
+  const char* row = static_cast<const char*>(b_.operands.dst) + m * b_.operands.dst_row_stride + n * element;
   for (const size_t end = std::min(m1, m + p_.main.tile_m); m < end; ++m, row += b_.operands.dst_row_stride) {
     for (size_t i = 0; i < bytes; i += kLine) __builtin_prefetch(row + i, 1, 3);
   }
@@ -306,8 +306,8 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
       a.acc = dst;
       a.acc_row_stride = b_.operands.dst_row_stride;
     } else {
-      a.acc_row_stride = p_.n_block * 4 + ukernel::kPackAlignment;
-      a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * 4;
+      a.acc_row_stride = p_.acc_row_stride();
+      a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * p_.acc_bytes();
     }
   }
   a.dst = dst;
@@ -324,9 +324,9 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.dst = dst;
   rest.dst_row_stride = b_.operands.dst_row_stride;
   rest.src_format = EpilogueFormat(p_.acc_format, b_.ops, fused);
-  if (out_bytes != 4) {  // the intermediate result does not fit into dst
+  if (out_bytes != p_.acc_bytes()) {  // the intermediate result does not fit into dst
     a.dst = slot_ + p_.slot_tile;
-    a.dst_row_stride = a.n * 4;
+    a.dst_row_stride = a.n * p_.acc_bytes();
   }
   rest.src = a.dst;
   rest.src_row_stride = a.dst_row_stride;

@@ -113,6 +113,8 @@ struct GemmPlan {
   size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the PackFlags that the transform found
   size_t workspace_bytes = 0;
 
+  size_t acc_bytes() const { return FormatBytes(acc_format); }
+  size_t acc_row_stride() const { return n_block * acc_bytes() + ukernel::kPackAlignment; }  // of an n block's
   // What parts and blocks of rows are multiples of: tiles do not go over the end of a line.
   size_t row_unit() const { return line_rows ? line_rows : main.tile_m; }
 };

@@ -261,7 +261,7 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   // may come from further away; rows that stream the matrix keep their results in half of L1.
   size_t n_most = cpu.l2_bytes / 2 / column;
   if (row.only_in_place) {
-    n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * 4);
+    n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * p.acc_bytes());
   } else if (narrow && !p.transform) {
     n_most = 4096;
   }
@@ -272,7 +272,8 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   p.m_super = RoundUp(std::max<size_t>(m_part, 1), unit);
   if (p.k_block_count > 1 && !p.acc_in_dst && !p.transform) {
     // Accumulators of the block stay in a quarter of L2.
-    const size_t most = std::max<size_t>(4 * tile_m / unit + 1, cpu.l2_bytes / 4 / (p.n_block * 4) / unit) * unit;
+    const size_t most =
+        std::max<size_t>(4 * tile_m / unit + 1, cpu.l2_bytes / 4 / (p.n_block * p.acc_bytes()) / unit) * unit;
     p.m_super = std::min(p.m_super, most);
   }
   p.m_block = unit;
@@ -309,9 +310,9 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   p.slots_offset = carver.end();
   const size_t call_m = row.whole_panel ? p.m_block : tile_m;
   const size_t call_n = row.whole_panel ? p.n_block : tile_n;
-  if (p.k_block_count > 1 && !p.acc_in_dst) p.slot_acc = slot.Take(p.m_super * (p.n_block * 4 + kAlign));
+  if (p.k_block_count > 1 && !p.acc_in_dst) p.slot_acc = slot.Take(p.m_super * p.acc_row_stride());
   const size_t fallback_tile = p.fallback.row ? p.fallback.tile_m * p.fallback.tile_n : 0;
-  p.slot_tile = slot.Take(std::max(call_m * call_n, fallback_tile) * 4);
+  p.slot_tile = slot.Take(std::max(call_m * call_n, fallback_tile) * p.acc_bytes());
   if (p.line_rows) {
     p.slot_taps = slot.Take(block_taps * sizeof(ukernel::Tap));
   } else if (shape.image) {

@@ -59,7 +59,9 @@ void Gather(const char* src, ptrdiff_t row_stride, ptrdiff_t k_stride, size_t k,
       }
     }
   };
-  if (element == 4) {
+  if (element == 8) {
+    copy(uint64_t{});
+  } else if (element == 4) {
     copy(uint32_t{});
   } else if (element == 2) {
     copy(uint16_t{});

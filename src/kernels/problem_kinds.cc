@@ -36,6 +36,7 @@ std::vector<ProblemKind> ProblemKinds() {
       {"i8b by q4_0", gguf(F::kI8b, F::kQ4_0, F::kNone)},
       {"i8b by q4_1", gguf(F::kI8b, F::kQ4_1, F::kF32)},
       {"i8b by q8_0", gguf(F::kI8b, F::kQ8_0, F::kNone)},
+      {"f64 by f64", {.lhs = F::kF64, .rhs = F::kF64, .precision = Precision::kFp64}},
       {"f32 by f32 given at run time", {.rhs_constant = false, .rhs_contiguous = true}},
   };
 }

@@ -48,6 +48,7 @@ std::vector<Cell> Cells() {
        Of(Format::kF32, Format::kF32),
        {"portable", "avx2", "avx512", "amxbf16"},
        {"neon", "sve", "sme", "sme2"}},
+      {"f64", Of(Format::kF64, Format::kF64), {"portable", "avx2", "avx512"}, {"neon"}},
       {"f32 by two terms", Of(Format::kF32, Format::kF32, Precision::kFp32Fast), {"amxbf16"}, {}},
       {"bf16",
        Of(Format::kBf16, Format::kBf16),

@@ -38,7 +38,7 @@ Result<TimedProduct> TimedProduct::Make(const GemmProblem& problem, const Select
   }
   t.plan_ = PlanGemm(problem, options.cpu, layout, row, fallback, {.m = m}, 1);
   const size_t lhs_row = problem.k * problem.segments * FormatBytes(t.plan_.lhs_format);
-  const size_t dst_row = problem.n * 4;
+  const size_t dst_row = problem.n * t.plan_.acc_bytes();
   const auto make = [](AlignedBuffer& buffer, size_t bytes) -> Status {
     QUERN_ASSIGN_OR_RETURN(buffer, AlignedBuffer::Allocate(std::max<size_t>(bytes, 64), {.huge_pages = true}));
     Fill(buffer, bytes);

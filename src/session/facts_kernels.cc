@@ -201,9 +201,9 @@ constexpr Family kFamilies[] = {{"gemm", AddGemm},           {"dwconv", AddDwCon
                                 {"affine", AddAffine},       {"fourier", AddFourier},         {"pack", AddPack},
                                 {"transform", AddTransform}, {"quantize", AddQuantize}};
 
-constexpr Format kOperandFormats[] = {Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8, Format::kU8,
-                                      Format::kI8d,  Format::kI8b,  Format::kI4,   Format::kU4, Format::kU2,
-                                      Format::kQ4_0, Format::kQ4_1, Format::kQ8_0};
+constexpr Format kOperandFormats[] = {Format::kF64, Format::kF32,  Format::kF16,  Format::kBf16, Format::kI8,
+                                      Format::kU8,  Format::kI8d,  Format::kI8b,  Format::kI4,   Format::kU4,
+                                      Format::kU2,  Format::kQ4_0, Format::kQ4_1, Format::kQ8_0};
 
 Result<Format> ParseFormat(const std::string& name) {
   std::string known;
@@ -237,7 +237,8 @@ Result<GemmProblem> ParseTypes(const std::string& types) {
   problem.channel_scales = problem.lhs == Format::kI8d && (problem.rhs == Format::kI8 || problem.rhs == Format::kI4);
   const bool integers = (problem.lhs == Format::kI8 || problem.lhs == Format::kU8) &&
                         (problem.rhs == Format::kI8 || problem.rhs == Format::kU8);
-  const std::string dst = integers ? "i32" : "f32";
+  const bool doubles = problem.lhs == Format::kF64 && problem.rhs == Format::kF64;
+  const std::string dst = integers ? "i32" : doubles ? "f64" : "f32";
   if (parts[2] != dst) {
     return InvalidArgument("a product of " + parts[0] + " by " + parts[1] + " accumulates in " + dst + ", not '" +
                            parts[2] + "'");

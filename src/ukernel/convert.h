@@ -42,6 +42,11 @@ static inline float LoadFloat(Format f, const void* p) {
   }
 }
 
+// As LoadFloat, also of kF64.
+static inline double LoadNumber(Format f, const void* p) {
+  return f == Format::kF64 ? LoadAs<double>(p) : static_cast<double>(LoadFloat(f, p));
+}
+
 static inline void StoreFloat(Format f, void* p, float x) {
   switch (f) {
     case Format::kF32:
@@ -58,6 +63,13 @@ static inline void StoreFloat(Format f, void* p, float x) {
   }
 }
 
+// As StoreFloat, also of kF64.
+static inline void StoreNumber(Format f, void* p, double x) {
+  if (f == Format::kF64) return StoreAs(p, x);
+  StoreFloat(f, p, static_cast<float>(x));
+}
+
+// Formats whose numbers are read and written as float32.
 static inline bool IsFloatFormat(Format f) {
   return f == Format::kF32 || f == Format::kF16 || f == Format::kBf16 || f == Format::kBf16x2 || f == Format::kBf16x3;
 }

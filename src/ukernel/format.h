@@ -26,6 +26,7 @@ enum class Format : uint8_t {
   kQ4_0,  // source formats of GGUF, packed into kU4 / kI8 blocks, never kernel operands
   kQ4_1,
   kQ8_0,
+  kF64,
 };
 
 // As it stands in kernel names.
@@ -65,6 +66,8 @@ static constexpr const char* FormatName(Format f) {
       return "q4_1";
     case Format::kQ8_0:
       return "q8_0";
+    case Format::kF64:
+      return "f64";
   }
   return "?";
 }
@@ -74,6 +77,8 @@ static constexpr size_t FormatBits(Format f) {
   switch (f) {
     case Format::kNone:
       return 0;
+    case Format::kF64:
+      return 64;
     case Format::kF32:
     case Format::kI32:
       return 32;
@@ -119,6 +124,8 @@ static constexpr bool IsInt8(Format f) { return f == Format::kI8 || f == Format:
 // The format of a tensor's elements; kNone for types that no kernel takes.
 static constexpr Format FormatOf(DType t) {
   switch (t) {
+    case DType::kF64:
+      return Format::kF64;
     case DType::kF32:
       return Format::kF32;
     case DType::kF16:

@@ -90,15 +90,18 @@ struct GemmArgs {
 // where it can (Zen 5), asking L2 costs up to a fifth.
 static constexpr bool StreamsIntoL1(const CpuFacts& cpu) { return cpu.l1d_misses >= 48; }
 
-// What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere.
+// What the result may differ by (numerics.md); kExact is integer arithmetic, the same bits everywhere. kFp64 is as
+// kFp32, of float64.
 // kFp16 rows take float32 rows as float16, or sum products of float16 in float16 over at most 32 k, and those sums in
 // float32.
-enum class Precision : uint8_t { kExact, kFp32, kFp32Fast, kFp16, kBf16 };
+enum class Precision : uint8_t { kExact, kFp64, kFp32, kFp32Fast, kFp16, kBf16 };
 
 static constexpr const char* PrecisionName(Precision p) {
   switch (p) {
     case Precision::kExact:
       return "exact";
+    case Precision::kFp64:
+      return "fp64";
     case Precision::kFp32:
       return "fp32";
     case Precision::kFp32Fast:
@@ -166,7 +169,7 @@ struct GemmKernel {
   Format lhs = Format::kNone;         // the numbers that the kernel multiplies
   Format lhs_source = Format::kNone;  // as the operator has it; kNone: the same
   Format rhs = Format::kNone;         // as it is resident
-  Format dst = Format::kF32;          // accumulator: kF32 or kI32
+  Format dst = Format::kF32;          // accumulator: kF32, kI32 or kF64
   Precision precision = Precision::kFp32;
 
   uint16_t mr = 1, nr = 16, kr = 1;  // tile, K step; mr and nr times the vector's lanes if scaled

@@ -31,7 +31,7 @@ static constexpr size_t ScaleLanes(VectorScale s, size_t vector_bytes) {
 // operations take them like any other vector).
 // With several segments (taps of a convolution) each segment's K is padded to k_interleave and the whole to k_multiple.
 struct PackLayout {
-  Format element = Format::kNone;  // kF32 kF16 kBf16 kI8 kU8 kU4 kU2, or kBf16x2/x3: that many bf16 terms
+  Format element = Format::kNone;  // kF64 kF32 kF16 kBf16 kI8 kU8 kU4 kU2, or kBf16x2/x3: that many bf16 terms
   uint16_t n_unit = 16;            // columns of a unit, times the vector's lanes if scaled
   VectorScale n_scale = VectorScale::kFixed;
   uint16_t k_interleave = 1;      // consecutive k of one column that lie together
@@ -184,6 +184,7 @@ static constexpr LhsGeometry DescribeLhs(const LhsLayout& l, const LhsShape& s) 
 // Layouts that several files share. Constants with internal linkage: nothing is exported from kernel objects.
 [[maybe_unused]] static constexpr PackLayout kF32x16{.element = Format::kF32, .n_unit = 16};
 [[maybe_unused]] static constexpr PackLayout kF32x8{.element = Format::kF32, .n_unit = 8};  // NEON
+[[maybe_unused]] static constexpr PackLayout kF64x8{.element = Format::kF64, .n_unit = 8};
 [[maybe_unused]] static constexpr PackLayout kBf16Terms2x16{
     .element = Format::kBf16x2, .n_unit = 16, .k_interleave = 2, .k_multiple = 32};
 [[maybe_unused]] static constexpr PackLayout kBf16Terms3x16{

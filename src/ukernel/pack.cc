@@ -171,6 +171,7 @@ bool CanPackRhs(const PackLayout& l, const RhsSource& s) {
     return !s.zero_points || l.offset != Format::kNone;
   }
   if (KeepsFourBits(l)) return IsFourBitSource(s);
+  if (l.element == Format::kF64) return s.format == Format::kF64;
   if (IsFloatFormat(l.element)) return IsFloatFormat(s.format) || IsBlockSource(s);
   if (l.element == Format::kI8) return !s.scales && (s.format == Format::kI8 || s.format == Format::kU8);
   return l.element == Format::kU8 && s.format == Format::kU8 && !s.scales;
@@ -207,6 +208,9 @@ uint32_t PackRhs(const PackLayout& l, const RhsShape& shape, const RhsSource& s,
               const float x = value(segment, k);
               PutFloat(l, g.n_unit, unit, at, column, x);
               float_sum += x;
+            } else if (l.element == Format::kF64) {
+              StoreAs(unit + FindElement(l, g.n_unit, at, column, 0).byte,
+                      LoadAs<double>(DenseElement(s, segment, k, n)));
             } else if (KeepsFourBits(l)) {
               const auto* row = static_cast<const uint8_t*>(s.data) + static_cast<ptrdiff_t>(n) * s.n_stride;
               const int q = LoadBits(row, 4, k) ^ (s.format == Format::kI4 ? kFour : 0);
@@ -246,6 +250,9 @@ float UnpackRhsElement(const PackLayout& l, const RhsShape& shape, const void* p
   const char* unit = static_cast<const char*>(packed) + g.UnitOffset(n / g.n_unit);
   const size_t segment = shape.k ? k / shape.k : 0;
   const size_t at = segment * g.segment_k + (k - segment * shape.k);
+  if (l.element == Format::kF64) {
+    return static_cast<float>(LoadAs<double>(unit + FindElement(l, g.n_unit, at, column, 0).byte));
+  }
   float x = 0;
   if (IsFloatFormat(l.element)) {
     const Format f = FormatTerms(l.element) > 1 ? Format::kBf16 : l.element;

@@ -13,7 +13,7 @@ namespace quern::ukernel {
 
 // Where weights (or a run-time right side) come from. Strides are in bytes and may be anything, negative or zero too.
 struct RhsSource {
-  // Dense: kF32 kF16 kBf16 kI8 kU8: element (s, k, n) at data + s*segment_stride + k*k_stride + n*n_stride.
+  // Dense: kF64 kF32 kF16 kBf16 kI8 kU8: element (s, k, n) at data + s*segment_stride + k*k_stride + n*n_stride.
   // kU4, kU2, kU8 with `scales`: MatMulNBits, uint8 [n][ceil(K/block)][block*bits/8] at n*n_stride + blk*block_stride,
   //   low bits first along K.
   // kU4, kI4 without `scales`: rows [n] of packed numbers at n*n_stride, low bits first along K; kU4 stands for 8 less.
@@ -49,7 +49,7 @@ enum PackFlags : uint32_t {
 
 // Packs units [unit_begin, unit_end) with their part of the vectors into `packed` (total_bytes, 64-byte aligned);
 // different unit ranges may be packed at once. Every byte of a unit is written. Layout and source must go together:
-//   elements kF32 kF16 kBf16(x2,x3) from dense floats, kI8 from kI8 or kU8 (minus 128), kU8 from kU8,
+//   elements kF32 kF16 kBf16(x2,x3) from dense floats, kF64 from kF64, kI8 from kI8 or kU8 (minus 128), kU8 from kU8,
 //   kU2 kU4 kU8 kI8 with scales from MatMulNBits of those bits and from GGUF blocks (kI8: the zero point removed),
 //   kU4 without from kU4 and kI4 without,
 //   float elements from block-quantized sources (dequantized).
@@ -60,7 +60,8 @@ uint32_t PackRhs(const PackLayout& layout, const RhsShape& shape, const RhsSourc
 // True if PackRhs can make `layout` from sources of this kind.
 bool CanPackRhs(const PackLayout& layout, const RhsSource& source);
 
-// The value of packed element (k of 0..segments*k, n) as the product sees it: scale and offset applied, terms summed.
+// The value of packed element (k of 0..segments*k, n) as the product sees it: scale and offset applied, terms summed;
+// float64 is rounded.
 float UnpackRhsElement(const PackLayout& layout, const RhsShape& shape, const void* packed, size_t k, size_t n);
 
 // All elements to float32 [segments*k][n] at dst + k*dst_row_stride + n*4.

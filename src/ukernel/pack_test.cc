@@ -58,21 +58,25 @@ std::vector<float> RandomFloats(size_t count, unsigned seed) {
 TEST(PackRhs, DenseLayoutsRoundTrip) {
   for (const PackLayout& l : Layouts()) {
     if (l.scale != Format::kNone || FormatBits(l.element) < 8) continue;
-    const bool floats = IsFloatFormat(l.element);
+    const bool doubles = l.element == Format::kF64, floats = doubles || IsFloatFormat(l.element);
     for (size_t n : {1u, 15u, 16u, 17u, 50u}) {
       for (size_t k : {0u, 1u, 3u, 64u, 67u}) {
         for (size_t segments : {1u, 3u}) {
           const RhsShape shape{.k = k, .n = n, .segments = segments, .vector_bytes = 32};
           const RhsGeometry g = DescribeRhs(l, shape);
           const std::vector<float> x = RandomFloats(segments * k * n, 3);
+          std::vector<double> wide(x.begin(), x.end());
+          for (double& v : wide) v += 0x1p-40;  // more than float32 holds
           std::vector<int8_t> q(segments * k * n);
           for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<int8_t>(i * 37 + 11);
           const std::vector<float> bias = RandomFloats(n, 4);
           RhsSource s;
-          const ptrdiff_t element = floats ? 4 : 1;
-          s.format = floats ? Format::kF32 : Format::kI8;
+          const ptrdiff_t element = doubles ? 8 : floats ? 4 : 1;
+          s.format = doubles ? Format::kF64 : floats ? Format::kF32 : Format::kI8;
           if (l.element == Format::kU8) s.format = Format::kU8;
-          s.data = floats ? static_cast<const void*>(x.data()) : q.data();
+          s.data = doubles  ? static_cast<const void*>(wide.data())
+                   : floats ? static_cast<const void*>(x.data())
+                            : q.data();
           s.k_stride = element;  // K contiguous
           s.n_stride = static_cast<ptrdiff_t>(k) * element;
           s.segment_stride = static_cast<ptrdiff_t>(k * n) * element;
@@ -94,6 +98,11 @@ TEST(PackRhs, DenseLayoutsRoundTrip) {
                 if (!floats) {
                   ASSERT_EQ(got, l.element == Format::kU8 ? static_cast<float>(static_cast<uint8_t>(q[at]))
                                                           : static_cast<float>(q[at]));
+                } else if (doubles) {
+                  ASSERT_EQ(got, static_cast<float>(wide[at]));
+                  const char* unit = packed.data() + g.UnitOffset(c / g.n_unit);
+                  const size_t place = (t * g.segment_k + i) * g.n_unit + c % g.n_unit;
+                  ASSERT_EQ(LoadAs<double>(unit + place * sizeof(double)), wide[at]);
                 } else if (l.element == Format::kF32) {
                   ASSERT_EQ(got, x[at]);
                 } else {

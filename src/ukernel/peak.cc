@@ -17,7 +17,8 @@ Format NarrowFormat(const GemmKernel& row) {
     case Format::kBf16x3:
       return Format::kBf16;
     case Format::kF16:
-      return Format::kF16;
+    case Format::kF64:
+      return row.lhs;
     default:
       return row.precision == Precision::kFp16 ? Format::kF16 : Format::kF32;
   }
@@ -48,8 +49,8 @@ const PeakKernel* FastestOf(Format multiplies, const GemmKernel& row, const CpuF
 const PeakKernel* PeakOf(const GemmKernel& row, const CpuFacts& c) {
   const Format narrow = NarrowFormat(row);
   const PeakKernel* found = FastestOf(narrow, row, c);
-  // Integers never become float32; 16-bit floats do where an ISA has no instruction for them.
-  return found || narrow == Format::kI8 ? found : FastestOf(Format::kF32, row, c);
+  // Only 16-bit floats become float32, where an ISA has no instruction for them.
+  return found || narrow == Format::kI8 || narrow == Format::kF64 ? found : FastestOf(Format::kF32, row, c);
 }
 
 }  // namespace quern::ukernel

@@ -17,9 +17,9 @@ constexpr size_t kPeakMemoryGrain = 512;
 
 struct PeakKernel {
   Isa isa{};
-  const char* engine = "";            // "fma", "vnni", "madd", "bf16", "amx"... or "memory"
+  const char* engine = "";            // "fma", "fma64", "vnni", "madd", "bf16", "amx"... or "memory"
   const char* unit = "";              // of a billion operations per second: "GFLOP/s", "GOP/s"; of memory "GB/s"
-  Format multiplies = Format::kNone;  // kF32, kF16, kBf16 or kI8; kNone of memory
+  Format multiplies = Format::kNone;  // kF64, kF32, kF16, kBf16 or kI8; kNone of memory
   bool half_sums = false;             // float16 summed in float16
   double operations = 0;              // of one step, a multiply and an add are two: PeakOperations
   VectorScale m_scale = VectorScale::kFixed;  // `operations` is times the vector's 32-bit lanes for each that is scaled

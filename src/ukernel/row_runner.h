@@ -42,12 +42,12 @@ struct RowProblem {
 };
 
 // Row 0 has an infinity at k 2, row 1 a NaN at k 3, row 2 only denormals, row 3 a number near the largest at k 1.
-inline float SpecialLhs(Format f, size_t m, size_t k, float x) {
-  const bool half = f == Format::kF16;
-  if (m == 0 && k == 2) return HUGE_VALF;
-  if (m == 1 && k == 3) return std::nanf("");
-  if (m == 2) return std::ldexp(1.0f, half ? -20 : f == Format::kBf16 ? -130 : -140);
-  if (m == 3 && k == 1) return std::ldexp(1.0f, half ? 13 : 125);
+inline double SpecialLhs(Format f, size_t m, size_t k, double x) {
+  const bool half = f == Format::kF16, wide = f == Format::kF64;
+  if (m == 0 && k == 2) return HUGE_VAL;
+  if (m == 1 && k == 3) return std::nan("");
+  if (m == 2) return std::ldexp(1.0, half ? -20 : f == Format::kBf16 ? -130 : wide ? -1050 : -140);
+  if (m == 3 && k == 1) return std::ldexp(1.0, half ? 13 : wide ? 1021 : 125);
   return x;
 }
 
@@ -84,11 +84,11 @@ class RowRunner {
   void Prepare() {
     MakeLhs();
     MakeRhs();
-    const size_t out = 4;  // kF32 and kI32 alike
+    const size_t out = result_bytes();
     dst_stride_ = (p_.n + p_.dst_row_gap) * out;
     dst_ = std::make_unique<GuardedBuffer>(p_.m ? (p_.m - 1) * dst_stride_ + p_.n * out : 0);
-    acc_stride_ = (p_.n + 1) * 4;
-    acc_ = std::make_unique<GuardedBuffer>(p_.m ? (p_.m - 1) * acc_stride_ + p_.n * 4 : 0);
+    acc_stride_ = (p_.n + 1) * out;
+    acc_ = std::make_unique<GuardedBuffer>(p_.m ? (p_.m - 1) * acc_stride_ + p_.n * out : 0);
     FillResults();
     if (row_.scratch_bytes) scratch_ = std::make_unique<GuardedBuffer>(RoundUp(row_.scratch_bytes, kPackAlignment));
   }
@@ -141,8 +141,8 @@ class RowRunner {
         for (size_t m0 = 0; m0 < p_.m; m0 += m_step) {
           a.m = std::min(m_step, p_.m - m0);
           a.m0 = m0;
-          a.acc = acc_->data() + m0 * acc_stride_ + n0 * 4;
-          a.dst = dst_->data() + m0 * dst_stride_ + n0 * 4;
+          a.acc = acc_->data() + m0 * acc_stride_ + n0 * result_bytes();
+          a.dst = dst_->data() + m0 * dst_stride_ + n0 * result_bytes();
           SetLhs(a, m0, k0);
           row_.run(a);
         }
@@ -163,40 +163,48 @@ class RowRunner {
       const double q = d > 0 ? std::round(static_cast<double>(SourceValue(m, tap, k) * (1.0f / d))) : 0.0;
       return q * static_cast<double>(F16BitsToF32(F32ToF16Bits(d)));
     }
+    if (source_format_ == Format::kF64) return LoadAs<double>(SourceRow(m, tap) + k * sizeof(double));
     const float x = SourceValue(m, tap, k);
     return static_cast<double>(Numbers() == Format::kF16 ? F16BitsToF32(F32ToF16Bits(x)) : x);
   }
-  double RhsValue(size_t tap, size_t k, size_t n) const {
-    return static_cast<double>(rhs_values_[(tap * p_.k + k) * p_.n + n]);
-  }
+  double RhsValue(size_t tap, size_t k, size_t n) const { return rhs_values_[(tap * p_.k + k) * p_.n + n]; }
 
-  // What the accumulators must be, [m][n], and (if asked for) the sums of absolute products.
+  // What the accumulators must be, [m][n], and (if asked for) the sums of absolute products. In float64, of float64
+  // with what its products and sums lose added up beside it (Ogita, Rump, Oishi: Accurate sum and dot product, 2005).
   std::vector<double> Reference(std::vector<double>* magnitude = nullptr) const {
-    std::vector<double> c(p_.m * p_.n);
+    const bool compensated = row_.dst == Format::kF64;
+    std::vector<double> c(p_.m * p_.n), lost(compensated ? p_.m * p_.n : 0);
     if (magnitude) magnitude->assign(p_.m * p_.n, 0.0);
     for (size_t m = 0; m < p_.m; ++m) {
       for (size_t t = 0; t < p_.taps; ++t) {
         for (size_t k = 0; k < p_.k; ++k) {
           const double x = LhsValue(m, t, k);
           for (size_t n = 0; n < p_.n; ++n) {
-            const double y = x * RhsValue(t, k, n);
-            c[m * p_.n + n] += y;
+            const double w = RhsValue(t, k, n), y = x * w;
+            double& sum = c[m * p_.n + n];
+            const double before = sum;
+            sum += y;
+            if (compensated) {
+              const double added = sum - before;
+              lost[m * p_.n + n] += (before - (sum - added)) + (y - added) + std::fma(x, w, -y);
+            }
             if (magnitude) (*magnitude)[m * p_.n + n] += std::fabs(y);
           }
         }
       }
     }
+    for (size_t i = 0; i < lost.size(); ++i) c[i] += lost[i];
     return c;
   }
 
   // dst as float64; gaps between rows must still hold the fill byte.
   double Result(size_t m, size_t n) const {
-    const char* p = dst_->data() + m * dst_stride_ + n * 4;
-    return row_.dst == Format::kI32 ? static_cast<double>(LoadAs<int32_t>(p)) : static_cast<double>(LoadAs<float>(p));
+    const char* p = dst_->data() + m * dst_stride_ + n * result_bytes();
+    return row_.dst == Format::kI32 ? static_cast<double>(LoadAs<int32_t>(p)) : LoadNumber(row_.dst, p);
   }
   bool GapsUntouched() const {
     for (size_t m = 0; m + 1 < p_.m; ++m) {
-      for (size_t i = p_.n * 4; i < dst_stride_; ++i) {
+      for (size_t i = p_.n * result_bytes(); i < dst_stride_; ++i) {
         if (dst_->data()[m * dst_stride_ + i] != 0x7e) return false;
       }
     }
@@ -208,6 +216,7 @@ class RowRunner {
     return ((lhs_flags_ | rhs_flags_) & kPackSplitUnsafe) || (lhs_flags_ & rhs_flags_ & kPackSplitFew);
   }
 
+  size_t result_bytes() const { return FormatBytes(row_.dst); }
   char* dst() const { return dst_->data(); }
   size_t dst_stride() const { return dst_stride_; }
   bool IsPrepared() const { return row_.lhs_layout.element != Format::kNone; }
@@ -231,21 +240,21 @@ class RowRunner {
   // What dense left sides are multiplied as: float32 rows may be narrowed.
   Format Numbers() const { return row_.lhs_layout.element == Format::kF16 ? Format::kF16 : source_format_; }
 
-  float Draw(std::mt19937& rng, Format f, const Side NumberKind::* side, size_t line, size_t k) const {
-    if (p_.kind) return (p_.kind->*side).Draw(rng, line, k, p_.k);
-    if (f == Format::kU8) return static_cast<float>(rng() % 256);
-    if (f == Format::kI8) return static_cast<float>(static_cast<int>(rng() % 256) - 128);
-    if (p_.fill == Fill::kSmallIntegers) return static_cast<float>(static_cast<int>(rng() % 7) - 3);
-    const float x = NormalNumbers<float>()(rng);
+  double Draw(std::mt19937& rng, Format f, const Side NumberKind::* side, size_t line, size_t k) const {
+    if (p_.kind) return static_cast<double>((p_.kind->*side).Draw(rng, line, k, p_.k));
+    if (f == Format::kU8) return static_cast<double>(rng() % 256);
+    if (f == Format::kI8) return static_cast<int>(rng() % 256) - 128;
+    if (p_.fill == Fill::kSmallIntegers) return static_cast<int>(rng() % 7) - 3;
+    const double x = f == Format::kF64 ? NormalNumbers<double>()(rng) : double{NormalNumbers<float>()(rng)};
     if (p_.fill == Fill::kNormal) return x;
     const int reach = f == Format::kF16 ? 5 : 12;
     return std::ldexp(x, static_cast<int>(rng() % static_cast<unsigned>(2 * reach + 1)) - reach);
   }
-  static void Put(Format f, char* p, float x) {
+  static void Put(Format f, char* p, double x) {
     if (f == Format::kU8 || f == Format::kI8) {
       *p = static_cast<char>(static_cast<int>(x));
     } else {
-      StoreFloat(f, p, x);
+      StoreNumber(f, p, x);
     }
   }
 
@@ -265,10 +274,10 @@ class RowRunner {
     lhs_ = std::make_unique<GuardedBuffer>(rows && p_.k ? (rows - 1) * lhs_stride_ + p_.k * element : 0);
     for (size_t r = 0; r < rows; ++r) {
       for (size_t k = 0; k < p_.k; ++k) {
-        float x = Draw(rng, source_format_, &NumberKind::lhs, r, k);
+        double x = Draw(rng, source_format_, &NumberKind::lhs, r, k);
         // Blocks whose scales are powers of two: exact.
         if (row_.lhs == Format::kI8b && p_.fill == Fill::kSmallIntegers && k % 32 == 0) {
-          x = std::ldexp(127.0f, static_cast<int>(rng() % 3));
+          x = std::ldexp(127.0, static_cast<int>(rng() % 3));
         }
         Put(source_format_, lhs_->data() + r * lhs_stride_ + k * element,
             p_.special ? SpecialLhs(Numbers(), r, k, x) : x);
@@ -385,11 +394,11 @@ class RowRunner {
           // Dense sources are what was drawn; blocks are read back through the unpacker.
           if (fours) {
             const int q = data[n * CeilDiv(p_.k, 2) + k / 2] >> (k % 2 * 4) & 15;
-            rhs_values_[i] = static_cast<float>(q < 8 ? q : q - 16);
+            rhs_values_[i] = q < 8 ? q : q - 16;
             continue;
           }
-          rhs_values_[i] = blocks ? UnpackRhsElement(layout_, shape_, packed_->data(), k, n)
-                                  : LoadFloat(s.format, data.data() + i * FormatBytes(s.format));
+          rhs_values_[i] = blocks ? static_cast<double>(UnpackRhsElement(layout_, shape_, packed_->data(), k, n))
+                                  : LoadNumber(s.format, data.data() + i * FormatBytes(s.format));
         }
       }
     }
@@ -506,7 +515,7 @@ class RowRunner {
   std::unique_ptr<GuardedBuffer> lhs_, zero_, packed_lhs_, packed_, panel_, in_place_, dst_, acc_, scratch_;
   std::vector<const void*> pointers_, moved_, block_pointers_;
   std::vector<Tap> taps_;
-  std::vector<float> rhs_values_;
+  std::vector<double> rhs_values_;
   std::vector<DynamicRow> row_params_;
   uint32_t lhs_flags_ = kPackFine, rhs_flags_ = kPackFine;
 };

@@ -22,7 +22,7 @@ inline SumOrderText TextOf(SumOrder order) {
               "scale and added to a float32 sum, each rounded: the same bits on every ISA"};
     case SumOrder::kInOrder:
       return {"in order",
-              "one float32 sum per element, k after k, by fused multiply-add (portable rows round the product too)"};
+              "one sum per element, k after k, by fused multiply-add (portable rows round the product too)"};
     case SumOrder::kInterleaved:
       return {"interleaved",
               "as in order where a call has 8 vectors of results or more; with fewer two sums of every second k, with "

@@ -197,6 +197,46 @@ TEST(Ops, BatchesOfRunTimeProducts) {
   ExpectClose(y, want, 1e-6);
 }
 
+// Weights that are packed, [n][k], and a right side that comes with the run.
+TEST(Ops, ProductsOfDoubles) {
+  constexpr size_t kM = 21, kN = 37, kK = 700;
+  const auto numbers = [](size_t count, unsigned seed) {
+    std::mt19937_64 rng(seed);
+    std::vector<double> v(count);
+    for (double& x : v) x = static_cast<double>(static_cast<int64_t>(rng())) * 0x1p-63;
+    return v;
+  };
+  const std::vector<double> a = numbers(kM * kK, 7), w = numbers(kN * kK, 8);
+  quern_matmul_spec spec;
+  quern_matmul_spec_init(&spec);
+  spec.lhs = spec.rhs = spec.dst = QUERN_F64;
+  spec.n = kN;
+  spec.k = kK;
+  spec.rhs_k_stride = 1;
+  spec.rhs_n_stride = kK;
+  const Executor two = TwoThreads();
+  for (const bool constant : {true, false}) {
+    spec.rhs_data = constant ? w.data() : nullptr;
+    const Op op = MakeMatMul(spec);
+    ASSERT_NE(op, nullptr);
+    std::vector<double> y(kM * kN, NAN);
+    quern_matmul_args args;
+    quern_matmul_args_init(&args);
+    args.m = kM;
+    args.lhs = a.data();
+    args.rhs = constant ? nullptr : w.data();
+    args.dst = y.data();
+    ASSERT_EQ(RunMatMul(op.get(), args, two.get()), QUERN_OK) << quern_error_message();
+    for (size_t m = 0; m < kM; ++m) {
+      for (size_t n = 0; n < kN; ++n) {
+        double want = 0;
+        for (size_t k = 0; k < kK; ++k) want += a[m * kK + k] * w[n * kK + k];
+        ASSERT_NEAR(y[m * kN + n], want, 1e-13) << m << "," << n;
+      }
+    }
+  }
+}
+
 TEST(Ops, IntegerProductsRequantize) {
   constexpr size_t kM = 5, kN = 34, kK = 70;
   const auto a = RandomBytes<uint8_t>(kM * kK, 7);
@@ -611,6 +651,11 @@ TEST(Ops, ErrorsNameTheField) {
   wrong = spec;
   wrong.lhs = QUERN_STRING;
   fails(wrong, "spec.lhs");
+  wrong = spec;
+  wrong.lhs = QUERN_F64;
+  fails(wrong, "spec.lhs and spec.rhs");
+  wrong.rhs = QUERN_F64;
+  fails(wrong, "spec.dst is f32");
   wrong = spec;
   wrong.n = SIZE_MAX / 2;
   fails(wrong, "spec.n and spec.k are too large");

@@ -19,7 +19,7 @@
 namespace quern::kernels {
 
 // Of the operands as GemmProblem has them, and of the result. Dynamic rows by int8 or int4 have channel scales; results
-// of bytes are requantized with a scale for each column.
+// of bytes are requantized with a scale for each column. float64 gives float64.
 struct GemmTypes {
   Format lhs = Format::kF32, rhs = Format::kF32, dst = Format::kF32;
   Precision precision = Precision::kFp32;  // of floats
@@ -36,6 +36,7 @@ class GemmCase {
                                std::string_view row = {}, size_t rhs_bytes = 0, int threads = 1) {
     GemmCase c;
     if (threads > 1) c.pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{.threads = threads});
+    if (types.lhs == Format::kF64) types.dst = Format::kF64;
     SelectOptions options;
     options.cpu = cpu.facts();
     options.force_row = row;
@@ -64,7 +65,8 @@ class GemmCase {
     c.lhs_format_ = IsDynamic(types.lhs) ? Format::kF32 : types.lhs;
     QUERN_ASSIGN_OR_RETURN(c.lhs_, Random(c.lhs_format_, m * k, 1));
     QUERN_ASSIGN_OR_RETURN(c.rhs_, Random(types.rhs, k * n, 2));
-    QUERN_ASSIGN_OR_RETURN(c.dst_, AlignedBuffer::Allocate(m * n * 4, {.huge_pages = true}));
+    QUERN_ASSIGN_OR_RETURN(c.dst_,
+                           AlignedBuffer::Allocate(m * n * std::max<size_t>(c.dst_bytes_, 4), {.huge_pages = true}));
     InlineExecutor executor;
     const ptrdiff_t element = static_cast<ptrdiff_t>(FormatBytes(types.rhs));
     ukernel::RhsSource source{.format = types.rhs,
@@ -168,7 +170,7 @@ class GemmCase {
       for (size_t i = 0; i < bytes; ++i) p[i] = static_cast<char>(rng());
       return buffer;
     }
-    for (size_t i = 0; i < count; ++i) ukernel::StoreFloat(f, p + i * FormatBytes(f), normal(rng));
+    for (size_t i = 0; i < count; ++i) ukernel::StoreNumber(f, p + i * FormatBytes(f), double{normal(rng)});
     return buffer;
   }
 

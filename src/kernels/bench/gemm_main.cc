@@ -24,7 +24,7 @@ constexpr char kUsage[] =
     "of, as the end of a line says, or of the float32 multiply-add where there is no such loop or with --fma-peak.\n"
     "--threads: products as a session of N threads runs them, by the clock, beside N loops at the same time; 1 (the\n"
     "default) counts processor time.\n"
-    "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32 and others that rows have.\n"
+    "--types: f32,f32,f32 (default), bf16,bf16,bf16, f16,f16,f32, i8,i8,i32, i8d,i8,f32, f64,f64,f64 and others.\n"
     "Results may also be i8 or u8, requantized; weights u8, qb4w and qb2w come in blocks of 32, i4 by channels.\n"
     "--precision: fp32 (default), fp32-fast, fp16, bf16.\n"
     "--cold: the weights come from memory, as copies of them are taken in turn, of ten times the last-level\n"
@@ -34,7 +34,7 @@ constexpr char kUsage[] =
     "--cpu does not.\n";
 
 bool ParseFormat(const std::string& name, Format* format) {
-  for (int i = 0; i <= static_cast<int>(Format::kQ8_0); ++i) {
+  for (int i = 0; i <= static_cast<int>(Format::kF64); ++i) {
     *format = static_cast<Format>(i);
     if (name == FormatName(*format)) return true;
   }

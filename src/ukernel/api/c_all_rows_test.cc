@@ -91,13 +91,14 @@ class Product {
     MakeLhs();
     bias_.resize(n_);
     for (size_t n = 0; n < n_; ++n) bias_[n] = static_cast<float>(n % 5) - 2;
-    dst_stride_ = (n_ + 3) * 4;
-    dst_ = std::make_unique<GuardedBuffer>((m_ - 1) * dst_stride_ + n_ * 4);
-    acc_ = std::make_unique<GuardedBuffer>((m_ - 1) * dst_stride_ + n_ * 4);
+    const size_t element = FormatBytes(row_.dst);
+    dst_stride_ = (n_ + 3) * element;
+    dst_ = std::make_unique<GuardedBuffer>((m_ - 1) * dst_stride_ + n_ * element);
+    acc_ = std::make_unique<GuardedBuffer>((m_ - 1) * dst_stride_ + n_ * element);
   }
 
   // The results of blocks cut so, with a bias and a clamp behind them.
-  std::vector<float> Run(size_t m_parts, size_t n_parts, size_t k_parts) {
+  std::vector<double> Run(size_t m_parts, size_t n_parts, size_t k_parts) {
     std::memset(dst_->data(), 0x7e, dst_->bytes());
     quern_ukernel_op ops[kOps];
     Ops(ops);
@@ -113,7 +114,7 @@ class Product {
           b.k_begin = k.begin;
           b.k_end = k.end;
           b.ops = ops;
-          b.op_count = kOps;
+          b.op_count = op_count();
           const GuardedBuffer workspace(RoundUp(quern_ukernel_workspace_bytes(&plan_, &b), 64));
           quern_ukernel_run_block(&plan_, &b, workspace.data());
         }
@@ -123,13 +124,13 @@ class Product {
   }
 
   // The same tile by tile, as docs/ukernel-api.md does it.
-  std::vector<float> RunTiles() {
+  std::vector<double> RunTiles() {
     std::memset(dst_->data(), 0x7e, dst_->bytes());
     quern_ukernel_op ops[3 + kOps];
     size_t count =
         quern_ukernel_dynamic_ops(&plan_, packed_lhs_ ? packed_lhs_->data() : nullptr, m_, packed_rhs_->data(), ops);
     Ops(ops + count);
-    count += kOps;
+    count += op_count();
     const size_t fused = quern_ukernel_fused_ops(plan_.kernel, ops, count);
     const size_t n_step = plan_.whole_panel && !plan_.transforms ? n_ : plan_.n_step;
     const GuardedBuffer scratch(RoundUp(plan_.scratch_bytes, 64));
@@ -177,6 +178,7 @@ class Product {
         }
       }
       for (size_t n = 0; n < n_; ++n) {
+        if (op_count() == 0) break;
         double& y = c[m * n_ + n];
         if (layout_.channel_scales && plan_.dynamic) y *= static_cast<double>(scales_[n]);
         y = std::clamp(y * 0.5 + static_cast<double>(bias_[n]), -kClamp, kClamp);
@@ -190,6 +192,9 @@ class Product {
  private:
   static constexpr double kClamp = 700;
   static constexpr size_t kOps = 3;
+  size_t op_count() const { return row_.dst == Format::kF64 ? 0 : kOps; }
+  // Of results: operations leave float32.
+  Format result() const { return row_.dst == Format::kF64 ? Format::kF64 : Format::kF32; }
 
   // x * 0.5 + bias[n], clamped; the first makes floats of integers.
   void Ops(quern_ukernel_op* ops) const {
@@ -218,9 +223,13 @@ class Product {
     return b;
   }
 
-  std::vector<float> Results() const {
-    std::vector<float> c(m_ * n_);
-    for (size_t m = 0; m < m_; ++m) std::memcpy(&c[m * n_], dst_->data() + m * dst_stride_, n_ * 4);
+  std::vector<double> Results() const {
+    std::vector<double> c(m_ * n_);
+    for (size_t m = 0; m < m_; ++m) {
+      for (size_t n = 0; n < n_; ++n) {
+        c[m * n_ + n] = LoadNumber(result(), dst_->data() + m * dst_stride_ + n * FormatBytes(result()));
+      }
+    }
     return c;
   }
 
@@ -233,7 +242,7 @@ class Product {
     if (IsInt8(f)) {
       *p = static_cast<char>(static_cast<int>(x));
     } else {
-      StoreFloat(f, p, x);
+      StoreNumber(f, p, double{x});
     }
   }
 
@@ -330,8 +339,7 @@ class Product {
     double lo = 0, hi = 0;
     for (size_t s = 0; s < segments_; ++s) {
       for (size_t k = 0; k < k_; ++k) {
-        x.push_back(
-            static_cast<double>(LoadFloat(source_, lhs_->data() + (m + s) * lhs_stride_ + k * FormatBytes(source_))));
+        x.push_back(LoadNumber(source_, lhs_->data() + (m + s) * lhs_stride_ + k * FormatBytes(source_)));
         lo = std::min(lo, x.back());
         hi = std::max(hi, x.back());
       }
@@ -378,8 +386,8 @@ size_t LayoutCount(const GemmKernel& r) {
   return count;
 }
 
-bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+bool SameBits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
 void Check(const GemmKernel& row, size_t layout, size_t m, size_t n, size_t k, size_t segments, bool normal) {
@@ -397,17 +405,18 @@ void Check(const GemmKernel& row, size_t layout, size_t m, size_t n, size_t k, s
   }
   p.Make();
   if (testing::Test::HasFatalFailure()) return;
-  const std::vector<float> whole = p.Run(1, 1, 1);
+  const std::vector<double> whole = p.Run(1, 1, 1);
   std::vector<double> magnitude;
   const std::vector<double> expected = p.Expected(&magnitude);
   // Integers are exact but for the division by a dynamic row's scale.
   const bool exact = !normal && row.lhs == LhsSourceFormat(row);
   const double error = exact                                   ? 0
+                       : row.precision == Precision::kFp64     ? 1e-14
                        : row.precision == Precision::kFp32Fast ? 1e-4
                        : row.precision > Precision::kFp32Fast  ? 3e-2
                                                                : 1e-5;
   for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_LE(std::fabs(static_cast<double>(whole[i]) - expected[i]), error * (magnitude[i] + 1))
+    ASSERT_LE(std::fabs(whole[i] - expected[i]), error * (magnitude[i] + 1))
         << "row " << i / n << " column " << i % n << ": " << whole[i] << " for " << expected[i];
   }
   EXPECT_TRUE(SameBits(p.Run(1, 3, 1), whole)) << "cut along N";
@@ -415,9 +424,9 @@ void Check(const GemmKernel& row, size_t layout, size_t m, size_t n, size_t k, s
   EXPECT_TRUE(SameBits(p.Run(3, 2, 1), whole)) << "cut along both";
   EXPECT_TRUE(SameBits(p.RunTiles(), whole)) << "tile by tile";
   if (segments == 1 && p.plan().k_step < k) {
-    const std::vector<float> blocks = p.Run(1, 2, 3);
+    const std::vector<double> blocks = p.Run(1, 2, 3);
     for (size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_LE(std::fabs(static_cast<double>(blocks[i]) - expected[i]), error * (magnitude[i] + 1)) << "K blocks";
+      ASSERT_LE(std::fabs(blocks[i] - expected[i]), error * (magnitude[i] + 1)) << "K blocks";
     }
   }
 }

@@ -70,6 +70,8 @@ void SetLhs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, const 
   a.lhs = lhs + static_cast<ptrdiff_t>(m) * b.lhs_row_stride + offset;
 }
 
+size_t AccBytes(const quern_ukernel_plan& plan) { return FormatBytes(FromC(plan.kernel)->dst); }
+
 // All but operations and where results go.
 GemmArgs TileArgs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, const KRange& k, size_t m, size_t n) {
   GemmArgs a;
@@ -89,7 +91,7 @@ GemmArgs TileArgs(const quern_ukernel_plan& plan, const quern_ukernel_block& b, 
   a.scratch = b.scratch;
   SetRhs(plan, b, k, n, a);
   SetLhs(plan, b, k, m, a);
-  a.acc = b.acc ? static_cast<char*>(b.acc) + m * b.acc_row_stride + n * 4 : nullptr;
+  a.acc = b.acc ? static_cast<char*>(b.acc) + m * b.acc_row_stride + n * AccBytes(plan) : nullptr;
   a.acc_row_stride = b.acc_row_stride;
   return a;
 }
@@ -206,7 +208,7 @@ Workspace Describe(const quern_ukernel_plan& plan, const quern_ukernel_block& b)
   w.n_chunk = plan.whole_panel && !plan.transforms ? (columns ? columns : 1) : plan.n_step;
   const size_t rows = plan.whole_panel ? b.m_end - b.m_begin : plan.m_step;
   w.tile = RoundUp(plan.scratch_bytes, kPackAlignment);
-  w.panel = w.tile + RoundUp(rows * w.n_chunk * 4, kPackAlignment);
+  w.panel = w.tile + RoundUp(rows * w.n_chunk * AccBytes(plan), kPackAlignment);
   w.bytes = w.panel;
   if (plan.transforms) {
     w.bytes += PanelGeometry(plan, w.n_chunk, RangeOfK(plan, b.k_begin, b.k_end).padded).total_bytes;
@@ -231,9 +233,9 @@ void RunTile(const quern_ukernel_plan& plan, const quern_ukernel_block& b, const
   rest.dst = a.dst;
   rest.dst_row_stride = a.dst_row_stride;
   rest.src_format = EpilogueFormat(row.dst, o.ops, o.fused);
-  if (FormatBytes(result) != 4) {  // the intermediate result does not fit into dst
+  if (FormatBytes(result) != AccBytes(plan)) {  // the intermediate result does not fit into dst
     a.dst = tile;
-    a.dst_row_stride = a.n * 4;
+    a.dst_row_stride = a.n * AccBytes(plan);
   }
   rest.src = a.dst;
   rest.src_row_stride = a.dst_row_stride;

@@ -10,12 +10,12 @@ namespace {
 constexpr Format kFormats[] = {Format::kNone, Format::kF32,  Format::kF16,  Format::kBf16,   Format::kI8,
                                Format::kU8,   Format::kI32,  Format::kU4,   Format::kI4,     Format::kU2,
                                Format::kQ4_0, Format::kQ4_1, Format::kQ8_0, Format::kBf16x2, Format::kBf16x3,
-                               Format::kI8d,  Format::kI8b};
-static_assert(kFormats[QUERN_UKERNEL_I32] == Format::kI32 && kFormats[QUERN_UKERNEL_I8B] == Format::kI8b);
+                               Format::kI8d,  Format::kI8b,  Format::kF64};
+static_assert(kFormats[QUERN_UKERNEL_I32] == Format::kI32 && kFormats[QUERN_UKERNEL_F64] == Format::kF64);
 
 // By quern_ukernel_precision.
-constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16, Precision::kBf16,
-                                     Precision::kExact};
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kFp32Fast, Precision::kFp16,
+                                     Precision::kBf16, Precision::kExact,    Precision::kFp64};
 
 // By quern_ukernel_op_kind.
 using K = EpilogueKind;
@@ -143,7 +143,7 @@ quern_ukernel_status FromC(const quern_ukernel_problem* given, const quern_cpu* 
   const bool formats =
       FromC(c.lhs, &p.lhs) && FromC(c.rhs, &p.rhs) && FromC(c.scale, &p.scale) && FromC(c.zero_point, &p.zero_point);
   if (!formats || p.lhs == Format::kNone || p.rhs == Format::kNone) return QUERN_UKERNEL_INVALID_ARGUMENT;
-  if (c.precision < 0 || c.precision > QUERN_UKERNEL_EXACT) return QUERN_UKERNEL_INVALID_ARGUMENT;
+  if (c.precision < 0 || c.precision > QUERN_UKERNEL_FP64) return QUERN_UKERNEL_INVALID_ARGUMENT;
   const int32_t form = c.lhs_form ? c.lhs_form : QUERN_UKERNEL_LHS_ROWS;
   const bool one_form =
       form == QUERN_UKERNEL_LHS_ROWS || form == QUERN_UKERNEL_LHS_TAPS || form == QUERN_UKERNEL_LHS_ROW_POINTERS;

@@ -1,5 +1,6 @@
-// Fused epilogues of register tiles that end in float32: one body for every vector ISA and tile. For kernel files only:
-// everything has internal linkage and is compiled with their flags.
+// Register tiles of results and the epilogues fused to those that end in float32 (tiles of float64 have none): one body
+// for every vector ISA and tile. For kernel files only: everything has internal linkage and is compiled with their
+// flags.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +20,9 @@
 namespace quern::ukernel {
 namespace {
 
-// V is the vector type's traits: kLanes, kUnit (lanes of the layout's unit), Reg, Mask, Zero, Set1, Load, Store,
-// LoadMask, StoreMask, MakeMask(lanes), Broadcast(p), Add, Mul, Div, Min, Max (the second argument where the first or
-// both are NaN, but on Arm, where NaN stays).
+// V is the vector type's traits: Scalar (float, or double), kLanes, kUnit (lanes of the layout's unit), Reg, Mask,
+// Zero, Set1, Load, Store, LoadMask, StoreMask, MakeMask(lanes), Broadcast(p), Add, Mul, Div, Min, Max (the second
+// argument where the first or both are NaN, but on Arm, where NaN stays).
 
 [[maybe_unused]] constexpr uint32_t kFusedF32 =
     EpilogueBit(EpilogueKind::kAddVectorN) | EpilogueBit(EpilogueKind::kMulVectorN) |
@@ -57,6 +58,7 @@ struct TileEpilogue {
   static constexpr int kPerUnit = V::kUnit / V::kLanes;
   static constexpr int kVectors = NU * kPerUnit;
 
+  using Scalar = typename V::Scalar;
   using Reg = typename V::Reg;
   using Mask = typename V::Mask;
   using Acc = Reg[MR][kVectors];
@@ -67,8 +69,8 @@ struct TileEpilogue {
     QUERN_UNROLL for (int r = 0; r < MR; ++r) { QUERN_UNROLL for (int v = 0; v < kVectors; ++v) f(r, v); }
   }
 
-  static const float* Row(const void* base, size_t row, size_t stride, size_t column) {
-    return reinterpret_cast<const float*>(static_cast<const char*>(base) + row * stride) + column;
+  static const Scalar* Row(const void* base, size_t row, size_t stride, size_t column) {
+    return reinterpret_cast<const Scalar*>(static_cast<const char*>(base) + row * stride) + column;
   }
 
   // The vectors that hold real columns: the last unit may be partly empty where a unit has several vectors.
@@ -88,7 +90,7 @@ struct TileEpilogue {
   }
 
   static bool In(const Tail& t, int v) { return kPerUnit == 1 || v < t.vectors; }
-  static Reg LoadN(const float* p, int v, const Tail& t) {
+  static Reg LoadN(const Scalar* p, int v, const Tail& t) {
     return v == t.vectors - 1 ? V::LoadMask(p + v * V::kLanes, t.mask)
            : In(t, v)         ? V::Load(p + v * V::kLanes)
                               : V::Zero();
@@ -192,10 +194,10 @@ struct TileEpilogue {
     }
   }
 
-  // Reads the tile from [m][n] float32.
+  // Reads the tile from [m][n].
   QUERN_INLINE static void Read(const void* base, size_t row_stride, Acc& acc, const Tail& t) {
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      const float* p = Row(base, r, row_stride, 0);
+      const Scalar* p = Row(base, r, row_stride, 0);
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = LoadN(p, v, t);
     }
   }
@@ -203,13 +205,13 @@ struct TileEpilogue {
   QUERN_INLINE static void Write(void* base, size_t row_stride, const Acc& acc, const Tail& t) {
     if (t.whole) {  // masked stores take 10 to 20 cycles on some CPUs
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        float* p = reinterpret_cast<float*>(static_cast<char*>(base) + r * row_stride);
+        Scalar* p = reinterpret_cast<Scalar*>(static_cast<char*>(base) + r * row_stride);
         QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(p + v * V::kLanes, acc[r][v]);
       }
       return;
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      float* p = reinterpret_cast<float*>(static_cast<char*>(base) + r * row_stride);
+      Scalar* p = reinterpret_cast<Scalar*>(static_cast<char*>(base) + r * row_stride);
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         if (v == t.vectors - 1) {
           V::StoreMask(p + v * V::kLanes, acc[r][v], t.mask);

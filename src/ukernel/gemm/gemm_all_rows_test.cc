@@ -116,6 +116,7 @@ class AllRows : public testing::TestWithParam<const GemmKernel*> {
     }
     ASSERT_TRUE(runner.GapsUntouched()) << runner.Describe();
     double allowed = 1e-6;
+    if (row().precision == Precision::kFp64) allowed = 2e-15;
     if (row().precision == Precision::kFp32Fast) allowed = 1e-5;
     if (row().precision == Precision::kFp16) allowed = 3e-3;
     if (row().precision == Precision::kBf16) allowed = 5e-3;
@@ -307,7 +308,8 @@ TEST_P(AllRows, RightSideInPlace) {
 
 TEST_P(AllRows, SpecialValues) {
   const Format lhs = LhsSourceFormat(row());
-  if (!IsFloatFormat(lhs) || IsDynamic(row().lhs)) return;
+  const bool wide = lhs == Format::kF64;
+  if ((!IsFloatFormat(lhs) && !wide) || IsDynamic(row().lhs)) return;
   if (IsSplit(row().lhs)) return;  // what cannot be split is computed by another row
   RowRunner runner(row(), Host(), {.m = m_tile(), .n = n_tile(), .k = 5, .special = true});
   runner.Prepare();
@@ -316,7 +318,9 @@ TEST_P(AllRows, SpecialValues) {
   // The dot products of bf16 count denormals as zero.
   const std::string isa = row().isa.name;
   const bool flushed = lhs == Format::kBf16 && (isa.find("bf16") != isa.npos || isa.starts_with("sme"));
-  const double rounding = row().precision == Precision::kFp16 ? 2e-3 : 4e-4;
+  const double rounding = wide ? 1e-15 : row().precision == Precision::kFp16 ? 2e-3 : 4e-4;
+  const double largest =
+      wide ? std::numeric_limits<double>::max() : static_cast<double>(std::numeric_limits<float>::max());
   for (size_t n = 0; n < n_tile(); ++n) {
     const double w = runner.RhsValue(0, 2, n);
     const double x = runner.Result(0, n);
@@ -336,7 +340,7 @@ TEST_P(AllRows, SpecialValues) {
     if (m_tile() > 3) {
       double sum = 0;
       for (size_t k = 0; k < 5; ++k) sum += runner.RhsValue(0, k, n) * runner.LhsValue(3, 0, k);
-      if (std::fabs(sum) > static_cast<double>(std::numeric_limits<float>::max())) {
+      if (std::fabs(sum) > largest) {
         EXPECT_EQ(runner.Result(3, n), sum > 0 ? infinity : -infinity) << "beyond the largest, column " << n;
       } else {
         EXPECT_NEAR(runner.Result(3, n), sum, rounding * std::fabs(sum)) << "near the largest, column " << n;
@@ -376,6 +380,7 @@ void CheckOps(const GemmKernel& row, const std::vector<EpilogueOp>& ops, size_t 
 }
 
 TEST_P(AllRows, FusedEpilogue) {
+  if (row().fused == 0) return;
   const size_t ms[] = {1, m_tile(), m_tile() + 1};
   const size_t ns[] = {1, n_tile() > 1 ? n_tile() - 1 : 1, n_tile(), n_tile() + 3};
   for (size_t m : ms) {
@@ -587,7 +592,7 @@ TEST(GemmTable, DescriptorsAreSound) {
       EXPECT_NE(row.consumed.element, Format::kNone);
       EXPECT_NE(row.layouts[0].element, Format::kNone);
       EXPECT_NE(row.lhs_forms, 0);
-      EXPECT_TRUE(row.dst == Format::kF32 || row.dst == Format::kI32);
+      EXPECT_TRUE(row.dst == Format::kF32 || row.dst == Format::kI32 || row.dst == Format::kF64);
       EXPECT_GT(row.cost.step_row, 0);
       if (row.consumed.n_scale == VectorScale::kFixed) {
         EXPECT_EQ(row.nr % row.consumed.n_unit, 0);

@@ -1,7 +1,7 @@
 // f16 products by conversion on AVX2 with F16C: float32 multiply-adds. Few rows widen weights as they go, even and odd
 // k summed apart, chains of 256 k added up; many take weights that a block transform widened, in the order of k.
 #include "ukernel/gemm/rows_half_x86.h"
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx2.h"
@@ -11,7 +11,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kWidened6x16 = DispatchTileF32<Vector, 6, 1>;
+static constexpr GemmRun kWidened6x16 = DispatchTileFma<Vector, 6, 1>;
 static constexpr GemmRun kRun2x16 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 2, 1>;
 #else
 static constexpr GemmRun kWidened6x16 = nullptr, kRun2x16 = nullptr;

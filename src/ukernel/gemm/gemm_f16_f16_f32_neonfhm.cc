@@ -9,8 +9,8 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x8 = DispatchTileF32<Vector, 8, 1, WidenF16<1>>;
-static constexpr GemmRun kRun6x16 = DispatchTileF32<Vector, 6, 2, WidenF16<1>>;
+static constexpr GemmRun kRun8x8 = DispatchTileFma<Vector, 8, 1, WidenF16<1>>;
+static constexpr GemmRun kRun6x16 = DispatchTileFma<Vector, 6, 2, WidenF16<1>>;
 static constexpr GemmRun kRunSmeUnit = RunSmeUnit<Vector, 4, WidenF16<2>>;
 #else
 static constexpr GemmRun kRun8x8 = nullptr, kRun6x16 = nullptr, kRunSmeUnit = nullptr;

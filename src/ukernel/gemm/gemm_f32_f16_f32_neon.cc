@@ -10,8 +10,8 @@ namespace {
 
 #if QUERN_ISA_HERE
 using Operands = ConvertF16<float>;
-static constexpr GemmRun kRun8x8 = DispatchTileF32<Vector, 8, 1, Operands>;
-static constexpr GemmRun kRun4x16 = DispatchTileF32<Vector, 4, 2, Operands>;
+static constexpr GemmRun kRun8x8 = DispatchTileFma<Vector, 8, 1, Operands>;
+static constexpr GemmRun kRun4x16 = DispatchTileFma<Vector, 4, 2, Operands>;
 static constexpr GemmRun kRunSmeUnit = RunSmeUnit<Vector, 4, Operands>;
 #else
 static constexpr GemmRun kRun8x8 = nullptr, kRun4x16 = nullptr, kRunSmeUnit = nullptr;

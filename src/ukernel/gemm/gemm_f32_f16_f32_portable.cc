@@ -2,7 +2,7 @@
 // weights as they go, in the order of k, chains of 256 k added up; many take weights that a block transform widened,
 // in the order of k.
 #include "ukernel/gemm/half_portable.h"
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/tile_fma.h"
 
 namespace quern::ukernel {
 namespace {
@@ -17,7 +17,7 @@ constexpr GemmKernel OnlyForced(GemmKernel row) {
 static constexpr GemmKernel kRows[] = {
     OnlyForced(WidenedRow(Format::kF32, Format::kF16, 3, 16,
                           {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
-                          DispatchTileF32<Vector, 3, 1>)),
+                          DispatchTileFma<Vector, 3, 1>)),
     // Widening a vector of weights takes a dozen instructions.
     OnlyForced(
         TileHalfRow(Format::kF32, Format::kF16, 3, 16,

@@ -1,6 +1,6 @@
 // float32 products on AVX2 with FMA: 6x16 tiles, the left side is read in place.
-#include "ukernel/gemm/stream_f32.h"
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/stream_fma.h"
+#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f32_avx2.h"
@@ -10,9 +10,9 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x16 = DispatchTileF32<Vector, 6, 1>;
-static constexpr GemmRun kRun2x32 = DispatchTileF32<Vector, 2, 2>;
-static constexpr GemmRun kRunStream = RunStreamF32<Vector, 2>;
+static constexpr GemmRun kRun6x16 = DispatchTileFma<Vector, 6, 1>;
+static constexpr GemmRun kRun2x32 = DispatchTileFma<Vector, 2, 2>;
+static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
 #else
 static constexpr GemmRun kRun6x16 = nullptr, kRun2x32 = nullptr, kRunStream = nullptr;
 #endif

@@ -1,6 +1,6 @@
 // float32 products on AVX-512: the left side is read in place, tiles of up to 32 accumulators.
-#include "ukernel/gemm/stream_f32.h"
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/stream_fma.h"
+#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f32_avx512.h"
@@ -10,10 +10,10 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x48 = DispatchTileF32<Vector, 8, 3>;
-static constexpr GemmRun kRun6x64 = DispatchTileF32<Vector, 6, 4>;
-static constexpr GemmRun kRun16x16 = DispatchTileF32<Vector, 16, 1>;
-static constexpr GemmRun kRunStream = RunStreamF32<Vector, 2>;
+static constexpr GemmRun kRun8x48 = DispatchTileFma<Vector, 8, 3>;
+static constexpr GemmRun kRun6x64 = DispatchTileFma<Vector, 6, 4>;
+static constexpr GemmRun kRun16x16 = DispatchTileFma<Vector, 16, 1>;
+static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
 #else
 static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nullptr, kRunStream = nullptr;
 #endif

@@ -1,6 +1,6 @@
 // float32 products on NEON: units of 8 columns, four K values of each row loaded at once and used by lane.
 #include "ukernel/gemm/rows_f32_neon.h"
-#include "ukernel/gemm/stream_f32.h"
+#include "ukernel/gemm/stream_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f32_neon.h"
@@ -10,10 +10,10 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x8 = DispatchTileF32<Vector, 8, 1>;
-static constexpr GemmRun kRun6x16 = DispatchTileF32<Vector, 6, 2>;
+static constexpr GemmRun kRun8x8 = DispatchTileFma<Vector, 8, 1>;
+static constexpr GemmRun kRun6x16 = DispatchTileFma<Vector, 6, 2>;
 static constexpr GemmRun kRunSmeUnit = RunSmeUnit<Vector, 6>;
-static constexpr GemmRun kRunStream = RunStreamF32<Vector, 2>;
+static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
 #else
 static constexpr GemmRun kRun8x8 = nullptr, kRun6x16 = nullptr, kRunSmeUnit = nullptr, kRunStream = nullptr;
 #endif

@@ -1,6 +1,6 @@
 // float32 products in portable C++: 4-lane vectors that every target has, multiply and add apart.
-#include "ukernel/gemm/stream_f32.h"
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/stream_fma.h"
+#include "ukernel/gemm/tile_fma.h"
 #include "ukernel/gemm/vector_f32_portable.h"
 
 namespace quern::ukernel {
@@ -16,8 +16,8 @@ constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
 
 // Three rows: 12 accumulators and the broadcast value fit the 16 registers of baseline x86-64.
 static constexpr GemmKernel kRows[] = {
-    Tile(3, 16, DispatchTileF32<Vector, 3, 1>),
-    StreamF32Row(kF32x16, Engine::kScalar, 2, 32, 4, RunStreamF32<Vector, 2>),
+    Tile(3, 16, DispatchTileFma<Vector, 3, 1>),
+    StreamF32Row(kF32x16, Engine::kScalar, 2, 32, 4, RunStreamFma<Vector, 2>),
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun4x64 = RunF32BlocksFew<Numbers, Format::kI8, 4, 64>;
-static constexpr GemmRun kRun8x48 = DispatchTileF32<IntVector, 8, 3>;
+static constexpr GemmRun kRun8x48 = DispatchTileFma<IntVector, 8, 3>;
 #else
 static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 #endif

@@ -11,7 +11,7 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun2x64 = RunF32BlocksFew<Numbers, Format::kU2, 2, 64>;
-static constexpr GemmRun kRun6x16 = DispatchTileF32<IntVector, 6, 1>;
+static constexpr GemmRun kRun6x16 = DispatchTileFma<IntVector, 6, 1>;
 #else
 static constexpr GemmRun kRun2x64 = nullptr, kRun6x16 = nullptr;
 #endif

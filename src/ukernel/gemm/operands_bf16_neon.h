@@ -1,4 +1,4 @@
-// bf16 in pairs along K (units of SME), converted for the float32 tile (tile_f32.h) on NEON. For kernel files of that
+// bf16 in pairs along K (units of SME), converted for the float32 tile (tile_fma.h) on NEON. For kernel files of that
 // ISA only.
 #pragma once
 

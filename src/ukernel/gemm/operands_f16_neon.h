@@ -1,4 +1,4 @@
-// float16 weights, and rows of float32 or float16, converted for the float32 tile (tile_f32.h) on NEON. For kernel
+// float16 weights, and rows of float32 or float16, converted for the float32 tile (tile_fma.h) on NEON. For kernel
 // files of that ISA only.
 #pragma once
 

@@ -1,4 +1,4 @@
-// float16 by float16 for the float32 tile (tile_f32.h) with FMLAL, which widens as it multiplies: the bits of a
+// float16 by float16 for the float32 tile (tile_fma.h) with FMLAL, which widens as it multiplies: the bits of a
 // conversion and a fused multiply-add. For kernel files of that ISA only.
 #pragma once
 

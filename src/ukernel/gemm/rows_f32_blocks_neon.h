@@ -30,7 +30,7 @@ constexpr NeonF32Blocks MakeNeonF32Blocks() {
   GemmRun few = nullptr, many = nullptr;
 #if QUERN_ISA_HERE
   few = DispatchTileF32Blocks<IntVector, kRhs, 4, 1>;
-  many = DispatchTileF32<IntVector, 6, 2>;
+  many = DispatchTileFma<IntVector, 6, 2>;
 #endif
   // Two instructions a cycle. For each k and row two multiply-adds; for each k three instructions to unpack either of
   // two vectors, and in each line shifts and masks.

@@ -1,7 +1,7 @@
 // Descriptors of NEON's rows that the float32 tile computes, and its calls on units of SME. For kernel files only.
 #pragma once
 
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/tile_fma.h"
 #include "ukernel/layouts_arm.h"
 
 namespace quern::ukernel {
@@ -51,7 +51,7 @@ template <class V, int MR, class O = FloatOperands<V>>
     part.rhs = static_cast<const Rhs*>(a.rhs) + n * O::kGroup;
     part.acc = static_cast<float*>(a.acc) + n;
     part.dst = static_cast<float*>(a.dst) + n;
-    DispatchTileF32<V, MR, 2, O>(part);
+    DispatchTileFma<V, MR, 2, O>(part);
   }
 }
 #endif

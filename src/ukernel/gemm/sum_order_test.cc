@@ -17,12 +17,16 @@ using Floats = std::vector<float>;
 // a * b + c, of which portable rows round the product too.
 struct MultiplyAdd {
   bool fused;
-  float operator()(float a, float b, float c) const { return fused ? std::fmaf(a, b, c) : c + a * b; }
+  template <class T>
+  T operator()(T a, T b, T c) const {
+    return fused ? std::fma(a, b, c) : c + a * b;
+  }
 };
 
 // k in turn, `sets` sums of every sets-th one, joined at the end.
-float Interleaved(const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma) {
-  Floats sum(sets, 0.0f);
+template <class T>
+T Interleaved(const std::vector<T>& x, const std::vector<T>& w, size_t sets, MultiplyAdd fma) {
+  std::vector<T> sum(sets, T{0});
   size_t k = 0;
   for (; k + sets <= x.size(); k += sets) {
     for (size_t s = 0; s < sets; ++s) sum[s] = fma(x[k + s], w[k + s], sum[s]);
@@ -104,37 +108,57 @@ std::vector<const GemmKernel*> Rows() {
   return rows;
 }
 
-class Sums : public testing::TestWithParam<const GemmKernel*> {};
+float InOrder(SumOrder order, const Floats& x, const Floats& w, size_t sets, MultiplyAdd fma) {
+  return order == SumOrder::kInOrder       ? Interleaved(x, w, 1, fma)
+         : order == SumOrder::kInterleaved ? Interleaved(x, w, sets, fma)
+         : order == SumOrder::kThirtyTwo   ? ThirtyTwoApart(x, w, fma)
+                                           : Chains(order, x, w, sets, fma);
+}
+double InOrder(SumOrder order, const std::vector<double>& x, const std::vector<double>& w, size_t sets,
+               MultiplyAdd fma) {
+  return Interleaved(x, w, order == SumOrder::kInOrder ? 1 : sets, fma);
+}
 
-TEST_P(Sums, AreInTheOrderTold) {
-  const GemmKernel& row = *GetParam();
-  const SumOrder order = SumOrderOf(row);
-  const CpuFacts cpu = HostCpu().facts();
-  const MultiplyAdd fma{!row.isa.any_arch};
-  for (const bool whole : {false, true}) {  // a whole tile, or one row by 16 columns
-    const RowProblem p{.m = whole ? TileM(row, cpu) : 1,
-                       .n = whole ? TileN(row, cpu) : 16,
-                       .k = 600,
-                       .fill = Fill::kNormal,
-                       .seed = 17};
-    const size_t lanes = row.isa.any_arch ? 4 : std::string(row.isa.name).starts_with("avx512") ? 16 : 8;
-    const size_t vectors = p.m * p.n / lanes * (order == SumOrder::kApartChains ? 2 : 1);
-    const size_t sets = vectors >= 8 ? 1 : vectors >= 4 ? 2 : 4;
-    RowRunner runner(row, cpu, p);
-    runner.Prepare();
-    runner.Compute();
-    for (size_t m = 0; m < p.m; ++m) {
-      Floats x(p.k), w(p.k);
-      for (size_t k = 0; k < p.k; ++k) x[k] = static_cast<float>(runner.LhsValue(m, 0, k));
-      for (size_t n = 0; n < p.n; ++n) {
-        for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<float>(runner.RhsValue(0, k, n));
-        const float want = order == SumOrder::kInOrder       ? Interleaved(x, w, 1, fma)
-                           : order == SumOrder::kInterleaved ? Interleaved(x, w, sets, fma)
-                           : order == SumOrder::kThirtyTwo   ? ThirtyTwoApart(x, w, fma)
-                                                             : Chains(order, x, w, sets, fma);
-        ASSERT_EQ(runner.Result(m, n), static_cast<double>(want)) << TextOf(order).name << " at " << m << "," << n;
+class Sums : public testing::TestWithParam<const GemmKernel*> {
+ protected:
+  // T: what the row sums.
+  template <class T>
+  void Check() {
+    const GemmKernel& row = *GetParam();
+    const SumOrder order = SumOrderOf(row);
+    const CpuFacts cpu = HostCpu().facts();
+    const MultiplyAdd fma{!row.isa.any_arch};
+    for (const bool whole : {false, true}) {  // a whole tile, or one row by 16 columns
+      const RowProblem p{.m = whole ? TileM(row, cpu) : 1,
+                         .n = whole ? TileN(row, cpu) : 16,
+                         .k = 600,
+                         .fill = Fill::kNormal,
+                         .seed = 17};
+      const size_t bytes = row.isa.any_arch ? 16 : std::string(row.isa.name).starts_with("avx512") ? 64 : 32;
+      const size_t columns = std::min(p.n, TileN(row, cpu));  // of a call
+      const size_t vectors = p.m * columns * sizeof(T) / bytes * (order == SumOrder::kApartChains ? 2 : 1);
+      const size_t sets = vectors >= 8 ? 1 : vectors >= 4 ? 2 : 4;
+      RowRunner runner(row, cpu, p);
+      runner.Prepare();
+      runner.Compute();
+      for (size_t m = 0; m < p.m; ++m) {
+        std::vector<T> x(p.k), w(p.k);
+        for (size_t k = 0; k < p.k; ++k) x[k] = static_cast<T>(runner.LhsValue(m, 0, k));
+        for (size_t n = 0; n < p.n; ++n) {
+          for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<T>(runner.RhsValue(0, k, n));
+          const T want = InOrder(order, x, w, sets, fma);
+          ASSERT_EQ(runner.Result(m, n), static_cast<double>(want)) << TextOf(order).name << " at " << m << "," << n;
+        }
       }
     }
+  }
+};
+
+TEST_P(Sums, AreInTheOrderTold) {
+  if (GetParam()->dst == Format::kF64) {
+    Check<double>();
+  } else {
+    Check<float>();
   }
 }
 

@@ -2,7 +2,7 @@
 // of tile_f32_blocks_few.h). For kernel files only: everything has internal linkage and is compiled with their flags.
 #pragma once
 
-#include "ukernel/gemm/tile_f32.h"
+#include "ukernel/gemm/tile_fma.h"
 
 namespace quern::ukernel {
 namespace {

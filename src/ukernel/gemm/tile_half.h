@@ -272,7 +272,7 @@ constexpr GemmKernel TileHalfRow(Format lhs, Format rhs, uint16_t mr, uint16_t n
           .run = run};
 }
 
-// That of a float32 tile (tile_f32.h) for many rows: weights pass a block transform, 16-bit rows come widened.
+// That of a float32 tile (tile_fma.h) for many rows: weights pass a block transform, 16-bit rows come widened.
 constexpr GemmKernel WidenedRow(Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost, GemmRun run) {
   GemmKernel row = TileHalfRow(lhs, rhs, mr, nr, cost, run);
   row.kr = 1;

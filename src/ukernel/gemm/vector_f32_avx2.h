@@ -1,4 +1,4 @@
-// The float32 vector traits of tiles (tile_f32.h) on AVX2 with FMA. For kernel files of that ISA only.
+// The float32 vector traits of tiles (tile_fma.h) on AVX2 with FMA. For kernel files of that ISA only.
 #pragma once
 
 #include <immintrin.h>
@@ -13,6 +13,7 @@ namespace {
 alignas(64) static constexpr int32_t kMaskSource[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
 struct Vector {
+  using Scalar = float;
   using Reg = __m256;
   using Mask = __m256i;
   static constexpr int kLanes = 8, kUnit = 16, kLhsBlock = 1;

@@ -1,4 +1,4 @@
-// The float32 vector traits of tiles (tile_f32.h) on AVX-512. For kernel files of that ISA only.
+// The float32 vector traits of tiles (tile_fma.h) on AVX-512. For kernel files of that ISA only.
 #pragma once
 
 #include <immintrin.h>
@@ -10,6 +10,7 @@ namespace quern::ukernel {
 namespace {
 
 struct Vector {
+  using Scalar = float;
   using Reg = __m512;
   using Mask = __mmask16;
   static constexpr int kLanes = 16, kUnit = 16, kLhsBlock = 1;

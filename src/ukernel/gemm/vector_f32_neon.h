@@ -1,4 +1,4 @@
-// The float32 vector traits of tiles (tile_f32.h) on NEON. For kernel files of that ISA only.
+// The float32 vector traits of tiles (tile_fma.h) on NEON. For kernel files of that ISA only.
 #pragma once
 
 #include <arm_neon.h>
@@ -10,6 +10,7 @@ namespace quern::ukernel {
 namespace {
 
 struct Vector {
+  using Scalar = float;
   using Reg = float32x4_t;
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 4;

@@ -1,4 +1,4 @@
-// The float32 vector traits of tiles (tile_f32.h) on portable C++: 4 lanes that every target has, multiply and add
+// The float32 vector traits of tiles (tile_fma.h) on portable C++: 4 lanes that every target has, multiply and add
 // apart. For kernel files of that ISA only.
 #pragma once
 
@@ -9,6 +9,7 @@ namespace quern::ukernel {
 namespace {
 
 struct Vector {
+  using Scalar = float;
   typedef float Reg __attribute__((vector_size(16)));
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 16, kLhsBlock = 1;

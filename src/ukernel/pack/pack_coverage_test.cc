@@ -19,7 +19,7 @@ struct Source {
 std::vector<Source> Sources() {
   static const char present = 0;
   std::vector<Source> all;
-  for (Format f : {Format::kF32, Format::kF16, Format::kBf16, Format::kI8, Format::kU8}) {
+  for (Format f : {Format::kF64, Format::kF32, Format::kF16, Format::kBf16, Format::kI8, Format::kU8}) {
     const auto element = static_cast<ptrdiff_t>(FormatBytes(f));
     all.push_back({{.format = f, .k_stride = 1024, .n_stride = element}, std::string(FormatName(f)) + " columns"});
     all.push_back({{.format = f, .k_stride = element, .n_stride = 1024}, std::string(FormatName(f)) + " K"});

@@ -1,5 +1,5 @@
 // float32 units from row-major float32 with AVX: whole cache lines, 8 x 8 transposes.
-#include "ukernel/pack/pack_f32.h"
+#include "ukernel/pack/pack_units.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/transpose_f32_avx.h"
@@ -9,8 +9,8 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr auto kFromKN = PackF32FromKN<16>;
-static constexpr auto kFromNK = PackF32FromNK<16, Transpose8>;
+static constexpr auto kFromKN = PackFromKN<16>;
+static constexpr auto kFromNK = PackFromNK<16, Transpose8>;
 #else
 static constexpr decltype(PackKernel::run) kFromKN = nullptr, kFromNK = nullptr;
 #endif

@@ -1,5 +1,5 @@
 // float32 units from row-major float32, either way round, in portable C++.
-#include "ukernel/pack/pack_f32.h"
+#include "ukernel/pack/pack_units.h"
 #include "ukernel/transpose_f32.h"
 
 namespace quern::ukernel {
@@ -11,25 +11,25 @@ static constexpr PackKernel kRows[] = {
      .source = Format::kF32,
      .contiguous_n = true,
      .cycles_per_element = 0.4f,
-     .run = PackF32FromKN<16>},
+     .run = PackFromKN<16>},
     {.isa = kIsa,
      .layout = kF32x16,
      .source = Format::kF32,
      .contiguous_k = true,
      .cycles_per_element = 0.9f,
-     .run = PackF32FromNK<16, Transpose4>},
+     .run = PackFromNK<16, Transpose4>},
     {.isa = kIsa,
      .layout = kF32x8,
      .source = Format::kF32,
      .contiguous_n = true,
      .cycles_per_element = 0.5f,
-     .run = PackF32FromKN<8>},
+     .run = PackFromKN<8>},
     {.isa = kIsa,
      .layout = kF32x8,
      .source = Format::kF32,
      .contiguous_k = true,
      .cycles_per_element = 0.9f,
-     .run = PackF32FromNK<8, Transpose4>},
+     .run = PackFromNK<8, Transpose4>},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The multiply-add loop over vector traits (gemm/vector_f32_*.h). For kernel files only.
+// The multiply-add loop over vector traits (gemm/vector_f32_*.h and vector_f64_*.h). For kernel files only.
 #pragma once
 
 #include "ukernel/gemm/epilogue_f32.h"
@@ -12,9 +12,10 @@ template <class V, int kAccumulators>
 uint64_t RunPeakFma(size_t steps, const void* data) {
   const auto* bytes = static_cast<const uint8_t*>(data);
   using Reg = typename V::Reg;
-  alignas(64) float values[(kAccumulators + 2) * V::kLanes];
+  using Scalar = typename V::Scalar;
+  alignas(64) Scalar values[(kAccumulators + 2) * V::kLanes];
   for (int i = 0; i < (kAccumulators + 2) * V::kLanes; ++i) {
-    values[i] = static_cast<float>(static_cast<int>(bytes[i]) - 128) / 160.0f;  // below 1: the sums stay bounded
+    values[i] = static_cast<Scalar>(static_cast<int>(bytes[i]) - 128) / Scalar{160};  // below 1: the sums stay bounded
   }
   Reg acc[kAccumulators];
   QUERN_UNROLL for (int i = 0; i < kAccumulators; ++i) acc[i] = V::Load(values + i * V::kLanes);

@@ -1,8 +1,9 @@
-// Einsum of float32: a permuted copy, or a batch of matrix products over strides, with copies where an operand's
-// dimensions do not make a matrix. Sums over a dimension of one operand alone come first, as a product with ones; more
-// than two operands are multiplied from the left.
+// Einsum of float32 and float64: a permuted copy, or a batch of matrix products over strides, with copies where an
+// operand's dimensions do not make a matrix. Sums over a dimension of one operand alone come first, as a product with
+// ones; more than two operands are multiplied from the left.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "kernels/matmul.h"
@@ -11,6 +12,7 @@
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/matrix_operand.h"
+#include "provider/cpu/common/plain_rows.h"
 
 namespace quern::cpu {
 namespace {
@@ -18,7 +20,7 @@ namespace {
 using kernels::MatMulArgs;
 
 constexpr float kOne = 1;
-constexpr int64_t kF32 = sizeof(float);
+constexpr double kOneDouble = 1;
 
 using Letters = std::string;
 using LetterMap = std::array<int64_t, 128>;  // by letter
@@ -39,18 +41,19 @@ struct Place {
   enum class In { kInput, kOutput, kScratch, kOne } in = In::kInput;
   size_t at = 0;  // the input, or an offset in scratch
 
-  float* Resolve(const StepContext& c) const {
+  // `one`: a number of the operands' type.
+  void* Resolve(const StepContext& c, const void* one) const {
     switch (in) {
       case In::kInput:
-        return static_cast<float*>(c.inputs[at]);
+        return c.inputs[at];
       case In::kOutput:
-        return static_cast<float*>(c.outputs[0]);
+        return c.outputs[0];
       case In::kScratch:
-        return reinterpret_cast<float*>(static_cast<std::byte*>(c.scratch) + at);
+        return static_cast<std::byte*>(c.scratch) + at;
       case In::kOne:
         break;
     }
-    return const_cast<float*>(&kOne);
+    return const_cast<void*>(one);
   }
 };
 
@@ -75,33 +78,28 @@ struct Stage {
 
 class EinsumStep final : public CpuStep {
  public:
-  EinsumStep(const CpuConfig& config, int concurrency)
-      : config_(config), row_(VectorRowFor(config)), concurrency_(concurrency) {}
+  EinsumStep(const CpuConfig& config, DType type, int concurrency)
+      : config_(config), row_(VectorRowFor(config)), concurrency_(concurrency), type_(type) {}
   Status Build(const EinsumEquation& e, const BindContext& context);
   size_t scratch_bytes() const override { return workspace_ + workspace_bytes_; }
 
   Status Run(const StepContext& c) const override {
-    if (zero_) std::fill_n(static_cast<float*>(c.outputs[0]), zero_, 0.0f);
+    if (zero_) std::memset(c.outputs[0], 0, static_cast<size_t>(zero_ * element_));
     for (const Stage& s : stages_) {
-      const float* lhs = s.lhs.Resolve(c);
-      float* dst = s.dst.Resolve(c);
+      const void* one = type_ == DType::kF64 ? static_cast<const void*>(&kOneDouble) : &kOne;
+      const void *lhs = s.lhs.Resolve(c, one), *rhs = s.rhs.Resolve(c, one);
+      void* dst = s.dst.Resolve(c, one);
       switch (s.kind) {
         case Stage::Kind::kCopy:
           QUERN_RETURN_IF_ERROR(s.copy.Run(lhs, dst, *c.executor, c.cancel));
           break;
         case Stage::Kind::kMultiply:
-          QUERN_RETURN_IF_ERROR(ForRange(c, s.count, kCheapGrain, [&](int64_t begin, int64_t end) {
-            row_->binary({.kind = ukernel::BinaryKind::kMul,
-                          .n = static_cast<size_t>(end - begin),
-                          .x = lhs + begin,
-                          .z = s.rhs.Resolve(c) + begin,
-                          .y = dst + begin});
-          }));
+          QUERN_RETURN_IF_ERROR(Multiply(c, s.count, lhs, rhs, dst));
           break;
         case Stage::Kind::kProduct: {
           MatMulArgs args = s.args;
           args.lhs = lhs;
-          args.rhs.data = s.rhs.Resolve(c);
+          args.rhs.data = rhs;
           args.dst = dst;
           args.batch = s.batch;
           QUERN_RETURN_IF_ERROR(s.product.Run(s.plan, args,
@@ -116,6 +114,21 @@ class EinsumStep final : public CpuStep {
   }
 
  private:
+  Status Multiply(const StepContext& c, int64_t count, const void* x, const void* z, void* y) const {
+    return ForRange(c, count, kCheapGrain, [=, this](int64_t begin, int64_t end) {
+      const auto at = [&](const void* p) { return static_cast<const std::byte*>(p) + begin * element_; };
+      auto* to = static_cast<std::byte*>(y) + begin * element_;
+      if (type_ == DType::kF64) {
+        multiply_doubles_(end - begin, at(x), at(z), to);
+        return;
+      }
+      row_->binary({.kind = BinaryKind::kMul,
+                    .n = static_cast<size_t>(end - begin),
+                    .x = reinterpret_cast<const float*>(at(x)),
+                    .z = reinterpret_cast<const float*>(at(z)),
+                    .y = reinterpret_cast<float*>(to)});
+    });
+  }
   int64_t Count(const Letters& letters) const {
     int64_t n = 1;
     for (const char ch : letters) n *= extents_[ch];
@@ -123,7 +136,7 @@ class EinsumStep final : public CpuStep {
   }
   Place Scratch(int64_t elements) {
     const Place p{Place::In::kScratch, workspace_};
-    workspace_ += (static_cast<size_t>(elements * kF32) + 63) / 64 * 64;
+    workspace_ += (static_cast<size_t>(elements * element_) + 63) / 64 * 64;
     return p;
   }
   // Contiguous, in the order of the letters.
@@ -151,7 +164,7 @@ class EinsumStep final : public CpuStep {
     s.kind = Stage::Kind::kCopy;
     s.lhs = from.place;
     s.dst = to.place;
-    s.copy = StridedCopy::Prepare(shape, from_strides, to_strides, kF32, row_);
+    s.copy = StridedCopy::Prepare(shape, from_strides, to_strides, element_, row_);
     stages_.push_back(std::move(s));
   }
   Operand Copied(const Operand& o, const Letters& letters) {
@@ -169,13 +182,13 @@ class EinsumStep final : public CpuStep {
   MatrixOperand Matrix(const Operand& o, const Letters& batch, const Letters& rows, const Letters& cols) const {
     MatrixOperand m{.rows = Count(rows),
                     .cols = Count(cols),
-                    .row_stride = *Merged(o, rows) * kF32,
-                    .col_stride = *Merged(o, cols) * kF32,
+                    .row_stride = *Merged(o, rows) * element_,
+                    .col_stride = *Merged(o, cols) * element_,
                     .batch = {},
                     .batch_strides = {}};
     for (const char ch : batch) {
       m.batch.push_back(extents_[ch]);
-      m.batch_strides.push_back(o.strides[ch] * kF32);
+      m.batch_strides.push_back(o.strides[ch] * element_);
     }
     return m;
   }
@@ -187,6 +200,9 @@ class EinsumStep final : public CpuStep {
   const CpuConfig& config_;
   const ukernel::VectorKernel* row_;
   int concurrency_;
+  DType type_;
+  int64_t element_ = static_cast<int64_t>(DTypeBytes(type_));
+  BinaryRow multiply_doubles_ = ElementwiseRowFor(config_)->binary(BinaryKind::kMul, DType::kF64, DType::kF64);
   LetterMap extents_{};
   std::vector<Stage> stages_;
   int64_t zero_ = 0;  // elements of an output that is a sum of nothing
@@ -224,7 +240,7 @@ Result<Operand> EinsumStep::Contract(Operand lhs, Operand rhs, const Letters& ou
     if (!Merged(lhs, m) || !lhs_k || *lhs_k == 0) lhs = Copied(lhs, b + m + k);
     if (!rhs.letters.empty() && (!Merged(rhs, k) || !Merged(rhs, n))) rhs = Copied(rhs, b + k + n);
     const auto dims = [&] {
-      return BatchDims(Matrix(lhs, b, m, k), Matrix(rhs, b, k, n), Count(m) * Count(n), kF32, -1);
+      return BatchDims(Matrix(lhs, b, m, k), Matrix(rhs, b, k, n), Count(m) * Count(n), element_, -1);
     };
     std::optional<std::vector<kernels::BatchDim>> batch = dims();
     if (!batch) {
@@ -237,11 +253,12 @@ Result<Operand> EinsumStep::Contract(Operand lhs, Operand rhs, const Letters& ou
     s.batch = *batch;
     s.args.m = static_cast<size_t>(left.rows);
     s.args.lhs_row_stride = left.row_stride;
-    s.args.lhs_k_stride = left.col_stride == kF32 ? 0 : left.col_stride;
-    s.args.rhs = RunTimeSource(right, ukernel::Format::kF32);
-    s.args.dst_row_stride = right.cols * kF32;
+    s.args.lhs_k_stride = left.col_stride == element_ ? 0 : left.col_stride;
+    const ukernel::Format format = ukernel::FormatOf(type_);
+    s.args.rhs = RunTimeSource(right, format);
+    s.args.dst_row_stride = right.cols * element_;
     s.args.batch = s.batch;
-    const kernels::GemmProblem problem{.precision = PrecisionFor(config_)};
+    const kernels::GemmProblem problem{.lhs = format, .rhs = format, .precision = PrecisionFor(config_)};
     QUERN_ASSIGN_OR_RETURN(s.product, RunTimeProduct(problem, s.args.m, right, config_));
     s.plan = s.product.Plan(s.args, concurrency_);
     workspace_bytes_ = std::max(workspace_bytes_, s.plan.workspace_bytes);
@@ -320,7 +337,7 @@ class EinsumKernel final : public CpuKernel {
  public:
   EinsumKernel(EinsumEquation equation, const CpuConfig& config) : equation_(std::move(equation)), config_(config) {}
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    auto step = std::make_unique<EinsumStep>(config_, context.concurrency);
+    auto step = std::make_unique<EinsumStep>(config_, context.inputs[0].dtype, context.concurrency);
     QUERN_RETURN_IF_ERROR(step->Build(equation_, context));
     return std::unique_ptr<CpuStep>(std::move(step));
   }
@@ -363,7 +380,7 @@ std::string RejectMany(const Node& node, const EinsumEquation& e) {
 
 std::string Reject(const Node& node, const CpuConfig&) {
   for (const GraphValue* v : node.inputs()) {
-    if (std::string why = RejectUnlessType(v, {DType::kF32}); !why.empty()) return why;
+    if (std::string why = RejectUnlessType(v, {DType::kF32, DType::kF64}); !why.empty()) return why;
   }
   const Result<EinsumEquation> equation = EquationOf(node);
   return equation.ok() ? RejectMany(node, *equation) : equation.status().message();

@@ -1,4 +1,4 @@
-// Matrix products: ONNX MatMul and Gemm over run-time operands, this provider's MatMul (float32 or integers) with
+// Matrix products: ONNX MatMul and Gemm over run-time operands (float32 or float64), this provider's MatMul with
 // packed constant weights, bias, residual and activation, and com.microsoft.MatMulNBits over blocks of 2, 4 and 8 bits.
 #include "kernels/matmul.h"
 
@@ -193,12 +193,14 @@ class ProductKernel final : public CpuKernel {
   Compiled compiled_;
 };
 
+bool IsDouble(const Node& node) { return node.input(0)->type().dtype == DType::kF64; }
+
 std::string RejectTypes(const Node& node) {
+  const DType number = IsDouble(node) ? DType::kF64 : DType::kF32;
   for (int i = 0; i < 2; ++i) {
     const DType t = node.input(i)->type().dtype;
-    if (t != DType::kF32 && !(i == 1 && IsBlockType(t) && node.input(1)->is_constant())) {
-      return std::string("type ") + DTypeName(t);
-    }
+    const bool blocks = i == 1 && number == DType::kF32 && IsBlockType(t) && node.input(1)->is_constant();
+    if (t != number && !blocks) return std::string("type ") + DTypeName(t);
     if (node.input(i)->type().rank() > 2 + static_cast<int>(kernels::kMaxBatchDims)) return "too many batch dimensions";
     if (node.input(i)->type().rank() == 0) return "a scalar operand";
   }
@@ -217,7 +219,7 @@ std::string RejectGemm(const Node& node, const CpuConfig& config) {
   if (std::string why = RejectMatMul(node, config); !why.empty()) return why;
   const GraphValue* c = node.input(2);
   if (!c) return {};
-  if (c->type().dtype != DType::kF32 || !c->type().shape) return "the type of C";
+  if (c->type().dtype != node.input(0)->type().dtype || !c->type().shape) return "the type of C";
   return {};  // what this kernel does not take of it, a pass splits off (cpu_split_gemm)
 }
 
@@ -236,7 +238,7 @@ Status Finish(const Node& node, const CompileContext& context, const ukernel::Rh
   return OkStatus();
 }
 
-// Constant weights [K, N], or [N, K] if `transposed`; float32, bytes, or GGUF blocks along K.
+// Constant weights [K, N], or [N, K] if `transposed`; floats, bytes, or GGUF blocks along K.
 Status PackWeights(const Node& node, const CompileContext& context, bool transposed, Compiled& c) {
   QUERN_ASSIGN_OR_RETURN(const Tensor w, node.input(1)->constant()->tensor().Transient());
   const bool vector = w.rank() == 1;
@@ -264,10 +266,11 @@ Status PackWeights(const Node& node, const CompileContext& context, bool transpo
   return Finish(node, context, source, c);
 }
 
-Compiled Start(const CompileContext& context) {
+Compiled Start(const Node& node, const CompileContext& context) {
   Compiled c;
   c.config = *context.config;
   c.problem.precision = PrecisionFor(*context.config);
+  if (IsDouble(node)) c.problem.lhs = c.problem.rhs = Format::kF64;
   return c;
 }
 
@@ -276,9 +279,10 @@ Result<std::unique_ptr<CpuKernel>> MakeKernel(Compiled c) {
 }
 
 Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const CompileContext& context) {
-  Compiled c = Start(context);
+  Compiled c = Start(node, context);
   if (node.domain() == kCpuDomain) {
     QUERN_ASSIGN_OR_RETURN(c.epilogue, MakeEpilogue(node));
+    if (IsDouble(node) && !c.epilogue.ops.empty()) return Internal("a product of float64 has an epilogue");
     if (c.epilogue.bias_op >= 0) return Internal("the bias of a product is not constant");
     c.matrix_op = c.epilogue.residual_op;
     c.matrix_input = kResidualInput;
@@ -290,10 +294,11 @@ Result<std::unique_ptr<CpuKernel>> CompileMatMul(const Node& node, const Compile
 }
 
 Result<std::unique_ptr<CpuKernel>> CompileGemm(const Node& node, const CompileContext& context) {
-  Compiled c = Start(context);
+  Compiled c = Start(node, context);
   c.trans_a = node.GetInt("transA", 0) != 0;
   c.trans_b = node.GetInt("transB", 0) != 0;
   const float alpha = node.GetFloat("alpha", 1), beta = node.GetFloat("beta", 1);
+  if (IsDouble(node) && (alpha != 1 || node.input(2))) return Internal("a Gemm of float64 was not split");
   if (alpha != 1) c.epilogue.ops.push_back({.kind = EpilogueKind::kMulScalar, .a = alpha});
   if (const GraphValue* v = node.input(2)) {
     if (IsConstantRow(*v, *node.output(0)->type().shape)) {
@@ -329,7 +334,7 @@ std::string RejectNBits(const Node& node, const CpuConfig&) {
 
 // y = a * dequantized(B)', B as it is, a quantized to int8 by row where accuracy_level allows that (4).
 Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileContext& context) {
-  Compiled c = Start(context);
+  Compiled c = Start(node, context);
   const Tensor &b = node.input(1)->constant()->tensor(), &scales = node.input(2)->constant()->tensor();
   const int64_t n = node.GetInt("N", 0), k = node.GetInt("K", 0), block = node.GetInt("block_size", 32);
   const int64_t bits = node.GetInt("bits", 4), blocks = (k + block - 1) / block, block_bytes = block * bits / 8;

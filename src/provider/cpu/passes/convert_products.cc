@@ -40,6 +40,8 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     product->SetAttribute("transB", gemm ? node->GetInt("transB", 0) : int64_t{transpose != nullptr});
     graph.ReplaceAllUses(node->output(0), product->output(0));
     graph.Remove(node);
+    if (product->output(0)->type().dtype == DType::kF64)
+      product->SetAttribute("y_type", static_cast<int64_t>(DType::kF64));
     if (transpose) RemoveIfDead(graph, transpose);
     ++changes;
   }

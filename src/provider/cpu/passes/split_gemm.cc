@@ -1,51 +1,71 @@
-// A Gemm whose C its kernel does not take is a product and a sum:
+// A Gemm of which its kernel does not take all is a product and what follows it:
 //   y = Gemm(a, b, c) {alpha, beta}   ->   y = Add(Gemm(a, b) {alpha}, Mul(c, const beta))
-// The kernel takes a constant row, and a whole matrix with beta 1.
+// The kernel takes alpha and a constant row, or a whole matrix with beta 1; of float64 the product alone:
+//   y = Gemm(a, b, c) {alpha, beta}   ->   y = Add(Mul(Gemm(a, b), const alpha), Mul(c, const beta))
 #include "provider/cpu/passes/edit.h"
 
 namespace quern::cpu {
 namespace {
 
-bool TakesC(const Node& gemm) {
+bool IsDouble(const Node& gemm) { return gemm.output(0)->type().dtype == DType::kF64; }
+
+bool IsTaken(const Node& gemm) {
   const GraphValue* c = gemm.input(2);
+  if (IsDouble(gemm)) return !c && gemm.GetFloat("alpha", 1) == 1;
   if (!c) return true;
   const Dims &y = *gemm.output(0)->type().shape, &d = *c->type().shape;
   return IsConstantRow(*c, y) || (d == y && gemm.GetFloat("beta", 1) == 1);
 }
 
-GraphValue* Add(Graph& graph, Node* before, NodeSpec spec, ValueType type) {
-  Node* node = graph.AddNode(std::move(spec), before);
-  node->output(0)->set_type(std::move(type));
-  return node->output(0);
-}
+class Splitter {
+ public:
+  Splitter(Graph& graph, Node* gemm) : graph_(graph), gemm_(gemm) {}
 
-void Split(Graph& graph, Node* gemm) {
-  const GraphValue* y = gemm->output(0);
-  const auto name = [&](const char* what) { return graph.UniqueName(y->name() + what); };
-  NodeSpec product{.name = gemm->name(), .op_type = "Gemm", .opset = 13};
-  product.inputs = {gemm->input(0), gemm->input(1)};
-  product.outputs = {name("_product")};
-  for (const char* attribute : {"alpha", "transA", "transB"}) {
-    const auto it = gemm->attributes().find(attribute);
-    if (it != gemm->attributes().end()) product.attributes.insert(*it);
+  void Run() {
+    const GraphValue* y = gemm_->output(0);
+    NodeSpec product{.name = gemm_->name(), .op_type = "Gemm", .opset = 13};
+    product.inputs = {gemm_->input(0), gemm_->input(1)};
+    product.outputs = {Name("_product")};
+    for (const char* attribute : {"alpha", "transA", "transB"}) {
+      const auto it = gemm_->attributes().find(attribute);
+      if (it != gemm_->attributes().end()) product.attributes.insert(*it);
+    }
+    if (IsDouble(*gemm_)) product.attributes.erase("alpha");
+    GraphValue* result = Add(std::move(product), y->type());
+    if (IsDouble(*gemm_)) result = Times(result, gemm_->GetFloat("alpha", 1), "_alpha");
+    if (gemm_->input(2)) {
+      GraphValue* c = Times(gemm_->input(2), gemm_->GetFloat("beta", 1), "_beta");
+      result = Add({.op_type = "Add", .opset = 14, .inputs = {result, c}, .outputs = {Name("_sum")}}, y->type());
+    }
+    graph_.ReplaceAllUses(gemm_->output(0), result);
+    RemoveIfDead(graph_, gemm_);
   }
-  GraphValue* sum = Add(graph, gemm, std::move(product), y->type());
-  GraphValue* c = gemm->input(2);
-  if (const float beta = gemm->GetFloat("beta", 1); beta != 1) {
-    GraphValue* factor = graph.AddConstant(name("_beta"), Tensor::Scalar(beta));
-    factor->set_type(ValueType::Tensor(DType::kF32, Dims()));
-    c = Add(graph, gemm, {.op_type = "Mul", .opset = 14, .inputs = {c, factor}, .outputs = {name("_c")}}, c->type());
+
+ private:
+  std::string Name(const std::string& what) { return graph_.UniqueName(gemm_->output(0)->name() + what); }
+  GraphValue* Add(NodeSpec spec, ValueType type) {
+    Node* node = graph_.AddNode(std::move(spec), gemm_);
+    node->output(0)->set_type(std::move(type));
+    return node->output(0);
   }
-  sum = Add(graph, gemm, {.op_type = "Add", .opset = 14, .inputs = {sum, c}, .outputs = {name("_sum")}}, y->type());
-  graph.ReplaceAllUses(gemm->output(0), sum);
-  RemoveIfDead(graph, gemm);
-}
+  // x * factor, where that is not x.
+  GraphValue* Times(GraphValue* x, float factor, const std::string& what) {
+    if (factor == 1) return x;
+    GraphValue* constant = graph_.AddConstant(
+        Name(what), IsDouble(*gemm_) ? Tensor::Scalar(static_cast<double>(factor)) : Tensor::Scalar(factor));
+    constant->set_type(ValueType::Tensor(x->type().dtype, Dims()));
+    return Add({.op_type = "Mul", .opset = 14, .inputs = {x, constant}, .outputs = {Name(what + "_times")}}, x->type());
+  }
+
+  Graph& graph_;
+  Node* gemm_;
+};
 
 Result<int> Run(Graph& graph, const void*) {
   int changes = 0;
   for (Node* node : graph.nodes()) {
-    if (!node->Is("Gemm") || TakesC(*node)) continue;
-    Split(graph, node);
+    if (!node->Is("Gemm") || IsTaken(*node)) continue;
+    Splitter(graph, node).Run();
     ++changes;
   }
   return changes;
@@ -53,7 +73,7 @@ Result<int> Run(Graph& graph, const void*) {
 
 }  // namespace
 
-extern const Pass kSplitGemm = {"cpu_split_gemm", "the sum of a Gemm where its kernel has none", Run,
+extern const Pass kSplitGemm = {"cpu_split_gemm", "the factors and the sum of a Gemm where its kernel has none", Run,
                                 /*on_subgraphs=*/true, /*required=*/true};
 
 }  // namespace quern::cpu

@@ -1,5 +1,6 @@
-// The float32 register tile: one body for every vector ISA, stamped for each (rows, units) that a row's calls may have.
-// For kernel files only: everything has internal linkage and is compiled with their flags.
+// The register tile of multiply-adds on float32 or float64: one body for every vector ISA, stamped for each (rows,
+// units) that a row's calls may have. For kernel files only: everything has internal linkage and is compiled with their
+// flags.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +11,7 @@
 namespace quern::ukernel {
 namespace {
 
-// How operands become what the tile multiplies: float32 here, others in operands_*.h.
+// How operands become what the tile multiplies: the vector's own numbers here, others in operands_*.h.
 //   Lhs, Rhs     elements as they are stored
 //   kGroup       k of one column that lie together on the right side
 //   kLhsBlock    1, or k values loaded at once from each row, of which FmaLane<i> takes one
@@ -19,13 +20,14 @@ namespace {
 //   Broadcast<i>(p), LoadFloats<i>(p, part), Fma(x, weights, acc): one k alone, the i-th of its group
 template <class V>
 struct FloatOperands {
-  using Lhs = float;
-  using Rhs = float;
+  using Scalar = typename V::Scalar;
+  using Lhs = Scalar;
+  using Rhs = Scalar;
   using Reg = typename V::Reg;
   static constexpr int kGroup = 1, kLhsBlock = V::kLhsBlock;
-  static Reg LoadLhs(const float* p) { return V::Load(p); }
+  static Reg LoadLhs(const Scalar* p) { return V::Load(p); }
   template <int I>
-  static Reg LoadRhs(const float* p, int part) {
+  static Reg LoadRhs(const Scalar* p, int part) {
     return V::Load(p + part * V::kLanes);
   }
   template <int I>
@@ -33,11 +35,11 @@ struct FloatOperands {
     return V::template FmaLane<I>(acc, w, x);
   }
   template <int I>
-  static Reg Broadcast(const float* p) {
+  static Reg Broadcast(const Scalar* p) {
     return V::Broadcast(p);
   }
   template <int I>
-  static Reg LoadFloats(const float* p, int part) {
+  static Reg LoadFloats(const Scalar* p, int part) {
     return V::Load(p + part * V::kLanes);
   }
   static Reg Fma(Reg x, Reg w, Reg acc) { return V::Fma(x, w, acc); }
@@ -45,7 +47,7 @@ struct FloatOperands {
 
 // V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock.
 template <class V, int MR, int NU, class O = FloatOperands<V>>
-struct TileF32 : TileEpilogue<V, MR, NU> {
+struct TileFma : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
   using Base::kPerUnit;
   using Base::kVectors;
@@ -243,7 +245,7 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
     }
 
     if (a.last_k) {
-      Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
+      if constexpr (std::is_same_v<typename V::Scalar, float>) Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
       Base::Write(a.dst, a.dst_row_stride, acc, tail);
     } else {
       Base::Write(a.acc, a.acc_row_stride, acc, tail);
@@ -253,17 +255,17 @@ struct TileF32 : TileEpilogue<V, MR, NU> {
 
 // The body for the call's m and number of units.
 template <class V, int MR, int NU, class O = FloatOperands<V>>
-void DispatchTileF32(const GemmArgs& a) {
+void DispatchTileFma(const GemmArgs& a) {
   if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileF32<V, MR, NU - 1, O>(a);
+    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileFma<V, MR, NU - 1, O>(a);
   }
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileF32<V, MR - 1, NU, O>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileFma<V, MR - 1, NU, O>(a);
   }
-  TileF32<V, MR, NU, O>::Run(a);
+  TileFma<V, MR, NU, O>::Run(a);
 }
 
-// The descriptor of a row.
+// The descriptor of a row of float32.
 [[maybe_unused]] constexpr GemmKernel TileF32Row(const PackLayout& layout, uint16_t mr, uint16_t nr, GemmCost cost,
                                                  GemmRun run) {
   return {.isa = kIsa,
@@ -280,6 +282,14 @@ void DispatchTileF32(const GemmArgs& a) {
           .fused = kFusedProductF32,
           .cost = cost,
           .run = run};
+}
+
+// The same in float64, which fuses no epilogue.
+[[maybe_unused]] constexpr GemmKernel InFloat64(GemmKernel row) {
+  row.lhs = row.rhs = row.dst = Format::kF64;
+  row.precision = Precision::kFp64;
+  row.fused = 0;
+  return row;
 }
 
 }  // namespace

@@ -1,17 +1,20 @@
-// Few rows by a float32 matrix that is read in place: whole rows of it, one after the other, as memory has them. A tile
-// takes a few lines of each, which hardware follows poorly, the less so where its rows do not begin with a line.
-// For kernel files only: internal linkage.
+// Few rows by a matrix of float32 or float64 that is read in place: whole rows of it, one after the other, as memory
+// has them. A tile takes a few lines of each, which hardware follows poorly, the less so where its rows do not begin
+// with a line. For kernel files only: internal linkage.
 #pragma once
+
+#include <type_traits>
 
 #include "ukernel/gemm/epilogue_f32.h"
 
 namespace quern::ukernel {
 namespace {
 
-// The sums stay in the results, which L1 holds; each pass adds the products of kDepth k to them. V as in tile_f32.h.
+// The sums stay in the results, which L1 holds; each pass adds the products of kDepth k to them. V as in tile_fma.h.
 template <class V, int MR>
-struct StreamF32 {
+struct StreamFma {
   using Tile = TileEpilogue<V, MR, 1>;
+  using Scalar = typename V::Scalar;
   using Reg = typename V::Reg;
   static constexpr size_t kDepth = 4;
   static constexpr size_t kLanes = static_cast<size_t>(V::kLanes);
@@ -19,12 +22,12 @@ struct StreamF32 {
   struct Sums {
     char* data;
     size_t row_stride;
-    float* Row(int r) const { return reinterpret_cast<float*>(data + static_cast<size_t>(r) * row_stride); }
+    Scalar* Row(int r) const { return reinterpret_cast<Scalar*>(data + static_cast<size_t>(r) * row_stride); }
   };
 
   // to = from (zeros where kZero) + kCount k of the rows at x times as many of the matrix.
   template <size_t kCount, bool kZero>
-  QUERN_INLINE static void Pass(const float* const (&x)[MR], const char* rhs, size_t k_stride, size_t n,
+  QUERN_INLINE static void Pass(const Scalar* const (&x)[MR], const char* rhs, size_t k_stride, size_t n,
                                 const Sums& from, const Sums& to) {
     Reg factors[MR][kCount ? kCount : 1];
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
@@ -34,7 +37,7 @@ struct StreamF32 {
       Reg sums[MR];
       QUERN_UNROLL for (int r = 0; r < MR; ++r) sums[r] = kZero ? V::Zero() : load(from.Row(r) + at);
       QUERN_UNROLL for (size_t i = 0; i != kCount; ++i) {
-        const Reg b = load(reinterpret_cast<const float*>(rhs + i * k_stride) + at);
+        const Reg b = load(reinterpret_cast<const Scalar*>(rhs + i * k_stride) + at);
         QUERN_UNROLL for (int r = 0; r < MR; ++r) sums[r] = V::Fma(factors[r][i], b, sums[r]);
       }
       QUERN_UNROLL for (int r = 0; r < MR; ++r) store(to.Row(r) + at, sums[r]);
@@ -44,17 +47,17 @@ struct StreamF32 {
     if (at == n) return;
     const typename V::Mask rest = V::MakeMask(n - at);
     columns(
-        at, [&](const float* p) { return V::LoadMask(p, rest); },
-        [&](float* p, Reg sum) { V::StoreMask(p, sum, rest); });
+        at, [&](const Scalar* p) { return V::LoadMask(p, rest); },
+        [&](Scalar* p, Reg sum) { V::StoreMask(p, sum, rest); });
   }
 
   // The product of MR rows; a.n is any number.
   static void Run(const GemmArgs& a) {
     const Sums dst{static_cast<char*>(a.dst), a.dst_row_stride}, acc{static_cast<char*>(a.acc), a.acc_row_stride};
     const Sums to = a.last_k ? dst : acc;
-    const float* x[MR];
+    const Scalar* x[MR];
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      x[r] = reinterpret_cast<const float*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
+      x[r] = reinterpret_cast<const Scalar*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
     }
     const char* rhs = static_cast<const char*>(a.rhs);
     const auto pass = [&]<size_t kCount>(bool first) __attribute__((always_inline)) {
@@ -72,7 +75,9 @@ struct StreamF32 {
     for (; k + kDepth <= a.k; k += kDepth) pass.template operator()<kDepth>(k == 0);
     for (; k < a.k; ++k) pass.template operator()<1>(k == 0);
     if (a.k == 0) pass.template operator()<0>(true);
-    if (a.last_k && a.op_count) ApplyOps(a);
+    if constexpr (std::is_same_v<Scalar, float>) {
+      if (a.last_k && a.op_count) ApplyOps(a);
+    }
   }
 
   // Unit by unit.
@@ -93,20 +98,21 @@ struct StreamF32 {
 
 // The body for a part's m.
 template <class V, int MR>
-void DispatchStreamF32(const GemmArgs& a) {
+void DispatchStreamFma(const GemmArgs& a) {
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchStreamF32<V, MR - 1>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchStreamFma<V, MR - 1>(a);
   }
-  StreamF32<V, MR>::Run(a);
+  StreamFma<V, MR>::Run(a);
 }
 
 // MR rows at a time. A unit of a packed matrix is a matrix with contiguous columns.
 template <class V, int MR>
-[[maybe_unused]] void RunStreamF32(const GemmArgs& a) {
+[[maybe_unused]] void RunStreamFma(const GemmArgs& a) {
+  constexpr size_t kBytes = sizeof(typename V::Scalar);
   const bool packed = a.rhs_form == RhsForm::kPacked;
   const size_t columns = packed ? V::kUnit : a.n;
   GemmArgs part = a;
-  if (packed) part.rhs_k_stride = V::kUnit * sizeof(float);
+  if (packed) part.rhs_k_stride = V::kUnit * kBytes;
   for (size_t m = 0; m < a.m; m += MR) {
     part.m = a.m - m < MR ? a.m - m : MR;
     part.m0 = a.m0 + m;
@@ -115,9 +121,9 @@ template <class V, int MR>
       part.n = a.n - n < columns ? a.n - n : columns;
       part.n0 = a.n0 + n;
       part.rhs = static_cast<const char*>(a.rhs) + n / V::kUnit * (packed ? a.rhs_unit_stride : 0);
-      part.acc = static_cast<char*>(a.acc) + m * a.acc_row_stride + n * sizeof(float);
-      part.dst = static_cast<char*>(a.dst) + m * a.dst_row_stride + n * sizeof(float);
-      DispatchStreamF32<V, MR>(part);
+      part.acc = static_cast<char*>(a.acc) + m * a.acc_row_stride + n * kBytes;
+      part.dst = static_cast<char*>(a.dst) + m * a.dst_row_stride + n * kBytes;
+      DispatchStreamFma<V, MR>(part);
     }
   }
 }

@@ -1,4 +1,5 @@
-// Fast packers of float32 units from row-major matrices. For kernel files only: internal linkage, their flags.
+// Fast packers of units of whole elements (float32, float64) from row-major matrices. For kernel files only: internal
+// linkage, their flags.
 #pragma once
 
 #include "ukernel/pack.h"
@@ -13,20 +14,20 @@ inline void ClearRest(char* unit, size_t used, size_t stride) {
 }
 
 // Source with contiguous columns (K x N).
-template <size_t kUnit>
-uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
-                       size_t unit_end, void* packed) {
+template <size_t kUnit, class Number = float>
+uint32_t PackFromKN(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                    size_t unit_end, void* packed) {
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
-  constexpr size_t kLine = kUnit * sizeof(float);
+  constexpr size_t kElement = sizeof(Number), kLine = kUnit * kElement;
   const auto make = [](auto writer, size_t, const char* in, size_t columns, size_t, char* line) {
     if (columns == kUnit) return writer.Copy(line, in, kLine);
     char part[kLine];
     __builtin_memset(part, 0, kLine);
-    for (size_t i = 0; i < columns * sizeof(float); i += sizeof(float)) __builtin_memcpy(part + i, in + i, 4);
+    for (size_t i = 0; i < columns * kElement; i += kElement) __builtin_memcpy(part + i, in + i, kElement);
     writer.Copy(line, part, kLine);
   };
-  PackLines<1, sizeof(float), kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make);
+  PackLines<1, kElement, kUnit, kLine>(g, shape, s, unit_begin, unit_end, base, make);
   for (size_t u = unit_begin; u < unit_end; ++u) {
     ClearRest(base + g.UnitOffset(u), g.padded_k * kLine, g.unit_stride);
   }
@@ -34,46 +35,46 @@ uint32_t PackF32FromKN(const PackLayout& layout, const RhsShape& shape, const Rh
 }
 
 // Source with contiguous K (N x K): transposed in squares of T::kSide by T::Run(in, in stride, out, out stride).
-template <size_t kUnit, class T>
-uint32_t PackF32FromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
-                       size_t unit_end, void* packed) {
+template <size_t kUnit, class T, class Number = float>
+uint32_t PackFromNK(const PackLayout& layout, const RhsShape& shape, const RhsSource& s, size_t unit_begin,
+                    size_t unit_end, void* packed) {
+  constexpr size_t kElement = sizeof(Number);
   const RhsGeometry g = DescribeRhs(layout, shape);
   char* base = static_cast<char*>(packed);
   const LineStream stream(g.total_bytes);
-  alignas(64) char stage[T::kSide * kUnit * sizeof(float)];
+  alignas(64) char stage[T::kSide * kUnit * kElement];
   for (size_t u = unit_begin; u < unit_end; ++u) {
     char* unit = base + g.UnitOffset(u);
     const size_t columns = shape.n - u * kUnit < kUnit ? shape.n - u * kUnit : kUnit;
     for (size_t segment = 0; segment < shape.segments; ++segment) {
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
                          static_cast<ptrdiff_t>(u * kUnit) * s.n_stride;
-      char* out = unit + segment * g.segment_k * kUnit * sizeof(float);
+      char* out = unit + segment * g.segment_k * kUnit * kElement;
       const size_t whole = columns == kUnit ? shape.k / T::kSide * T::kSide : 0;
-      const auto row_bytes = static_cast<ptrdiff_t>(shape.k * sizeof(float));
+      const auto row_bytes = static_cast<ptrdiff_t>(shape.k * kElement);
       for (size_t k = 0; k < whole; k += T::kSide) {
-        char* to = out + k * kUnit * sizeof(float);
+        char* to = out + k * kUnit * kElement;
         char* lines = stream.Lines(to, stage);
-        const char* in = from + k * sizeof(float);
-        const auto at = static_cast<ptrdiff_t>(k * sizeof(float));
+        const char* in = from + k * kElement;
+        const auto at = static_cast<ptrdiff_t>(k * kElement);
         if (at % 64 == 0) PrefetchNext(from, at + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kUnit);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
-          T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * sizeof(float),
-                 kUnit * sizeof(float));
+          T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * kElement, kUnit * kElement);
         }
         stream.Write(to, lines, sizeof(stage));
       }
       for (size_t k = whole; k < shape.k; ++k) {
         for (size_t c = 0; c < kUnit; ++c) {
-          char* to = out + (k * kUnit + c) * sizeof(float);
+          char* to = out + (k * kUnit + c) * kElement;
           if (c < columns) {
-            __builtin_memcpy(to, from + static_cast<ptrdiff_t>(c) * s.n_stride + k * sizeof(float), sizeof(float));
+            __builtin_memcpy(to, from + static_cast<ptrdiff_t>(c) * s.n_stride + k * kElement, kElement);
           } else {
-            __builtin_memset(to, 0, sizeof(float));
+            __builtin_memset(to, 0, kElement);
           }
         }
       }
     }
-    ClearRest(unit, g.padded_k * kUnit * sizeof(float), g.unit_stride);
+    ClearRest(unit, g.padded_k * kUnit * kElement, g.unit_stride);
   }
   return kPackFine;
 }

@@ -1,0 +1,35 @@
+// The float64 vector traits of tiles (tile_fma.h) on AVX2 with FMA. For kernel files of that ISA only.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quern::ukernel {
+namespace {
+
+// Ones before zeros: a mask of n lanes starts 4 - n before the zeros.
+alignas(64) static constexpr int64_t kMaskSource[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+
+struct Vector {
+  using Scalar = double;
+  using Reg = __m256d;
+  using Mask = __m256i;
+  static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 1;
+  static constexpr bool kCheapMasks = false;
+  static Reg Zero() { return _mm256_setzero_pd(); }
+  static Reg Load(const double* p) { return _mm256_loadu_pd(p); }
+  static Reg LoadMask(const double* p, Mask m) { return _mm256_maskload_pd(p, m); }
+  static void Store(double* p, Reg x) { _mm256_storeu_pd(p, x); }
+  static void StoreMask(double* p, Reg x, Mask m) { _mm256_maskstore_pd(p, m, x); }
+  static Mask MakeMask(size_t lanes) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskSource + 4 - lanes));
+  }
+  static Reg Broadcast(const double* p) { return _mm256_broadcast_sd(p); }
+  static Reg Fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_pd(a, b, c); }
+  static Reg Add(Reg a, Reg b) { return _mm256_add_pd(a, b); }
+};
+
+}  // namespace
+}  // namespace quern::ukernel

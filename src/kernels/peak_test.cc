@@ -44,7 +44,7 @@ TEST(Peaks, AreOfEveryEngineAndLevel) {
 TEST(Peaks, FollowTheCpuAskedFor) {
   const PeakOptions quick{.rounds = 1, .seconds_per_round = 1e-4, .bandwidth = false};
   EXPECT_THAT(Names(MeasurePeaks(CpuFromSpec("generic").value(), quick)),
-              testing::IsSubsetOf({"fma portable", "fma neon"}));
+              testing::IsSubsetOf({"fma portable", "fma64 portable", "fma neon", "fma64 neon"}));
 }
 
 // The loops are those of the rows' own instructions: on this host, and for all rows of the build by what loops say.
@@ -79,6 +79,7 @@ TEST(Peaks, OfRowsByName) {
   const struct {
     const char *stem, *loop;
   } cases[] = {
+      {"gemm_f64_f64_f64_avx2", "fma64 avx2"},
       {"gemm_f32_f32_f32_avx2", "fma avx2"},
       {"gemm_f32_qb4w_f32_avx512", "fma avx512"},
       {"gemm_bf16_bf16_f32_avx512", "fma avx512"},

@@ -343,7 +343,10 @@ TEST(Select, ReachesEveryRow) {
       kinds.push_back({.lhs = Format::kF16, .rhs = Format::kF16, .segments = segments, .precision = precision});
     }
   }
-  kinds.push_back({.rhs_constant = false, .rhs_contiguous = true});
+  for (const Format f : {Format::kF32, Format::kF64}) {
+    kinds.push_back({.lhs = f, .rhs = f, .rhs_constant = false, .rhs_contiguous = true});
+  }
+  kinds.push_back({.lhs = Format::kF64, .rhs = Format::kF64});
   kinds.push_back({.lhs = Format::kI8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kU8, .rhs = Format::kI8});
   kinds.push_back({.lhs = Format::kI8d, .rhs = Format::kI8});

@@ -130,7 +130,8 @@ TEST_F(CpuOps, BranchesSideBySideHaveTheBitsOfOneAfterAnother) {
   HostileExecutor hostile(3, 2);
   InlineExecutor one;
   size_t groups = 0;
-  for (int i = 0; i < 2 * kRounds; ++i) {
+  // More networks where the seed draws few branches.
+  for (int i = 0; i < 2 * kRounds || (groups <= size_t{kRounds} && i < 8 * kRounds); ++i) {
     const std::unique_ptr<Graph> graph = GraphOf(RandomForks().Lines());
     ASSERT_TRUE(graph);
     const Shape largest{Draw(1, 2), kChannels, Draw(5, 9), Draw(5, 9)};
@@ -154,7 +155,7 @@ TEST_F(CpuOps, BranchesSideBySideHaveTheBitsOfOneAfterAnother) {
       }
     }
   }
-  EXPECT_GE(groups, static_cast<size_t>(kRounds) / 4) << "hardly any branches were found";
+  EXPECT_GT(groups, static_cast<size_t>(kRounds)) << "hardly any branches were found";
 }
 
 // Two branches of which both fail: %b1 in the second step of the first one, %c1 in the first step of the second.

@@ -10,9 +10,9 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x8 = DispatchTileFma<Vector, 6, 1>;
-static constexpr GemmRun kRun2x16 = DispatchTileFma<Vector, 2, 2>;
-static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
+static constexpr GemmRun kRun6x8 = DispatchTileFma<DoubleVector, 6, 1>;
+static constexpr GemmRun kRun2x16 = DispatchTileFma<DoubleVector, 2, 2>;
+static constexpr GemmRun kRunStream = RunStreamFma<DoubleVector, 2>;
 #else
 static constexpr GemmRun kRun6x8 = nullptr, kRun2x16 = nullptr, kRunStream = nullptr;
 #endif

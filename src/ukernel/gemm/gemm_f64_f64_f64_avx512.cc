@@ -10,9 +10,9 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x24 = DispatchTileFma<Vector, 8, 3>;
-static constexpr GemmRun kRun16x8 = DispatchTileFma<Vector, 16, 1>;
-static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
+static constexpr GemmRun kRun8x24 = DispatchTileFma<DoubleVector, 8, 3>;
+static constexpr GemmRun kRun16x8 = DispatchTileFma<DoubleVector, 16, 1>;
+static constexpr GemmRun kRunStream = RunStreamFma<DoubleVector, 2>;
 #else
 static constexpr GemmRun kRun8x24 = nullptr, kRun16x8 = nullptr, kRunStream = nullptr;
 #endif

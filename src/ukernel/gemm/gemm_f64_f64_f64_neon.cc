@@ -10,8 +10,8 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun6x8 = DispatchTileFma<Vector, 6, 1>;
-static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
+static constexpr GemmRun kRun6x8 = DispatchTileFma<DoubleVector, 6, 1>;
+static constexpr GemmRun kRunStream = RunStreamFma<DoubleVector, 2>;
 #else
 static constexpr GemmRun kRun6x8 = nullptr, kRunStream = nullptr;
 #endif

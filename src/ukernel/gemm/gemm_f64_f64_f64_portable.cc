@@ -9,8 +9,8 @@ namespace {
 // Three rows: 12 accumulators and the broadcast value fit the 16 registers of baseline x86-64.
 static constexpr GemmKernel kRows[] = {
     InFloat64(TileF32Row(kF64x8, 3, 8, {.engine = Engine::kScalar, .step_row = 6, .step_min = 4, .row = 8, .tile = 30},
-                         DispatchTileFma<Vector, 3, 1>)),
-    InFloat64(StreamF32Row(kF64x8, Engine::kScalar, 2, 16, 2, RunStreamFma<Vector, 2>)),
+                         DispatchTileFma<DoubleVector, 3, 1>)),
+    InFloat64(StreamF32Row(kF64x8, Engine::kScalar, 2, 16, 2, RunStreamFma<DoubleVector, 2>)),
 };
 
 }  // namespace

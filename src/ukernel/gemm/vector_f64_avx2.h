@@ -10,9 +10,9 @@ namespace quern::ukernel {
 namespace {
 
 // Ones before zeros: a mask of n lanes starts 4 - n before the zeros.
-alignas(64) static constexpr int64_t kMaskSource[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+alignas(64) static constexpr int64_t kDoubleMaskSource[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
 
-struct Vector {
+struct DoubleVector {
   using Scalar = double;
   using Reg = __m256d;
   using Mask = __m256i;
@@ -24,7 +24,7 @@ struct Vector {
   static void Store(double* p, Reg x) { _mm256_storeu_pd(p, x); }
   static void StoreMask(double* p, Reg x, Mask m) { _mm256_maskstore_pd(p, m, x); }
   static Mask MakeMask(size_t lanes) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kMaskSource + 4 - lanes));
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kDoubleMaskSource + 4 - lanes));
   }
   static Reg Broadcast(const double* p) { return _mm256_broadcast_sd(p); }
   static Reg Fma(Reg a, Reg b, Reg c) { return _mm256_fmadd_pd(a, b, c); }

@@ -8,7 +8,7 @@
 namespace quern::ukernel {
 namespace {
 
-struct Vector {
+struct DoubleVector {
   using Scalar = double;
   using Reg = __m512d;
   using Mask = __mmask8;

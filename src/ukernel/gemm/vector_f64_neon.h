@@ -8,7 +8,7 @@
 namespace quern::ukernel {
 namespace {
 
-struct Vector {
+struct DoubleVector {
   using Scalar = double;
   using Reg = float64x2_t;
   using Mask = size_t;  // lanes

@@ -7,7 +7,7 @@
 namespace quern::ukernel {
 namespace {
 
-struct Vector {
+struct DoubleVector {
   using Scalar = double;
   typedef double Reg __attribute__((vector_size(16)));
   using Mask = size_t;  // lanes

@@ -33,5 +33,16 @@ uint64_t RunPeakFma(size_t steps, const void* data) {
   return sum;
 }
 
+// The descriptor of a loop whose steps do `products` multiply-adds.
+[[maybe_unused]] constexpr PeakKernel FmaPeak(const char* engine, Format multiplies, int products,
+                                              uint64_t (*run)(size_t, const void*)) {
+  return {.isa = kIsa,
+          .engine = engine,
+          .unit = "GFLOP/s",
+          .multiplies = multiplies,
+          .operations = 2.0 * products,
+          .run = run};
+}
+
 }  // namespace
 }  // namespace quern::ukernel

@@ -1,8 +1,9 @@
-// The float32 multiply-add peak of NEON.
+// The multiply-add peaks of float32 and float64 on NEON.
 #include "ukernel/peak/peak_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f32_neon.h"
+#include "ukernel/gemm/vector_f64_neon.h"
 #endif
 
 namespace quern::ukernel {
@@ -10,16 +11,14 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr auto kRun = RunPeakFma<Vector, 16>;
+static constexpr auto kRunDoubles = RunPeakFma<DoubleVector, 16>;
 #else
 static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
+static constexpr auto kRunDoubles = kRun;
 #endif
 
-static constexpr PeakKernel kRows[] = {{.isa = kIsa,
-                                        .engine = "fma",
-                                        .unit = "GFLOP/s",
-                                        .multiplies = Format::kF32,
-                                        .operations = 2.0 * 16 * 4,
-                                        .run = kRun}};
+static constexpr PeakKernel kRows[] = {FmaPeak("fma", Format::kF32, 16 * 4, kRun),
+                                       FmaPeak("fma64", Format::kF64, 16 * 2, kRunDoubles)};
 
 }  // namespace
 

@@ -1,8 +1,9 @@
-// The float32 multiply-add peak of portable C++.
+// The multiply-add peaks of float32 and float64 on portable C++.
 #include "ukernel/peak/peak_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f32_portable.h"
+#include "ukernel/gemm/vector_f64_portable.h"
 #endif
 
 namespace quern::ukernel {
@@ -10,16 +11,14 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr auto kRun = RunPeakFma<Vector, 12>;
+static constexpr auto kRunDoubles = RunPeakFma<DoubleVector, 12>;
 #else
 static constexpr uint64_t (*kRun)(size_t, const void*) = nullptr;
+static constexpr auto kRunDoubles = kRun;
 #endif
 
-static constexpr PeakKernel kRows[] = {{.isa = kIsa,
-                                        .engine = "fma",
-                                        .unit = "GFLOP/s",
-                                        .multiplies = Format::kF32,
-                                        .operations = 2.0 * 12 * 4,
-                                        .run = kRun}};
+static constexpr PeakKernel kRows[] = {FmaPeak("fma", Format::kF32, 12 * 4, kRun),
+                                       FmaPeak("fma64", Format::kF64, 12 * 2, kRunDoubles)};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // float64 products on AVX-512: the left side is read in place, tiles of up to 24 accumulators.
+#include "ukernel/gemm/rows_fma_avx512.h"
 #include "ukernel/gemm/stream_fma.h"
-#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/vector_f64_avx512.h"
@@ -17,24 +17,9 @@ static constexpr GemmRun kRunStream = RunStreamFma<DoubleVector, 2>;
 static constexpr GemmRun kRun8x24 = nullptr, kRun16x8 = nullptr, kRunStream = nullptr;
 #endif
 
-// The instructions of float32's tiles (gemm_f32_f32_f32_avx512.cc), and their terms.
-constexpr GemmKernel Tile(uint16_t mr, uint16_t nr, GemmRun run) {
-  const float units = nr / 8.0f;
-  GemmKernel row = InFloat64(TileF32Row(kF64x8, mr, nr,
-                                        {.engine = Engine::kVector512,
-                                         .step_row = units / 2,
-                                         .step_load = mr > 8 ? 0.15f : 0.25f,
-                                         .step_min = units * 1.5f,
-                                         .row = units * 2 + 2,
-                                         .tile = 30},
-                                        run));
-  row.rhs_in_place = true;
-  return row;
-}
-
 static constexpr GemmKernel kRows[] = {
-    Tile(8, 24, kRun8x24),
-    Tile(16, 8, kRun16x8),
+    InFloat64(Avx512Tile(kF64x8, 8, 3, kRun8x24)),
+    InFloat64(Avx512Tile(kF64x8, 16, 1, kRun16x8)),
     InFloat64(StreamF32Row(kF64x8, Engine::kVector512, 2, 32, 8, kRunStream)),
 };
 

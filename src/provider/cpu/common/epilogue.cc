@@ -50,8 +50,6 @@ Result<EpilogueOp> ActivationOp(const Node& node, const std::string& name) {
   return op;
 }
 
-bool IsByteType(DType t) { return t == DType::kI8 || t == DType::kU8; }
-
 // The op that stores float32 results as integers: rint(y / y_scale) + y_zero_point.
 EpilogueOp StoringOp(const Node& node) {
   EpilogueOp op;
@@ -89,7 +87,7 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   if (name) {
     QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
   }
-  const bool stores = IsByteType(ProductType(node));
+  const bool stores = IsInt8(ukernel::FormatOf(ProductType(node)));
   EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
   if (integer_bias) list.ops.push_back(bias_op);
   if (scale) {

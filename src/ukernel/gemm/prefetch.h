@@ -20,5 +20,39 @@ QUERN_INLINE void PrefetchStream(const void* line, bool into_l1) {
   }
 }
 
+template <size_t kBytes>
+QUERN_INLINE void PrefetchLines(const char* lines, bool into_l1) {
+  if (into_l1) {
+    QUERN_UNROLL for (size_t i = 0; i < kBytes; i += 64) __builtin_prefetch(lines + i);
+  } else {
+    QUERN_UNROLL for (size_t i = 0; i < kBytes; i += 64) __builtin_prefetch(lines + i, 0, 2);
+  }
+}
+
+// What the call's ops take for each column, when the product is done: of a few rows, whose product is short, waiting
+// for it is a good part of the time.
+[[maybe_unused]] __attribute__((noinline)) void PrefetchColumnOperands(const GemmArgs& a) {
+  for (const EpilogueOp* op = a.ops; a.last_k && op != a.ops + a.op_count; ++op) {
+    const void* columns = nullptr;
+    switch (op->kind) {
+      case EpilogueKind::kAddVectorN:
+      case EpilogueKind::kMulVectorN:
+      case EpilogueKind::kPrelu:
+      case EpilogueKind::kRequantize:
+        columns = op->data;
+        break;
+      case EpilogueKind::kAddOuter:
+      case EpilogueKind::kAddOuterScalar:
+        columns = op->data2;
+        break;
+      default:
+        break;
+    }
+    if (!columns) continue;
+    const char* const end = static_cast<const char*>(columns) + (a.n0 + a.n) * 4;
+    for (const char* at = end - a.n * 4; at < end; at += 64) __builtin_prefetch(at);
+  }
+}
+
 }  // namespace
 }  // namespace quern::ukernel

@@ -16,6 +16,7 @@ namespace {
 //   kElement, kZero  of the packed weights; what the numbers in Dot have too much, taken off by sums of the rows
 //   kVectors, kRows  vectors of a strip; rows that are worked on together
 //   kGroups          groups of 4 k of a piece: 8, or 4
+//   kFewGroups       likewise, of few rows
 //   kFewRows         so many rows keep their results in registers along K; 0: none do
 //   kChains          sums that such a row's piece is split into, where dot products wait for each other
 //   Load<groups>(p, out): the weights of a piece for V::kLanes columns
@@ -68,7 +69,6 @@ struct TileBlocks {
     int32_t ints[MR * NR];
     int32_t sums[kSums];  // as the pass wants them; bits of a float32 for minima
     int32_t totals[MR];   // of the block that is not finished yet
-    float scales[(kFewPieces + 1) * V::kUnit];
   };
 
   // Of a block of the weights.
@@ -315,6 +315,7 @@ struct TileBlocks {
 
   static void Run(const GemmArgs& a) {
     auto& s = *static_cast<Scratch*>(a.scratch);
+    if (a.m <= D::kFewRows) PrefetchColumnOperands(a);
     int32_t* const acc = kChannels ? s.ints : reinterpret_cast<int32_t*>(s.floats);
     Accumulators::Start(a, acc);
     if constexpr (kChannels) {
@@ -358,7 +359,7 @@ constexpr int BlockZeroOf(Format element) { return 1 << (FormatBits(element) - 1
 constexpr GemmKernel BlocksRow(const Isa& isa, Format lhs, Format rhs, uint16_t mr, uint16_t nr, GemmCost cost,
                                GemmRun run) {
   const bool channels = rhs == Format::kI4;
-  const size_t words = size_t{2} * mr * nr + mr * (kStagedPieces + 1) + (kFewPieces + 1) * 16;
+  const size_t words = size_t{2} * mr * nr + mr * (kStagedPieces + 1);
   GemmKernel row{.isa = isa,
                  .lhs = lhs,
                  .lhs_source = Format::kF32,

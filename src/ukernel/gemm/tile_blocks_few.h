@@ -9,8 +9,6 @@
 namespace quern::ukernel {
 namespace {
 
-[[maybe_unused]] constexpr size_t kFewPieces = 64;  // of K, that are worked on in one loop (a chunk)
-
 // Tile: a TileBlocks, whose pieces, sums and scratch these are. R: rows; where a call has fewer, the last one is
 // computed again.
 template <class Tile, int R>
@@ -23,115 +21,136 @@ struct FewRows {
 
   static constexpr size_t kUnit = V::kUnit, kVectors = kUnit / V::kLanes;
   static constexpr size_t kStaged = Tile::kSums / R;  // pieces
-  // Pieces ahead of which memory is asked for weights and scales, twice (prefetch.h), across the ends of units. Those
-  // of 2 bits are half as long.
-  static constexpr size_t kAsks = 2, kFar = Tile::kBits == 2 ? 64 : Tile::kInChannels ? 48 : 32;
-  static constexpr size_t kAhead[kAsks] = {kFar, kFar / 2};
+  // Memory is asked for weights twice (prefetch.h), across the ends of units: so many bytes ahead, and half as many.
+  // A Zen 5 core has no more than 8 KB on the way to L1, where a block's work is longer than a channel's.
+  static constexpr size_t kAsks = 2;
+  static size_t Far(bool into_l1) { return into_l1 && !Tile::kInChannels ? 7168 : 12288; }
+  static constexpr bool kPrefetches = V::kPrefetch != 0;
 
-  // Pieces of one unit of columns.
-  struct Chunk {
+  // The staged pieces of one unit of columns.
+  struct Pieces {
     const char* weights;
-    const char* ahead[kAsks];         // what the memory is asked for meanwhile
-    const char* scales_ahead[kAsks];  // likewise
+    const char* scales;
+    const char* offsets;
     const char* lhs[R];
     const char* lhs_scales[R];
     const int32_t* sums;  // kStaged apart
-    const float* scales;
-    const char* offsets;
-    float* floats;  // Tile::kColumns apart
-    int32_t* ints;  // likewise, of a block that is not finished yet
-    size_t pieces;
+    float* floats;        // Tile::kColumns apart
+    int32_t* ints;        // likewise, of a block that is not finished yet
+    size_t count;
+    bool ends;              // with the last piece of K
     size_t length, in_sum;  // elements that a sum goes over, and that it has gone over
     size_t block, in_block;
-    size_t scale_bytes;  // of a block's scales as they are stored
-    bool ends;           // with the last piece of K
-    bool into_l1;        // GemmArgs::stream_into_l1
+    Format scale;
+    size_t scale_bytes;  // of a block
+    // What is asked for lies so far ahead of what is worked on; from the piece `turn` on it is the next unit's, which
+    // is farther by the gaps.
+    ptrdiff_t ahead[kAsks], scales_ahead[kAsks];
+    ptrdiff_t gap, scales_gap;
+    size_t turn[kAsks];
+    bool into_l1;  // GemmArgs::stream_into_l1
   };
+
+  struct Results {
+    Reg acc[R][kVectors];
+    Int total[R][kVectors];  // of a block that is not finished yet
+  };
+
+  QUERN_INLINE static void PrefetchScales(const Pieces& p) {
+    QUERN_UNROLL for (const ptrdiff_t ahead : p.scales_ahead) PrefetchStream(p.scales + ahead, p.into_l1);
+  }
 
   // kWhole: a piece is a block.
   template <int NG, bool kWhole, BlockZero kZeros>
-  __attribute__((noinline)) static void Work(const Chunk& chunk) {
-    Chunk c = chunk;
-    Reg acc[R][kVectors];
-    Int total[R][kVectors];
-    QUERN_UNROLL for (int r = 0; r < R; ++r) {
+  QUERN_INLINE static void Piece(Pieces& p, Results& to, bool end) {
+    // First what branches, which costs registers where weights are in them.
+    if constexpr (kPrefetches) {
+      QUERN_UNROLL for (const ptrdiff_t ahead : p.ahead) {
+        PrefetchLines<Tile::template kPieceBytes<NG>>(p.weights + ahead, p.into_l1);
+      }
+      if constexpr (kWhole) PrefetchScales(p);
+    }
+    Reg scale[kVectors]{};
+    if constexpr (!Tile::kInChannels) {
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        acc[r][v] = V::Load(c.floats + r * Tile::kColumns + v * V::kLanes);
-        if (!kWhole) total[r][v] = V::LoadInt(c.ints + r * Tile::kColumns + v * V::kLanes);
+        scale[v] = V::LoadScale(p.scales + v * (p.scale_bytes / kVectors), p.scale);
       }
     }
-    for (size_t i = 0; i < c.pieces; ++i) {
-      if constexpr (V::kPrefetch != 0) {
-        QUERN_UNROLL for (const char*& ahead : c.ahead) {
-          QUERN_UNROLL for (size_t b = 0; b < Tile::template kPieceBytes<NG>; b += 64)
-              PrefetchStream(ahead + b, c.into_l1);
-          ahead += Tile::template kPieceBytes<NG>;
-        }
+    p.in_sum += 4 * NG;
+    const bool last = Tile::kInChannels ? false : kWhole || p.in_sum == p.length || end;
+    QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
+      typename D::Weights w[NG];
+      Int zero = V::ZeroInt();
+      if constexpr (kZeros == BlockZero::kInteger) zero = V::LoadZeros(p.offsets + v * V::kLanes);
+      Tile::template LoadPiece<kZeros>(p.weights + v * V::kLanes * 4, zero, w);
+      Reg minimum{};
+      if constexpr (kZeros == BlockZero::kMinimum) {
+        minimum = V::Load(reinterpret_cast<const float*>(p.offsets) + v * V::kLanes);
       }
-      c.in_sum += 4 * NG;
-      const bool last = Tile::kInChannels ? false : kWhole || c.in_sum == c.length || (c.ends && i + 1 == c.pieces);
-      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        typename D::Weights w[NG];
-        Int zero = V::ZeroInt();
-        if constexpr (kZeros == BlockZero::kInteger) zero = V::LoadZeros(c.offsets + v * V::kLanes);
-        Tile::template LoadPiece<kZeros>(c.weights + v * V::kLanes * 4, zero, w);
-        const Reg scale = V::Load(c.scales + v * V::kLanes);
-        Reg minimum = scale;
-        if constexpr (kZeros == BlockZero::kMinimum) {
-          minimum = V::Load(reinterpret_cast<const float*>(c.offsets) + v * V::kLanes);
-        }
-        QUERN_UNROLL for (int r = 0; r < R; ++r) {
-          const int32_t* row_sum = c.sums + r * kStaged;
-          const Int start = Tile::template PieceStart<kZeros>(row_sum, zero);
-          typename D::Sum sum[D::kChains]{};
-          if constexpr (D::kSeeds) sum[0] = start;
-          QUERN_UNROLL for (int g = 0; g < NG; ++g) {
-            sum[g % D::kChains] = D::Dot(sum[g % D::kChains], D::Group(c.lhs[r] + 4 * g), w[g]);
-          }
-          Int x = D::Total(sum[0]);
-          QUERN_UNROLL for (int i = 1; i < D::kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
-          if constexpr (!D::kSeeds) x = V::AddInt(x, start);
-          if constexpr (!kWhole) total[r][v] = x = V::AddInt(x, total[r][v]);
-          if (last) {
-            acc[r][v] = Tile::template AddSum<kZeros>(acc[r][v], x, scale, minimum, c.lhs_scales[r], row_sum);
-            if constexpr (!kWhole) total[r][v] = V::ZeroInt();
-          }
-        }
-      }
-      c.weights += Tile::template kPieceBytes<NG>;
-      ++c.sums;
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
-        c.lhs[r] += 4 * NG;
-        if (Tile::kLhsBlocks && last) c.lhs_scales[r] += sizeof(float);
-      }
-      if (last) c.in_sum = 0;
-      c.in_block += 4 * NG;
-      if (kWhole || c.in_block == c.block) {
-        c.in_block = 0;
-        c.scales += kUnit;
-        if constexpr (!Tile::kInChannels && V::kPrefetch != 0) {
-          QUERN_UNROLL for (const char*& ahead : c.scales_ahead) {
-            PrefetchStream(ahead, c.into_l1);
-            ahead += c.scale_bytes;
-          }
+        const int32_t* row_sum = p.sums + r * kStaged;
+        const Int start = Tile::template PieceStart<kZeros>(row_sum, zero);
+        typename D::Sum sum[D::kChains]{};
+        if constexpr (D::kSeeds) sum[0] = start;
+        QUERN_UNROLL for (int g = 0; g < NG; ++g) {
+          sum[g % D::kChains] = D::Dot(sum[g % D::kChains], D::Group(p.lhs[r] + 4 * g), w[g]);
         }
-        c.offsets += kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
+        Int x = D::Total(sum[0]);
+        QUERN_UNROLL for (int i = 1; i < D::kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
+        if constexpr (!D::kSeeds) x = V::AddInt(x, start);
+        if constexpr (!kWhole) to.total[r][v] = x = V::AddInt(x, to.total[r][v]);
+        if (last) {
+          Reg& acc = to.acc[r][v];
+          acc = Tile::template AddSum<kZeros>(acc, x, scale[v], minimum, p.lhs_scales[r], row_sum);
+          if constexpr (!kWhole) to.total[r][v] = V::ZeroInt();
+        }
       }
     }
+    p.weights += Tile::template kPieceBytes<NG>;
+    ++p.sums;
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
-      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        V::Store(c.floats + r * Tile::kColumns + v * V::kLanes, acc[r][v]);
-        if (!kWhole) V::StoreInt(c.ints + r * Tile::kColumns + v * V::kLanes, total[r][v]);
-      }
+      p.lhs[r] += 4 * NG;
+      if (Tile::kLhsBlocks && last) p.lhs_scales[r] += sizeof(float);
+    }
+    if (last) p.in_sum = 0;
+    p.in_block += 4 * NG;
+    if (!Tile::kInChannels && (kWhole || p.in_block == p.block)) {
+      p.in_block = 0;
+      p.scales += p.scale_bytes;
+      if constexpr (kPrefetches && !kWhole) PrefetchScales(p);
+      p.offsets += kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
     }
   }
 
-  // float32 scales of `blocks` blocks.
-  template <Format kFormat>
-  static void Widen(const char* from, size_t blocks, float* to) {
-    for (const float* const end = to + blocks * kUnit; to < end; to += V::kLanes) {
-      V::Store(to, V::LoadScale(from, kFormat));
-      from += V::kLanes * FormatBytes(kFormat);
+  template <int NG, bool kWhole, BlockZero kZeros>
+  __attribute__((noinline)) static void Work(const Pieces& pieces) {
+    Pieces p = pieces;
+    Results to;
+    QUERN_UNROLL for (int r = 0; r < R; ++r) {
+      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
+        to.acc[r][v] = V::Load(p.floats + r * Tile::kColumns + v * V::kLanes);
+        if (!kWhole) to.total[r][v] = V::LoadInt(p.ints + r * Tile::kColumns + v * V::kLanes);
+      }
+    }
+    for (size_t i = 0; i < p.count;) {
+      size_t stop = p.count;  // or the next turn
+      if constexpr (kPrefetches) {
+        for (size_t ask = 0; ask < kAsks; ++ask) {
+          if (i == p.turn[ask]) {
+            p.ahead[ask] += p.gap;
+            p.scales_ahead[ask] += p.scales_gap;
+          } else if (i < p.turn[ask] && p.turn[ask] < stop) {
+            stop = p.turn[ask];
+          }
+        }
+      }
+      for (; i < stop; ++i) Piece<NG, kWhole, kZeros>(p, to, p.ends && i + 1 == p.count);
+    }
+    QUERN_UNROLL for (int r = 0; r < R; ++r) {
+      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
+        V::Store(p.floats + r * Tile::kColumns + v * V::kLanes, to.acc[r][v]);
+        if (!kWhole) V::StoreInt(p.ints + r * Tile::kColumns + v * V::kLanes, to.total[r][v]);
+      }
     }
   }
 
@@ -139,53 +158,48 @@ struct FewRows {
   template <int NG, bool kWhole, BlockZero kZeros>
   static void Unit(const GemmArgs& a, Scratch& s, size_t n, size_t k0, size_t count) {
     constexpr size_t kPiece = 4 * NG, kBytes = Tile::template kPieceBytes<NG>;
-    constexpr size_t kChunk = kFewPieces * kPiece;
-    const char* unit = static_cast<const char*>(a.rhs) + n / kUnit * a.rhs_unit_stride;
-    const char* scales = static_cast<const char*>(a.rhs_scales) + n / kUnit * a.rhs_unit_stride;
-    const char* offsets = static_cast<const char*>(a.rhs_offsets) + n / kUnit * a.rhs_unit_stride;
-    const size_t end = RoundUp(a.k, kPiece);
-    for (size_t k = k0, k_end; k < k0 + count; k = k_end) {
-      Chunk c;
-      k_end = k0 + count - k < kChunk ? k0 + count : k + kChunk;
-      QUERN_UNROLL for (size_t i = 0; i < kAsks; ++i) {
-        const size_t far = kAhead[i] * kPiece, turn = end < far ? 0 : end - far;  // from where on it is the next unit's
-        if (k < turn && turn < k_end) k_end = turn;
-        const size_t ahead = k < turn ? k + far : k - turn, next = k < turn ? 0 : a.rhs_unit_stride;
-        c.ahead[i] = unit + next + ahead / kPiece * kBytes;
-        if constexpr (!Tile::kInChannels) {
-          c.scales_ahead[i] = scales + next + ahead / a.block * kUnit * FormatBytes(a.rhs_scale);
-        }
-      }
-      c.pieces = (k_end - k) / kPiece;
-      c.scales = s.scales;
-      if constexpr (!Tile::kInChannels) {
-        const size_t block = k / a.block, blocks = CeilDiv(k_end, a.block) - block;
-        c.scale_bytes = kUnit * FormatBytes(a.rhs_scale);
-        const char* from = scales + block * c.scale_bytes;
-        if (a.rhs_scale == Format::kF32) c.scales = reinterpret_cast<const float*>(from);
-        if (a.rhs_scale == Format::kF16) Widen<Format::kF16>(from, blocks, s.scales);
-        if (a.rhs_scale == Format::kBf16) Widen<Format::kBf16>(from, blocks, s.scales);
-        c.offsets = offsets + block * kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
-        c.length = Tile::SumLength(a);
-        c.in_sum = k % c.length;
-        c.block = a.block;
-        c.in_block = k % a.block;
-        c.ends = k_end == end;
-      }
-      c.weights = unit + k / kPiece * kBytes;
-      for (size_t r = 0; r < R; ++r) {
-        const size_t real = r < a.m ? r : a.m - 1;
-        const ptrdiff_t row = static_cast<ptrdiff_t>(real) * a.lhs_row_stride;
-        c.lhs[r] = static_cast<const char*>(a.lhs) + row + k;
-        c.lhs_scales[r] = static_cast<const char*>(a.lhs_scales) + row;
-        if (Tile::kLhsBlocks) c.lhs_scales[r] += k / Tile::kLhsBlock * sizeof(float);
-      }
-      c.sums = s.sums + (k - k0) / kPiece;
-      c.floats = s.floats + n;
-      c.ints = s.ints + n;
-      c.into_l1 = a.stream_into_l1;
-      Work<NG, kWhole, kZeros>(c);
+    const size_t unit = n / kUnit * a.rhs_unit_stride;
+    Pieces p{};
+    p.weights = static_cast<const char*>(a.rhs) + unit + k0 / kPiece * kBytes;
+    p.count = count / kPiece;
+    p.ends = k0 + count >= a.k;
+    p.gap = static_cast<ptrdiff_t>(a.rhs_unit_stride - p.count * kBytes);
+    if constexpr (!Tile::kInChannels) {
+      const size_t block = k0 / a.block;
+      p.length = Tile::SumLength(a);
+      p.in_sum = k0 % p.length;
+      p.block = a.block;
+      p.in_block = k0 % a.block;
+      p.scale = a.rhs_scale;
+      p.scale_bytes = kUnit * FormatBytes(a.rhs_scale);
+      p.scales = static_cast<const char*>(a.rhs_scales) + unit + block * p.scale_bytes;
+      const size_t blocks = CeilDiv(k0 + count, a.block) - block;
+      p.scales_gap = static_cast<ptrdiff_t>(a.rhs_unit_stride - blocks * p.scale_bytes);
+      p.offsets = static_cast<const char*>(a.rhs_offsets) + unit;
+      p.offsets += block * kUnit * (kZeros == BlockZero::kMinimum ? sizeof(float) : 1);
     }
+    for (size_t i = 0; i < kAsks; ++i) {
+      // Not beyond the next unit.
+      const size_t ahead = Far(a.stream_into_l1) >> i;
+      const size_t pieces = ahead / kBytes < p.count ? ahead / kBytes : p.count;
+      p.ahead[i] = static_cast<ptrdiff_t>(pieces * kBytes);
+      if constexpr (!Tile::kInChannels) {
+        p.scales_ahead[i] = static_cast<ptrdiff_t>(pieces * kPiece / a.block * p.scale_bytes);
+      }
+      p.turn[i] = p.count - pieces;
+    }
+    for (size_t r = 0; r < R; ++r) {
+      const size_t real = r < a.m ? r : a.m - 1;
+      const ptrdiff_t row = static_cast<ptrdiff_t>(real) * a.lhs_row_stride;
+      p.lhs[r] = static_cast<const char*>(a.lhs) + row + k0;
+      p.lhs_scales[r] = static_cast<const char*>(a.lhs_scales) + row;
+      if (Tile::kLhsBlocks) p.lhs_scales[r] += k0 / Tile::kLhsBlock * sizeof(float);
+    }
+    p.sums = s.sums;
+    p.floats = s.floats + n;
+    p.ints = s.ints + n;
+    p.into_l1 = a.stream_into_l1;
+    Work<NG, kWhole, kZeros>(p);
   }
 
   template <int NG, bool kWhole, BlockZero kZeros>
@@ -207,8 +221,8 @@ struct FewRows {
   template <BlockZero kZeros>
   static void Products(const GemmArgs& a, Scratch& s) {
     if constexpr (Tile::kInChannels) {
-      return Product<D::kGroups, false, kZeros>(a, s);
-    } else if constexpr (D::kGroups == 8) {
+      return Product<D::kFewGroups, false, kZeros>(a, s);
+    } else if constexpr (D::kFewGroups == 8) {
       if (a.block == 32) return Product<8, true, kZeros>(a, s);
       if (Tile::kLhsBlocks || a.block % 32 == 0) return Product<8, false, kZeros>(a, s);
     }

@@ -22,7 +22,6 @@ struct FewScratch {
   // copied, kStage of K at once. Else a stage is what the sums of rows have room for.
   static constexpr bool kCopies = R > 2;
   static constexpr size_t kStage = kCopies ? kFewChunk : kFewStage;
-  float scales[(kFewChunk / 16 + 1) * 16];
   float row_sums[R * kStage / 16];
   float rest[R * 32];
   float rows[kCopies ? R * kFewPitch : 1];
@@ -65,24 +64,27 @@ struct F32BlocksFew {
   static constexpr int kSets = R * kTogether * 4 <= W::kSums ? 4 : 2;
   using Scratch = FewScratch<R>;
   static constexpr bool kCopies = Scratch::kCopies;
-  static constexpr size_t kChunk = kFewChunk, kStage = Scratch::kStage, kPitch = kFewPitch;
-  // Memory is asked for what comes so many k later, across the ends of units.
-  static constexpr size_t kWeightsAhead = 1024, kScalesAhead = 2048;
+  static constexpr size_t kStage = Scratch::kStage, kPitch = kFewPitch;
+  static constexpr size_t kAhead = 8192;  // bytes of weights, of which memory is asked for so early
 
   // Pieces of one vector of columns.
   struct Chunk {
     const char* weights;
-    const char* weights_ahead;
-    const char* scales;  // float32
-    const char* scales_ahead;
+    const char* scales;
     const char* offsets;
     const float* lhs[R];
     const float* row_sums;  // kStage / 16 apart
     float* floats;          // NR apart
     size_t pieces;
     size_t in_block, block;  // pieces of which all have the same scale
-    size_t scale_bytes;      // of a block's scales as they are stored
-    bool into_l1;            // GemmArgs::stream_into_l1
+    Format scale;
+    size_t scale_bytes;  // of a block of the unit
+    // What memory is asked for lies so far ahead of what is worked on; from the piece `turn` on it is the next unit's,
+    // which is farther by the gaps.
+    ptrdiff_t ahead, scales_ahead;
+    ptrdiff_t gap, scales_gap;
+    size_t turn;
+    bool into_l1;  // GemmArgs::stream_into_l1
   };
 
   // P pieces, of which `apart` says how many blocks are from one to the next.
@@ -97,14 +99,15 @@ struct F32BlocksFew {
     QUERN_UNROLL for (size_t l = 0; l < kLines; ++l) {
       Int line[P];
       QUERN_UNROLL for (int p = 0; p < P; ++p) {
-        PrefetchStream(c.weights_ahead + p * kBytes + l * kLine, c.into_l1);
+        PrefetchStream(c.weights + c.ahead + p * kBytes + l * kLine, c.into_l1);
         line[p] = V::LoadInt(reinterpret_cast<const int32_t*>(c.weights + p * kBytes + l * kLine));
       }
       Steps<0, P, kPiece>(sum, weights, line, c.lhs, l * kPerLine);
     }
     QUERN_UNROLL for (int p = 0; p < P; ++p) {
-      PrefetchStream(c.scales_ahead + p * apart * c.scale_bytes, c.into_l1);
-      const Reg scale = V::Load(reinterpret_cast<const float*>(c.scales) + p * apart * kUnit);
+      const char* scales = c.scales + p * apart * c.scale_bytes;
+      PrefetchStream(scales + c.scales_ahead, c.into_l1);
+      const Reg scale = V::LoadScale(scales, c.scale);
       QUERN_UNROLL for (int r = 0; r < R; ++r) {
         QUERN_UNROLL for (int s = kSets / 2; s > 0; s /= 2) {
           QUERN_UNROLL for (int t = 0; t < s; ++t) sum[p][t][r] = V::Add(sum[p][t][r], sum[p][t + s][r]);
@@ -144,16 +147,13 @@ struct F32BlocksFew {
   QUERN_INLINE static void Advance(Chunk& c, size_t apart) {
     constexpr size_t kBytes = P * kPiece / kPerLine * kLine;
     c.weights += kBytes;
-    c.weights_ahead += kBytes;
     QUERN_UNROLL for (int r = 0; r < R; ++r) c.lhs[r] += P * kPiece;
     c.row_sums += P;
-    c.pieces -= P;
     c.in_block += P;
     if (c.in_block >= c.block) {
       const size_t blocks = apart ? P : 1;
       c.in_block = 0;
-      c.scales += blocks * kUnit * sizeof(float);
-      c.scales_ahead += blocks * c.scale_bytes;
+      c.scales += blocks * c.scale_bytes;
       c.offsets += blocks * kOffset;
     }
   }
@@ -163,26 +163,23 @@ struct F32BlocksFew {
     Chunk c = chunk;
     Reg acc[R];
     QUERN_UNROLL for (int r = 0; r < R; ++r) acc[r] = V::Load(c.floats + r * NR);
-    if (kTogether > 1 && (c.block == 1 || c.block % kTogether == 0)) {
-      const size_t apart = c.block == 1 ? 1 : 0;
-      while (c.pieces >= kTogether) {
+    const bool together = kTogether > 1 && (c.block == 1 || c.block % kTogether == 0);
+    const size_t apart = c.block == 1 ? 1 : 0;
+    for (size_t part = c.turn, left = c.pieces; left > 0; part = left) {
+      left -= part;
+      for (; together && part >= kTogether; part -= kTogether) {
         Pieces<kTogether, kPiece>(c, apart, acc);
         Advance<kTogether, kPiece>(c, apart);
       }
-    }
-    while (c.pieces) {
-      Pieces<1, kPiece>(c, 0, acc);
-      Advance<1, kPiece>(c, 0);
+      for (; part > 0; --part) {
+        Pieces<1, kPiece>(c, 0, acc);
+        Advance<1, kPiece>(c, 0);
+      }
+      c.ahead += c.gap;
+      c.scales_ahead += c.scales_gap;
     }
     if constexpr (W::kInOrder) return;
     QUERN_UNROLL for (int r = 0; r < R; ++r) V::Store(c.floats + r * NR, acc[r]);
-  }
-
-  template <Format kFormat>
-  static void Scales(const char* from, size_t blocks, float* to) {
-    for (size_t i = 0; i < blocks * kUnit; i += V::kLanes) {
-      V::Store(to + i, V::LoadScale(from + i * FormatBytes(kFormat), kFormat));
-    }
   }
 
   // What is staged of K, [k0, k0 + count).
@@ -196,45 +193,32 @@ struct F32BlocksFew {
   template <size_t kPiece>
   __attribute__((noinline)) static void Unit(const GemmArgs& a, Scratch& s, float* floats, const Stage& stage, size_t n,
                                              size_t k, size_t pieces, const float* lhs, size_t stride) {
-    const size_t unit = n / kUnit * a.rhs_unit_stride, end = stage.k0 + stage.count;
-    const size_t scale_bytes = kUnit * FormatBytes(a.rhs_scale);
-    // Of what belongs to k, beyond the stage's end of the next units.
-    const auto unit_at = [&](size_t& at) {
-      size_t base = unit;
-      for (; at >= end; at -= stage.count) base += a.rhs_unit_stride;
-      return base;
-    };
-    const auto weights_at = [&](size_t at) {
-      const size_t base = unit_at(at);
-      return static_cast<const char*>(a.rhs) + base + at / kPerLine * kLine;
-    };
-    const auto scales_at = [&](size_t at) {
-      const size_t base = unit_at(at);
-      return static_cast<const char*>(a.rhs_scales) + base + at / a.block * scale_bytes;
-    };
-    const size_t block = k / a.block;
-    const char* scales = scales_at(k);
-    if (a.rhs_scale != Format::kF32) {
-      const size_t blocks = CeilDiv(k + pieces * kPiece, a.block) - block;
-      a.rhs_scale == Format::kF16 ? Scales<Format::kF16>(scales, blocks, s.scales)
-                                  : Scales<Format::kBf16>(scales, blocks, s.scales);
-      scales = reinterpret_cast<const char*>(s.scales);
-    }
+    constexpr size_t kBytes = kPiece / kPerLine * kLine;
+    const size_t unit = n / kUnit * a.rhs_unit_stride, block = k / a.block;
+    const size_t staged = stage.count / kPiece, done = (k - stage.k0) / kPiece;
+    const size_t blocks = CeilDiv(stage.k0 + stage.count, a.block) - stage.k0 / a.block;
+    Chunk c;
+    c.scale = a.rhs_scale;
+    c.scale_bytes = kUnit * FormatBytes(a.rhs_scale);
+    c.pieces = pieces;
+    c.block = a.block / kPiece;
+    c.into_l1 = a.stream_into_l1;
+    // Not beyond the next unit.
+    const size_t far = kAhead / kBytes < staged ? kAhead / kBytes : staged;
+    const size_t turn = (staged - far) / kTogether * kTogether;
+    c.ahead = static_cast<ptrdiff_t>(far * kBytes);
+    c.scales_ahead = static_cast<ptrdiff_t>(far / c.block * c.scale_bytes);
+    c.gap = static_cast<ptrdiff_t>(a.rhs_unit_stride - staged * kBytes);
+    c.scales_gap = static_cast<ptrdiff_t>(a.rhs_unit_stride - blocks * c.scale_bytes);
+    c.turn = turn < done ? 0 : turn - done < pieces ? turn - done : pieces;
+    for (size_t r = 0; r < R; ++r) c.lhs[r] = lhs + r * stride;
+    c.row_sums = s.row_sums + done;
     for (size_t v = 0; v < kUnit; v += V::kLanes) {
-      Chunk c;
-      c.weights = weights_at(k) + v * 4;
-      c.weights_ahead = weights_at(k + kWeightsAhead);
-      c.scales = scales + v * sizeof(float);
-      c.scales_ahead = scales_at(k + kScalesAhead);
+      c.weights = static_cast<const char*>(a.rhs) + unit + k / kPerLine * kLine + v * 4;
+      c.scales = static_cast<const char*>(a.rhs_scales) + unit + block * c.scale_bytes + v * FormatBytes(a.rhs_scale);
       c.offsets = static_cast<const char*>(a.rhs_offsets) + unit + block * kOffset + v * (kOffset / kUnit);
-      for (size_t r = 0; r < R; ++r) c.lhs[r] = lhs + r * stride;
-      c.row_sums = s.row_sums + (k - stage.k0) / kPiece;
       c.floats = floats + n + v;
-      c.pieces = pieces;
-      c.scale_bytes = scale_bytes;
-      c.block = a.block / kPiece;
       c.in_block = k % a.block / kPiece;
-      c.into_l1 = a.stream_into_l1;
       Work<kPiece>(c);
     }
   }
@@ -263,8 +247,10 @@ struct F32BlocksFew {
         if (whole < count) *sums = SumOf<kPiece>(s.rest + r * kPiece);
       }
       for (size_t n = 0; n < a.n; n += kUnit) {
-        for (size_t k = 0; k < whole; k += kChunk) {
-          const size_t length = whole - k < kChunk ? whole - k : kChunk;
+        // Several vectors of a unit read the same lines, out of L1.
+        const size_t chunk = kUnit > V::kLanes ? kFewChunk : kStage;
+        for (size_t k = 0; k < whole; k += chunk) {
+          const size_t length = whole - k < chunk ? whole - k : chunk;
           Unit<kPiece>(a, s, floats, stage, n, k0 + k, length / kPiece, stage.lhs + k, stage.stride);
         }
         if (whole < count) Unit<kPiece>(a, s, floats, stage, n, k0 + whole, 1, s.rest, kPiece);
@@ -300,6 +286,7 @@ void RunF32BlocksFew(const GemmArgs& a) {
   using V = typename Numbers<kElement, BlockZero::kConstant>::V;
   using Accumulators = BlockAccumulators<V, false, MR, NR>;
   auto* acc = static_cast<int32_t*>(a.scratch);
+  PrefetchColumnOperands(a);
   Accumulators::Start(a, acc);
   F32BlocksFewRows<Numbers, kElement, NR, MR>(a, reinterpret_cast<float*>(acc), acc + MR * NR);
   Accumulators::Finish(a, acc);

@@ -122,7 +122,7 @@ def prepare(path, engines, threads, shapes, stored):
     reasons = {}
     for name, engine in engines.items():
         try:
-            session = engine.open(path, threads, "fp32")
+            session = engine.open(path, threads, "fp32", exact=True)
             feeds = stored_feeds(path, session.inputs) if stored else make_feeds(session.inputs, shapes)
             return Prepared(path, feeds, _copied(list(session.bind(feeds)())), name)
         except Exception as error:

@@ -1,7 +1,7 @@
 """Kinds of graphs of com.microsoft: the attention operators."""
 
 import numpy as np
-from microsoft_base import MS, Feeds, ints, kind, outputs, uniform
+from microsoft_base import MS, Feeds, byte_weights, ints, kind, outputs, uniform
 
 
 def kept(b, *shape):
@@ -331,8 +331,7 @@ def q_attention(b):
     x = f.add(b.rng.integers(0, 256, (n, s, width)).astype(np.uint8))
     for i, mask in enumerate(forms):
         dtype = b.pick(np.int8, np.uint8)
-        info = np.iinfo(dtype)
-        weights = b.const(b.rng.integers(info.min, info.max + 1, (width, columns)).astype(dtype))
+        weights = b.const(byte_weights(b, dtype, width, columns))
         per_column = b.pick(True, False)
         scale = b.const(uniform(b, *([columns] if per_column else []), low=0.002, high=0.01))
         zero = b.const(np.asarray(b.rng.integers(-9, 10, [columns] if per_column else []) % 50).astype(dtype))

@@ -25,6 +25,13 @@ def uniform(b, *shape, low=0.5, high=1.5):
     return (low + (high - low) * b.rng.random(shape)).astype(np.float32)
 
 
+def byte_weights(b, dtype, *shape):
+    """Weights over all of uint8, or over 7 bits of int8: products of uint8 by int8 saturate in onnxruntime's kernels
+    for x86-64 without VNNI, where two of them are added in 16 bits, and its results are what is expected."""
+    low, high = (-64, 64) if dtype == np.int8 else (0, 255)
+    return b.rng.integers(low, high + 1, shape).astype(dtype)
+
+
 class Feeds:
     """One set of inputs, declared in the graph as they are made."""
 

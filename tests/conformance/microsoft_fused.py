@@ -3,7 +3,7 @@
 import itertools
 
 import numpy as np
-from microsoft_base import MS, Feeds, ints, kind, outputs, uniform
+from microsoft_base import MS, Feeds, byte_weights, ints, kind, outputs, uniform
 from onnx import TensorProto
 
 
@@ -46,12 +46,8 @@ def dynamic_quantize_lstm(b):
         states = [f.normal(d, n, hidden), f.normal(d, n, hidden)]
         for per_column in (True, False):
             dtype = b.pick(np.int8, np.uint8)
-            info = np.iinfo(dtype)
             shape = (d, 4 * hidden) if per_column else (d,)
-            weights = [
-                b.const(b.rng.integers(info.min, info.max + 1, (d, rows, 4 * hidden)).astype(dtype))
-                for rows in (width, hidden)
-            ]
+            weights = [b.const(byte_weights(b, dtype, d, rows, 4 * hidden)) for rows in (width, hidden)]
             scales = []
             for _ in range(2):
                 zero = (0 if dtype == np.int8 else 128) + np.zeros(shape)

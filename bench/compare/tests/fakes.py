@@ -37,7 +37,7 @@ class Engine:
     def note(self, precision):
         return None
 
-    def open(self, path, threads, precision):
+    def open(self, path, threads, precision, exact=False):
         if self._fails == "open":
             raise RuntimeError(f"{self.name} cannot open {path.name}")
         times = self._milliseconds

@@ -26,6 +26,12 @@ set(_avx512 ${_avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512cd -mpre
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   list(APPEND _avx512 -mno-gather)
 endif()
+set(_avx512_base ${_avx512})  # what the emulated builds of its extensions are compiled with
+set(_avx512_vnni ${_avx512} -mavx512vnni)
+if(QUERN_EMULATE_AVX512)
+  set(_avx512_base ${_avx2} -Wno-psabi -include ukernel/avx512_emulated.h)
+  set(_avx512_vnni ${_avx512_base} -DQUERN_EMULATE_AVX512VNNI)
+endif()
 set(_avx512_features ${_avx2_features} kAvx512F kAvx512Bw kAvx512Vl kAvx512Dq kAvx512Cd)
 
 quern_isa(portable any)
@@ -34,12 +40,12 @@ quern_isa(avxvnni kX86_64 FEATURES ${_avx2_features} kAvxVnni FLAGS ${_avx2} -ma
           EMULATE EMULATED_FEATURES ${_avx2_features} EMULATED_FLAGS ${_avx2})
 quern_isa(avxvnniint8 kX86_64 FEATURES ${_avx2_features} kAvxVnniInt8 FLAGS ${_avx2} -mavxvnniint8
           EMULATE EMULATED_FEATURES ${_avx2_features} EMULATED_FLAGS ${_avx2})
-quern_isa(avx512 kX86_64 FEATURES ${_avx512_features} FLAGS ${_avx512})
-quern_isa(avx512vnni kX86_64 FEATURES ${_avx512_features} kAvx512Vnni FLAGS ${_avx512} -mavx512vnni)
+quern_isa(avx512 kX86_64 FEATURES ${_avx512_features} FLAGS ${_avx512_base})
+quern_isa(avx512vnni kX86_64 FEATURES ${_avx512_features} kAvx512Vnni FLAGS ${_avx512_vnni})
 quern_isa(avx512bf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 FLAGS ${_avx512} -mavx512bf16
-          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512})
+          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512_base})
 quern_isa(avx512fp16 kX86_64 FEATURES ${_avx512_features} kAvx512Fp16 FLAGS ${_avx512} -mavx512fp16
-          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512})
+          EMULATE EMULATED_FEATURES ${_avx512_features} EMULATED_FLAGS ${_avx512_base})
 # AMX instructions come from ukernel/amx_tile.h as inline assembly, so no compiler flag is needed for them; the emulated
 # build is plain C++ for the baseline.
 quern_isa(amxbf16 kX86_64 FEATURES ${_avx512_features} kAvx512Bf16 kAmxTile kAmxBf16

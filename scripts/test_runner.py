@@ -116,18 +116,19 @@ class Runner:
         log.write_text("".join(f"{line}\n" for line in details))
         self.report.add(name, passed=bool(good), failed=not good, log=log)
 
-    def build(self, preset, targets=()):
-        """Configures and builds a preset; a failure is one failed check. Returns its folder, or None."""
+    def build(self, preset, targets=(), options=(), note=""):
+        """Configures and builds a preset with further `options` of cmake; a failure is one failed check, which is named
+        with the `note`. Returns its folder, or None."""
         key = (preset, tuple(targets))
         if key not in self.built:
             start = time.time()
             folder = BUILD / preset
-            status, log = self.run(f"configure-{preset}", ["cmake", "--preset", preset])
+            status, log = self.run(f"configure-{preset}", ["cmake", "--preset", preset, *options])
             if status == 0:
                 goal = ["--target", *targets] if targets else []
                 status, log = self.run(f"build-{preset}", ["cmake", "--build", folder, "-j", CORES, *goal])
             self.report.add(
-                f"build {preset} ({time.time() - start:.0f} s)", passed=status == 0, failed=status != 0, log=log
+                f"build {preset}{note} ({time.time() - start:.0f} s)", passed=status == 0, failed=status != 0, log=log
             )
             self.built[key] = folder if status == 0 else None
         return self.built[key]

@@ -152,6 +152,10 @@ void DetectFeatures(CpuProbe* cpu) {
 void Detect(CpuProbe* cpu) {
   ReadBrand(cpu);
   DetectFeatures(cpu);
+#if defined(QUERN_EMULATE_AVX512)
+  constexpr F kEmulated[] = {F::kAvx512F, F::kAvx512Bw, F::kAvx512Vl, F::kAvx512Dq, F::kAvx512Cd, F::kAvx512Vnni};
+  for (const F f : kEmulated) cpu->features.Set(f);
+#endif
   const Registers vendor = Cpuid(0);
   const bool amd = vendor.ebx == 0x68747541 || vendor.ebx == 0x6f677948;  // "Auth", "Hygo"
   cpu->caches = CpuidCaches(amd);

@@ -7,6 +7,7 @@
 #include "ukernel/gemm/prefetch.h"
 #include "ukernel/gemm/tile_blocks_few.h"
 #include "ukernel/gemm/tile_f32_blocks.h"
+#include "ukernel/pin_order.h"
 
 namespace quern::ukernel {
 namespace {
@@ -135,7 +136,7 @@ struct F32BlocksFew {
         QUERN_UNROLL for (int r = 0; r < R; ++r) {
           const Reg x = V::Broadcast(lhs[r] + p * kPiece + k + kAt);
           sum[p][kSet][r] = k == 0 && kStep < kSets ? V::Mul(x, w) : V::Fma(x, w, sum[p][kSet][r]);
-          if constexpr (W::kInOrder) asm volatile("" : "+x"(sum[p][kSet][r]));
+          if constexpr (W::kInOrder) PinOrder(sum[p][kSet][r]);
         }
       }
       Steps<kStep + 1, P, kPiece>(sum, weights, line, lhs, k);

@@ -5,6 +5,7 @@
 
 #include "ukernel/gemm/prefetch.h"
 #include "ukernel/gemm/tile_f32_blocks_few.h"
+#include "ukernel/pin_order.h"
 
 namespace quern::ukernel {
 namespace {
@@ -45,11 +46,12 @@ struct F32Pairs {
         QUERN_UNROLL for (int r = 0; r < R; ++r) {
           Reg& to = acc[kPair % kSets][u][r];
           to = V::Fma(W::template Pair<kPair>(line[u], table[r]), scale[u], to);
-          asm volatile("" : "+v"(to));
+          PinOrder(to);
         }
       }
       // One pair after the other: what is begun early has no registers.
-      QUERN_UNROLL for (int u = 0; u < U; ++u) asm volatile("" : "+v"(line[u]) : : "memory");
+      QUERN_UNROLL for (int u = 0; u < U; ++u) PinOrder(line[u]);
+      asm volatile("" : : : "memory");
       Pairs<kPair + 1>(acc, line, scale, lhs, k);
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ukernel/float_lanes.h"
+#include "ukernel/pin_order.h"
 
 namespace quern::ukernel {
 namespace {
@@ -107,7 +108,7 @@ inline void StoreHalves(Format format, FloatLanes x, char* to) {
 // Bytes 1 and 2 of each dword change places.
 inline Lanes SwapMiddleBytes(Lanes x) {
 #if defined(__AVX2__)
-  asm("" : "+v"(x));  // compilers would make three of this and the shuffle before
+  PinOrder(x);  // compilers would make three of this and the shuffle before
 #endif
 #if defined(__AVX512F__)
   const __m128i order = _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);

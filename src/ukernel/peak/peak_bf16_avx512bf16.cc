@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/pin_order.h"
 #include "ukernel/vector_bf16.h"
 #endif
 
@@ -16,7 +17,7 @@ struct Instruction : DotRegister<__m512> {
   static constexpr int kProducts = 32;
   static void Dot(Reg& acc, Reg a, Reg b) {
     acc = DotBf16Pairs(acc, _mm512_castps_si512(a), _mm512_castps_si512(b));
-    asm("" : "+v"(acc));  // keeps compilers from multiplying instead
+    PinOrder(acc);  // keeps compilers from multiplying instead
   }
 };
 static constexpr PeakKernel kRows[] = {PeakFloatRow<Instruction, 16>("bf16", Format::kBf16)};

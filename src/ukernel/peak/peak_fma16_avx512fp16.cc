@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/pin_order.h"
 #include "ukernel/vector_fp16.h"
 #endif
 
@@ -16,7 +17,7 @@ struct Instruction : DotRegister<__m512i> {
   static constexpr int kProducts = 32;
   static void Dot(Reg& acc, Reg a, Reg b) {
     acc = FmaHalf(a, b, acc);
-    asm("" : "+v"(acc));  // keeps compilers from multiplying instead
+    PinOrder(acc);  // keeps compilers from multiplying instead
   }
 };
 static constexpr PeakKernel kRows[] = {PeakFma16Row<Instruction, 16>()};

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/pin_order.h"
 #endif
 
 namespace quern::ukernel {
@@ -16,7 +17,7 @@ struct Instruction : DotRegister<__m256i> {
   // The sum of the products is the next left side: a chain, as an addition would be another instruction.
   static void Dot(Reg& acc, Reg, Reg b) {
     acc = _mm256_madd_epi16(acc, b);
-    asm("" : "+x"(acc));  // keeps compilers from multiplying instead
+    PinOrder(acc);  // keeps compilers from multiplying instead
   }
 };
 static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 12>("madd")};

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/pin_order.h"
 #endif
 
 namespace quern::ukernel {
@@ -15,7 +16,7 @@ struct Instruction : DotRegister<__m512i> {
   static constexpr int kProducts = 64;
   static void Dot(Reg& acc, Reg a, Reg b) {
     acc = _mm512_dpbusd_epi32(acc, a, b);
-    asm("" : "+v"(acc));  // keeps compilers from multiplying instead
+    PinOrder(acc);  // keeps compilers from multiplying instead
   }
 };
 static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 16>("vnni")};

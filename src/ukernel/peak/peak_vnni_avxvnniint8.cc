@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "ukernel/peak/peak_dot.h"
+#include "ukernel/pin_order.h"
 #include "ukernel/vnni_vex.h"
 #endif
 
@@ -16,7 +17,7 @@ struct Instruction : DotRegister<__m256i> {
   static constexpr int kProducts = 32;
   static void Dot(Reg& acc, Reg a, Reg b) {
     acc = vnni::DotSS(acc, a, b);
-    asm("" : "+x"(acc));  // keeps compilers from multiplying instead
+    PinOrder(acc);  // keeps compilers from multiplying instead
   }
 };
 static constexpr PeakKernel kRows[] = {PeakDotRow<Instruction, 12>("vnni")};

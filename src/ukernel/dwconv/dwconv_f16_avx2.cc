@@ -23,13 +23,13 @@ __m128i LoadHalves(const char* p, size_t lanes) {
 struct LoadsF16 {
   static constexpr size_t kBytes = 2;
   static __m256 Load(const char* p) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  static __m256 LoadPart(const char* p, size_t lanes, __m256i) { return _mm256_cvtph_ps(LoadHalves(p, lanes)); }
+  static __m256 LoadPart(const char* p, size_t lanes, Vector::Mask) { return _mm256_cvtph_ps(LoadHalves(p, lanes)); }
 };
 struct LoadsBf16 {
   static constexpr size_t kBytes = 2;
   static __m256 Wide(__m128i x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
   static __m256 Load(const char* p) { return Wide(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
-  static __m256 LoadPart(const char* p, size_t lanes, __m256i) { return Wide(LoadHalves(p, lanes)); }
+  static __m256 LoadPart(const char* p, size_t lanes, Vector::Mask) { return Wide(LoadHalves(p, lanes)); }
 };
 
 static constexpr DwConvRun kF16 = RunDw<DwFloats<Vector, LoadsF16>, 5>;

@@ -19,7 +19,7 @@ struct Bytes {
     return Wide<kSigned>(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
   template <bool kSigned>
-  static __m256i WidenPart(const char* p, size_t lanes, __m256i) {
+  static __m256i WidenPart(const char* p, size_t lanes, IntVector::Mask) {
     int64_t bytes = 0;
     for (size_t i = 0; i < lanes; ++i) reinterpret_cast<char*>(&bytes)[i] = p[i];
     return Wide<kSigned>(_mm_cvtsi64_si128(bytes));

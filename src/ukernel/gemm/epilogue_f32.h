@@ -89,6 +89,18 @@ struct TileEpilogue {
     return t;
   }
 
+  // Lines with fewer columns than the tile, out of line: telling lanes apart for each accumulator, where a tile's sums
+  // are in registers, costs some of those in its loops.
+  [[gnu::noinline]] static void WriteLines(void* base, size_t row_stride,
+                                           const Scalar (&lines)[MR][kVectors * V::kLanes], const Tail& t) {
+    const int last = (t.vectors - 1) * V::kLanes;
+    for (int r = 0; r < MR; ++r) {
+      Scalar* p = reinterpret_cast<Scalar*>(static_cast<char*>(base) + r * row_stride);
+      for (int n = 0; n < last; n += V::kLanes) V::Store(p + n, V::Load(lines[r] + n));
+      V::StoreMask(p + last, V::Load(lines[r] + last), t.mask);
+    }
+  }
+
   static bool In(const Tail& t, int v) { return kPerUnit == 1 || v < t.vectors; }
   static Reg LoadN(const Scalar* p, int v, const Tail& t) {
     return v == t.vectors - 1 ? V::LoadMask(p + v * V::kLanes, t.mask)
@@ -209,6 +221,11 @@ struct TileEpilogue {
         QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(p + v * V::kLanes, acc[r][v]);
       }
       return;
+    }
+    if constexpr (!V::kCheapMasks) {
+      alignas(64) Scalar lines[MR][kVectors * V::kLanes];
+      Each([&](int r, int v) { V::Store(lines[r] + v * V::kLanes, acc[r][v]); });
+      return WriteLines(base, row_stride, lines, t);
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       Scalar* p = reinterpret_cast<Scalar*>(static_cast<char*>(base) + r * row_stride);

@@ -128,26 +128,27 @@ class Sums : public testing::TestWithParam<const GemmKernel*> {
     const SumOrder order = SumOrderOf(row);
     const CpuFacts cpu = HostCpu().facts();
     const MultiplyAdd fma{!row.isa.any_arch};
-    for (const bool whole : {false, true}) {  // a whole tile, or one row by 16 columns
-      const RowProblem p{.m = whole ? TileM(row, cpu) : 1,
-                         .n = whole ? TileN(row, cpu) : 16,
-                         .k = 600,
-                         .fill = Fill::kNormal,
-                         .seed = 17};
+    // One row by 16 columns, a whole tile, and one of fewer columns than half a unit of weights.
+    const std::pair<size_t, size_t> kShapes[] = {{1, 16}, {TileM(row, cpu), TileN(row, cpu)}, {TileM(row, cpu), 3}};
+    for (const auto& [m, n] : kShapes) {
+      const RowProblem p{.m = m, .n = n, .k = 600, .fill = Fill::kNormal, .seed = 17};
       const size_t bytes = row.isa.any_arch ? 16 : std::string(row.isa.name).starts_with("avx512") ? 64 : 32;
-      const size_t columns = std::min(p.n, TileN(row, cpu));  // of a call
+      const size_t unit = row.consumed.n_unit, lanes = bytes / sizeof(T);
+      // Of a call; rows of several k side by side know no half units.
+      const size_t narrow = row.kr == 1 ? std::max(unit / 2, lanes) : unit;
+      const size_t columns = n < unit ? narrow : std::min(n, TileN(row, cpu));
       const size_t vectors = p.m * columns * sizeof(T) / bytes * (order == SumOrder::kApartChains ? 2 : 1);
       const size_t sets = vectors >= 8 ? 1 : vectors >= 4 ? 2 : 4;
       RowRunner runner(row, cpu, p);
       runner.Prepare();
       runner.Compute();
-      for (size_t m = 0; m < p.m; ++m) {
+      for (size_t i = 0; i < m; ++i) {
         std::vector<T> x(p.k), w(p.k);
-        for (size_t k = 0; k < p.k; ++k) x[k] = static_cast<T>(runner.LhsValue(m, 0, k));
-        for (size_t n = 0; n < p.n; ++n) {
-          for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<T>(runner.RhsValue(0, k, n));
+        for (size_t k = 0; k < p.k; ++k) x[k] = static_cast<T>(runner.LhsValue(i, 0, k));
+        for (size_t j = 0; j < n; ++j) {
+          for (size_t k = 0; k < p.k; ++k) w[k] = static_cast<T>(runner.RhsValue(0, k, j));
           const T want = InOrder(order, x, w, sets, fma);
-          ASSERT_EQ(runner.Result(m, n), static_cast<double>(want)) << TextOf(order).name << " at " << m << "," << n;
+          ASSERT_EQ(runner.Result(i, j), static_cast<double>(want)) << TextOf(order).name << " at " << i << "," << j;
         }
       }
     }

@@ -45,6 +45,24 @@ struct FloatOperands {
   static Reg Fma(Reg x, Reg w, Reg acc) { return V::Fma(x, w, acc); }
 };
 
+// The first half of a unit's columns, for calls that have no others.
+template <class V>
+struct HalfUnit : V {
+  static constexpr int kUnit = V::kUnit / 2;
+};
+
+// Columns of a unit as weights lie, and whether a tile has half of them.
+template <class V>
+struct UnitOf {
+  static constexpr int kPacked = V::kUnit;
+  static constexpr bool kHalf = false;
+};
+template <class V>
+struct UnitOf<HalfUnit<V>> {
+  static constexpr int kPacked = V::kUnit;
+  static constexpr bool kHalf = true;
+};
+
 // V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock.
 template <class V, int MR, int NU, class O = FloatOperands<V>>
 struct TileFma : TileEpilogue<V, MR, NU> {
@@ -58,7 +76,7 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   // More rows than there are registers for their pointers, by one vector: each pointer is loaded for a block of K.
   static constexpr bool kManyRows = MR > 8 && kVectors == 1 && O::kLhsBlock == 1 && O::kGroup == 1;
   static constexpr size_t kRowBlock = 4;
-  static constexpr size_t kUnitK = V::kUnit * sizeof(typename O::Rhs);
+  static constexpr size_t kUnitK = UnitOf<V>::kPacked * sizeof(typename O::Rhs);
 
   using Lhs = typename O::Lhs;
   using Rhs = typename O::Rhs;
@@ -258,6 +276,9 @@ template <class V, int MR, int NU, class O = FloatOperands<V>>
 void DispatchTileFma(const GemmArgs& a) {
   if constexpr (NU > 1) {
     if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileFma<V, MR, NU - 1, O>(a);
+  }
+  if constexpr (NU == 1 && !UnitOf<V>::kHalf && V::kUnit > V::kLanes) {
+    if (a.n <= static_cast<size_t>(V::kUnit / 2)) return DispatchTileFma<HalfUnit<V>, MR, NU, O>(a);
   }
   if constexpr (MR > 1) {
     if (a.m < static_cast<size_t>(MR)) return DispatchTileFma<V, MR - 1, NU, O>(a);

@@ -13,9 +13,11 @@ struct IntVector : Vector {
   static Int ZeroInt() { return _mm256_setzero_si256(); }
   static Int Set1Int(int32_t x) { return _mm256_set1_epi32(x); }
   static Int LoadInt(const int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-  static Int LoadMaskInt(const int32_t* p, Mask m) { return _mm256_maskload_epi32(p, m); }
+  static Int LoadMaskInt(const int32_t* p, Mask m) { return _mm256_maskload_epi32(p, Bits(m)); }
   static void StoreInt(int32_t* p, Int x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-  static void StoreMaskInt(int32_t* p, Int x, Mask m) { _mm256_maskstore_epi32(p, m, x); }
+  static void StoreMaskInt(int32_t* p, Int x, Mask m) {
+    StoreMask(reinterpret_cast<float*>(p), _mm256_castsi256_ps(x), m);
+  }
   static Int AddInt(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static Int MulInt(Int a, Int b) { return _mm256_mullo_epi32(a, b); }
   static Reg ToFloat(Int x) { return _mm256_cvtepi32_ps(x); }
@@ -37,13 +39,12 @@ struct IntVector : Vector {
     // The low bytes of the lanes to the front of each half, then the halves together.
     const __m256i low = _mm256_shuffle_epi8(_mm256_cvttps_epi32(x), _mm256_set1_epi32(0x0c080400));
     const __m128i bytes = _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
-    const int lanes = __builtin_popcount(static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(m))));
     uint64_t all = static_cast<uint64_t>(_mm_cvtsi128_si64(bytes));
-    if (lanes == 8) {
+    if (m == kLanes) {
       __builtin_memcpy(p, &all, 8);
       return;
     }
-    for (int i = 0; i < lanes; ++i, all >>= 8) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(all);
+    for (size_t i = 0; i < m; ++i, all >>= 8) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(all);
   }
 };
 

@@ -260,6 +260,9 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   // The K block of the columns that are worked on stays in half of L2; a narrow panel lives in L1, so that its block
   // may come from further away; rows that stream the matrix keep their results in half of L1.
   size_t n_most = cpu.l2_bytes / 2 / column;
+  const size_t lhs_row = std::max<size_t>(1, block_k * FormatBytes(p.lhs_format));
+  // Where the left side stays there too, so do parts of the columns that come next.
+  if (row.asks_ahead && m_rows * lhs_row <= cpu.l2_bytes / 2) n_most = cpu.l2_bytes * 3 / 8 / column;
   if (row.only_in_place) {
     n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * p.acc_bytes());
   } else if (narrow && !p.transform) {
@@ -277,7 +280,6 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     p.m_super = std::min(p.m_super, most);
   }
   p.m_block = unit;
-  const size_t lhs_row = std::max<size_t>(1, block_k * FormatBytes(p.lhs_format));
   if (row.whole_panel) {
     p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / tile_m) * tile_m);
   } else if (narrow) {

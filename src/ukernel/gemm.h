@@ -34,6 +34,9 @@ enum class RhsForm : uint8_t {
   kInPlace,  // a run-time matrix with contiguous columns: element (k, n) at rhs + k*rhs_k_stride + n*element size
 };
 
+// GemmArgs::ahead.
+static constexpr size_t kAheadBytes = 16;
+
 // One call. It computes acc[m][n] (+)= sum over taps and k of lhs * rhs for an m x n tile; with last_k it then runs the
 // fused epilogue and writes dst. lhs is the stored number (for kI8d the int8 q, not x), rhs the number that the
 // resident layout stands for: block scales and offsets applied, channel scales not. Pointers have no alignment beyond
@@ -67,7 +70,9 @@ struct GemmArgs {
   Format rhs_scale = Format::kNone;   // of rhs_scales: rows take every format that their layouts have
   Format rhs_offset = Format::kNone;  // likewise; kNone: unsigned weights have the zero point 2^(bits-1)
   size_t block = 0;                   // elements along K per scale
-  const void* rhs_sums = nullptr;     // at the tile's first column: sums over the whole K (rows with `uses_sums`)
+  const void* ahead = nullptr;     // packed weights of a later call, kAheadBytes of them for each k and tap, which rows
+                                   // with `asks_ahead` bring to L2; null: none
+  const void* rhs_sums = nullptr;  // at the tile's first column: sums over the whole K (rows with `uses_sums`)
 
   bool first_k = true;        // start from zero; else from acc
   bool last_k = true;         // run ops and write dst; else write acc
@@ -186,6 +191,7 @@ struct GemmKernel {
                                       // (SameElements) needs a block transform from it. Ends at element kNone.
   uint16_t k_divisor = 1;             // K (per tap) must be a multiple of this
   uint16_t block_divisor = 1;         // the block length must be a multiple of this
+  bool asks_ahead = false;            // reads GemmArgs::ahead
   bool uses_sums = false;             // reads rhs_sums: all taps must then be in the calls from first_k to last_k
   SumOrder sum_order = SumOrder::kOfItsKind;
 

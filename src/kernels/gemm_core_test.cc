@@ -440,6 +440,42 @@ TEST(Gemm, WholePanelsAreOneCallEach) {
   EXPECT_EQ(g_entered, PanelCalls(plan, m, n));
 }
 
+// A row that asks ahead finds each panel of weights but the first asked for by the calls of the one before it.
+std::vector<std::pair<const char*, const char*>> g_asked;
+size_t g_unasked = 0;
+bool g_asks = false;  // the last call did
+void RunAsking(const ukernel::GemmArgs& a) {
+  constexpr size_t kUnitBytes = 64;  // of one k
+  const char* at = static_cast<const char*>(a.rhs);
+  for (const auto& [begin, end] : g_asked) at = begin <= at && at < end ? end : at;  // chunks of a unit in their order
+  g_unasked += at < static_cast<const char*>(a.rhs) + a.k * kUnitBytes;
+  g_asks = a.ahead;
+  const char* ahead = static_cast<const char*>(a.ahead);
+  if (ahead) g_asked.emplace_back(ahead, ahead + a.k * ukernel::kAheadBytes);
+  g_run(a);
+}
+
+TEST(Gemm, PanelsAreAskedForAhead) {
+  const auto plain = [](const GemmKernel& r) { return IsPortable(r) && r.layouts[0] == ukernel::kF32x16; };
+  GemmKernel silent = *RunnableRows(plain).at(0), row = silent;
+  g_run = row.run;
+  row.run = RunAsking;
+  row.asks_ahead = true;
+  const size_t m = 120, n = 400, k = 800;
+  Product product(row, 0, m, n, k), without(silent, 0, m, n, k);
+  InlineExecutor executor;
+  const std::vector<char> want = without.Run(without.Plan({}, 1), {}, &executor);
+  const GemmPlan plan = product.Plan({}, 1);
+  ASSERT_GT(plan.k_block_count, 1u);
+  ASSERT_LT(plan.n_block, n);
+  ASSERT_EQ(k % (plan.k_block * 4), 0u);  // each call asks for a quarter of a unit
+  g_asked.clear();
+  g_unasked = 0;
+  EXPECT_EQ(product.Run(plan, {}, &executor), want);
+  EXPECT_EQ(g_unasked, CeilDiv(m, plan.main.tile_m) * plan.n_block / plan.main.tile_n);  // the first panel's calls
+  EXPECT_FALSE(g_asks);  // nothing comes after the last one
+}
+
 // Cores share SME units: a region has no more slots than there are units, and rows of other engines all of them.
 TEST(Gemm, ThreadsOfSmeRowsAreCappedToTheUnits) {
   SelectOptions options;

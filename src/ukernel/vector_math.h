@@ -71,11 +71,9 @@ static inline float Exp(float x) {
   return (Expm1Reduced(e.r) + 1.0f) * FloatOf((half + 127u) << 23) * FloatOf((rest + 127u) << 23);
 }
 
-// e^x in fewer steps than Exp, for 1 / (1 + e^x): below -87.7 it is 0, above 44.37 (2^64) infinity. So no sigmoid is so
-// small that what it scales becomes denormal, where Intel's cores take some 150 cycles for each multiplication.
-static inline float ExpOfGate(float x) {
-  const float above = -88.0f > x ? -88.0f : x;
-  const float bounded = x > 44.37f ? 89.0f : above;
+// e^x in fewer steps than Exp, where denormal results do not matter: below -87.7 it is 0, above 88.4 infinity.
+static inline float ExpOfNormal(float x) {
+  const float bounded = Within(-88.0f, 89.0f, x);
   // The exponent of 2^n, n + 127, stands in the low bits.
   constexpr float kShift = kRoundToInt + 127.0f;
   const float shifted = MulAdd(bounded, 1.44269504088896341f, kShift);
@@ -154,11 +152,11 @@ static inline float Log1pOfUnit(float x) {
 
 static inline float Abs(float x) { return __builtin_fabsf(x); }
 
-// 1 / (1 + e^-x); 0 where that is less than 2^-64.
-static inline float Sigmoid(float x) { return 1.0f / (1.0f + ExpOfGate(-x)); }
+// 1 / (1 + e^-x); 0 where that is less than 4e-39.
+static inline float Sigmoid(float x) { return 1.0f / (1.0f + ExpOfNormal(-x)); }
 
 // x / (1 + e^-y): x times the sigmoid of y.
-static inline float Gated(float x, float y) { return x / (1.0f + ExpOfGate(-y)); }
+static inline float Gated(float x, float y) { return x / (1.0f + ExpOfNormal(-y)); }
 
 static inline float Tanh(float x) {
   const float e = Expm1OfNegative(-2.0f * Abs(x));

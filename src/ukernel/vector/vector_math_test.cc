@@ -32,7 +32,7 @@ double SoftplusOf(double x) {
 }
 
 std::vector<Bound> Bounds() {
-  constexpr double kTiny = 0x1p-126, kSmall = 0x1p-119, kShut = 0x1p-64, kShutTimesX = 0x1p-57;
+  constexpr double kTiny = 0x1p-126, kSmall = 0x1p-119;
   const auto gelu = [](double x) { return x * (0.5 * std::erfc(-x * 0.70710678118654752440)); };
   const auto gelu_tanh = [](double x) { return x * SigmoidOf(1.59576912160573071176 * (x + 0.044715 * x * x * x)); };
   return {
@@ -40,10 +40,10 @@ std::vector<Bound> Bounds() {
       {UnaryKind::kLog, "log", [](double x) { return std::log(x); }, 1},
       {UnaryKind::kTanh, "tanh", [](double x) { return std::tanh(x); }, 2.5},
       {UnaryKind::kErf, "erf", [](double x) { return std::erf(x); }, 2},
-      {UnaryKind::kSigmoid, "sigmoid", SigmoidOf, 2.5, 0, kShut},
-      {UnaryKind::kSilu, "silu", [](double x) { return x * SigmoidOf(x); }, 2.5, 0, kShutTimesX, 1},
+      {UnaryKind::kSigmoid, "sigmoid", SigmoidOf, 2.5, 0, kTiny},
+      {UnaryKind::kSilu, "silu", [](double x) { return x * SigmoidOf(x); }, 2.5, 0, kSmall, 1},
       {UnaryKind::kGelu, "gelu", gelu, 7, 2.1, kTiny},
-      {UnaryKind::kGeluTanh, "gelu tanh", gelu_tanh, 3, 2.5, kShutTimesX},
+      {UnaryKind::kGeluTanh, "gelu tanh", gelu_tanh, 3, 2.5, kSmall},
       {UnaryKind::kSoftplus, "softplus", SoftplusOf, 2},
       {UnaryKind::kMish, "mish", [](double x) { return x * std::tanh(SoftplusOf(x)); }, 4.5, 0, kSmall},
       {UnaryKind::kElu, "elu", [](double x) { return x < 0 ? 0.5 * std::expm1(x) : x; }, 1, 0, 0, 0.5f},

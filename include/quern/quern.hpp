@@ -471,6 +471,7 @@ struct SessionOptions {
   std::optional<std::string> pack_cache;  // folder; "": none, not given: QUERN_CACHE
   std::uint64_t pack_cache_bytes = 0;     // 0: default
   bool serial_branches = false;           // branches never run at the same time
+  bool flush_denormals = false;           // numbers below 2^-126 (float64: 2^-1022) count as 0
 };
 
 class Session;
@@ -510,6 +511,7 @@ class Session {
     raw.pack_cache = options.pack_cache ? options.pack_cache->c_str() : nullptr;
     raw.pack_cache_bytes = options.pack_cache_bytes;
     raw.serial_branches = options.serial_branches;
+    raw.flush_denormals = options.flush_denormals;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());

@@ -81,7 +81,18 @@ class SessionOptions:
         self.pack_cache_bytes = 0  # its limit; 0: QUERN_CACHE_LIMIT, or 8 GB
         self.skip_passes = []  # names of passes to leave out; `quern inspect` lists them
         self.serial_branches = False  # True: never run branches at the same time, where that is faster
+        self.flush_denormals = False  # True: numbers below 2^-126 count as 0 in runs; they slow many CPUs down
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
+        self._config = {}
+
+    def add_session_config_entry(self, key, value):
+        """onnxruntime's free-form settings: "session.set_denormal_as_zero" is flush_denormals, others have no effect."""
+        self._config[str(key)] = str(value)
+        if key == "session.set_denormal_as_zero":
+            self.flush_denormals = str(value) == "1"
+
+    def get_session_config_entry(self, key):
+        return self._config[key]
 
 
 class InferenceSession:
@@ -112,6 +123,7 @@ class InferenceSession:
             int(options.pack_cache_bytes),
             [str(name) for name in options.skip_passes],
             bool(options.serial_branches),
+            bool(options.flush_denormals),
         )
         self._options = options
         self._providers = names or ["cpu"]

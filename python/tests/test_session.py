@@ -88,6 +88,19 @@ def test_passes_can_be_left_out(images):
         quern.InferenceSession(MODELS / "digits.onnx", options)
 
 
+def test_denormals_are_kept_or_flushed():
+    x = np.full((4, 8), 1e-39, np.float32)
+    node = helper.make_node("Add", ["x", "x"], ["y"])
+    model = model_bytes([node], [info("x", ["n", 8], TensorProto.FLOAT)], [info("y", ["n", 8], TensorProto.FLOAT)])
+    options = quern.SessionOptions()
+    assert (quern.InferenceSession(model, options).run(None, {"x": x})[0] == x + x).all()
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    assert options.flush_denormals
+    assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
+    assert (quern.InferenceSession(model, options).run(None, {"x": x})[0] == 0).all()
+    assert x[0, 0] + x[0, 0] > x[0, 0], "the thread is as it was"
+
+
 @pytest.mark.parametrize(
     "view",
     [

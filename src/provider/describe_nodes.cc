@@ -29,6 +29,7 @@ void AddTimes(const NodeTimes::Sum& sum, Json& entry) {
   entry["seconds"] = sum.seconds;
   entry["operations"] = sum.operations;
   entry["bytes"] = sum.bytes;
+  entry["denormal_runs"] = sum.denormal_runs;
 }
 
 const char* DescribeNodes(const Graph& graph, const char* kernel, const char* why, bool planned,

@@ -16,7 +16,7 @@ char* TextOf(const nlohmann::ordered_json& document);
 
 // {"name", "op", "domain", "outputs"}.
 nlohmann::ordered_json NodeName(const Node& node);
-// "runs", "seconds", "operations" and "bytes" of an entry of "profile".
+// "runs", "seconds", "operations", "bytes" and "denormal_runs" of an entry of "profile".
 void AddTimes(const NodeTimes::Sum& sum, nlohmann::ordered_json& entry);
 
 // What a provider without plans of its own says: one kernel per node, for one reason. To be released with free.

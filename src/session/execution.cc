@@ -384,7 +384,7 @@ Status ExecutionContext::Run(Executable& executable, std::span<const Value> inpu
     QUERN_RETURN_IF_ERROR(ChargeKept(arena_.size_bytes(), "the arena"));
     QUERN_RETURN_IF_ERROR(BindSlots(inputs, outputs, actual_));
     NodeTimes* const times = executable_->times();
-    int64_t begin = times ? NodeTimes::Now() : 0;
+    int64_t begin = times ? NodeTimes::Begin() : 0;
     for (size_t i = 0; i < steps_.size(); ++i) {
       if (cancelled()) return Cancelled("the run was cancelled");
       QUERN_RETURN_IF_ERROR(RunStep(static_cast<int>(i)));

@@ -13,13 +13,14 @@
 //                       after another; absent for others
 //   profile {clusters [{provider, nodes, runs, seconds}],
 //            nodes [{name, op, domain, outputs, provider, cluster, kernel, runs, seconds, operations, bytes,
-//            peak}]}
+//            denormal_runs, peak}]}
 //                       `peak` is the name of the measured loop (cpu: peaks) that bounds the kernel's arithmetic, where
 //                       one does; the others are sums over all runs since the session was made, of a session that is
 //                       profiled; `operations` are the multiplications and additions of products, `bytes` the operands
-//                       and results. A node without runs is a view, or known to the plan. Of a provider that does not
-//                       tell, clusters only. Nodes that run side by side have the time that each took: together more
-//                       than the run's
+//                       and results, `denormal_runs` the runs in which the calling thread took or made
+//                       denormal numbers that are not flushed. A node without runs is a view, or known to the plan. Of
+//                       a provider that does not tell, clusters only. Nodes that run side by side have the time that
+//                       each took: together more than the run's
 //   subgraphs [{node, attribute, neutral, partition, compiled, plan, profile}]        of If, Loop, Scan
 //   pack_cache {folder, limit_bytes, found, found_bytes, stored, stored_bytes, damaged, removed}
 //                       weights since the session was made; absent without such a cache

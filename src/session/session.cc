@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/denormals.h"
 #include "base/log.h"
 #include "kernels/calibration.h"
+#include "parallel/flushing_executor.h"
 #include "parallel/thread_pool.h"
 #include "parallel/topology.h"
 #include "provider/cpu/cpu_provider.h"
@@ -36,6 +38,16 @@ struct Session::Impl {
     if (env.executor->concurrency() <= executor->concurrency()) return env;
     return InvalidArgument("the run's executor has " + std::to_string(env.executor->concurrency()) +
                            " slots, the session was made for " + std::to_string(executor->concurrency()));
+  }
+  // run(env), which flushes denormals if the options say so.
+  template <class F>
+  Status WithDenormals(const RunEnv& env, F run) const {
+    if (!options.flush_denormals) return run(env);
+    FlushingExecutor flushing(*env.executor);
+    RunEnv changed = env;
+    changed.executor = &flushing;
+    const DenormalFlushScope flush;
+    return run(changed);
   }
   // A run over the state's own slots, bound ones filled in.
   Status RunStates(SessionState& state, const RunEnv& env);
@@ -225,7 +237,7 @@ Result<size_t> Session::FindInput(std::string_view name) const {
 
 Status Session::Run(std::span<const Value> inputs, std::span<Value> outputs, const RunOptions& options) {
   QUERN_ASSIGN_OR_RETURN(const RunEnv env, impl_->RunEnvFor(options));
-  return impl_->executable->Run(inputs, outputs, env);
+  return impl_->WithDenormals(env, [&](const RunEnv& e) { return impl_->executable->Run(inputs, outputs, e); });
 }
 
 Tensor SessionState::Binding::value() const { return StateView(spec.buffer, spec.axis, spec.length); }
@@ -403,7 +415,7 @@ Status Session::RunWithState(SessionState& state, std::span<const Value> inputs,
     for (const SessionState::Binding& b : state.bindings) state.want[b.output_index] = 1;
   }
   env.want = state.want;
-  const Status status = impl_->RunStates(state, env);
+  const Status status = impl_->WithDenormals(env, [&](const RunEnv& e) { return impl_->RunStates(state, e); });
   if (status.ok()) {
     for (const SessionState::Binding& b : state.bindings) state.outputs[b.output_index] = outputs[b.output_index];
     std::move(state.outputs.begin(), state.outputs.end(), outputs.begin());

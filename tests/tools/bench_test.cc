@@ -6,6 +6,7 @@
 #include <set>
 
 #include "command_run.h"
+#include "npy.h"
 
 namespace {
 
@@ -153,6 +154,26 @@ TEST_F(Bench, PerNodeCoversEveryNodeThatRuns) {
   EXPECT_LE(c["nodes_share"], 1) << "the nodes lie within the runs";
 }
 
+TEST_F(Bench, PerNodeSaysWhichNodesMetDenormals) {
+  Spill(In("graph"), R"(graph @g opset("": 17) {
+    input %x: f32[8]
+    const %three = f32[] {3}
+    %y = Div(%x, %three)
+    return %y
+  })");
+  quern_tool::WriteNpy(In("x.npy"), quern::Value::Tensor<float>({8}, std::vector<float>(8, 0x1p-126f)));
+  const std::string bench = "bench " + In("graph") + " --input x=" + In("x.npy") + " --runs 5 --threads 1 --per-node ";
+  Ended e = Quern(bench);
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_THAT(e.out, AllOf(HasSubstr(" (d)"), HasSubstr("met denormal numbers"), HasSubstr("--flush-denormals")));
+  e = Quern(bench + "--json");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_EQ(Json::parse(e.out)["cases"][0]["nodes"][0]["denormal_runs"], 1);
+  e = Quern(bench + "--flush-denormals");
+  ASSERT_EQ(e.status, 0) << e.err;
+  EXPECT_THAT(e.out, Not(HasSubstr("denormal")));
+}
+
 TEST_F(Bench, PerNodePrintsTheSlowestFirst) {
   const Ended e = Quern("bench " + Model() + " --per-node --top 2 --runs 20 --threads 1");
   ASSERT_EQ(e.status, 0) << e.err;
@@ -218,7 +239,7 @@ TEST_F(Bench, PerfTestWritesTheProfile) {
 }
 
 TEST_F(Bench, PerfTestSaysWhatIsWrong) {
-  Ended e = PerfTest("-z 3 " + Model());
+  Ended e = PerfTest("-q 3 " + Model());
   EXPECT_EQ(e.status, 2);
   EXPECT_THAT(e.err, AllOf(HasSubstr("-z"), HasSubstr("known are"), HasSubstr("-m -t -r -c -x -y -e -o -p -f -s -I")));
   e = PerfTest("-e cuda -I " + Model());

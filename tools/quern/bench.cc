@@ -67,19 +67,36 @@ void PrintCases(const BenchOptions& options, const std::vector<BenchCase>& cases
   }
 }
 
+// What denormal numbers may cost, and what to do.
+void PrintDenormals(const BenchCase& c) {
+  std::size_t count = 0;
+  double share = 0;
+  for (const NodeRow& r : c.nodes) {
+    if (r.denormal_runs <= 0) continue;
+    ++count;
+    share += r.share;
+  }
+  if (count == 0) return;
+  std::printf(
+      "(d) %zu nodes, %s of the time, met denormal numbers, which are slow on many CPUs: compare with\n"
+      "    --flush-denormals (session option flush_denormals), which counts them as 0\n",
+      count, Percent(share).c_str());
+}
+
 void PrintNodes(const BenchArguments& args, const BenchCase& c) {
   std::printf("\n%d %s: the nodes take %s of a run\n", c.threads, c.threads > 1 ? "threads" : "thread",
               Percent(c.nodes_share).c_str());
   Table table({"node", "operator", "micro-kernel", ">time", ">share", ">GFLOP/s", ">GB/s", "limit", ">reached"});
   const std::vector<NodeRow> rows = Selected(c.nodes, args.order, args.top);
   for (const NodeRow& r : rows) {
-    table.Add({r.inside.empty() ? r.name : r.inside + "/" + r.name, r.op,
+    table.Add({(r.inside.empty() ? r.name : r.inside + "/" + r.name) + (r.denormal_runs > 0 ? " (d)" : ""), r.op,
                r.provider == "cpu" ? r.kernel : r.kernel + " (" + r.provider + ")", FormatSeconds(r.seconds),
                Percent(r.share), Rate(r.operations_per_second()), Rate(r.bytes_per_second()), r.limit,
                r.limit.empty() ? "" : Percent(r.reached())});
   }
   table.Print("");
   if (rows.size() < c.nodes.size()) std::printf("... and %zu more nodes\n", c.nodes.size() - rows.size());
+  PrintDenormals(c);
 }
 
 void PrintPeaks(const Json& cpu) {

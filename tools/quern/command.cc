@@ -86,6 +86,8 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
       ->allow_extra_args(false);
   app.add_flag("--serial-branches", options.serial_branches,
                "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
+  app.add_flag("--flush-denormals", options.flush_denormals,
+               "count numbers below 2^-126 as 0: they slow many CPUs down (bench --per-node says which nodes met any)");
   AddLimitOption(app, options);
 }
 
@@ -121,6 +123,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.pack_cache = options.pack_cache;
   session.skip_passes = options.skip_passes;
   session.serial_branches = options.serial_branches;
+  session.flush_denormals = options.flush_denormals;
   session.limits = options.limits;
   return session;
 }

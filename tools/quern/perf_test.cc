@@ -24,6 +24,7 @@ struct PerfTestArguments {
   int clients = 1, threads = 0, inter_op_threads = 0, optimization = 99;
   std::vector<std::string> dimensions;  // NAME:VALUE
   bool statistics = false, generate = false, verbose = false;
+  bool flush_denormals = false;
   bool no_arena = false, no_pattern = false, parallel = false;
 };
 
@@ -63,6 +64,7 @@ void AddOptions(CLI::App& app, PerfTestArguments& args) {
   app.add_flag("-I", args.generate,
                "generate inputs (free dimensions are 1); else those of test_data_set_0 beside the model");
   app.add_flag("-v", args.verbose, "say more, and log what the library does on standard error");
+  app.add_flag("-z", args.flush_denormals, "count denormal numbers as 0");
   app.add_flag("-A", args.no_arena, "accepted, without effect");
   app.add_flag("-M", args.no_pattern, "accepted, without effect");
   app.add_flag("-P", args.parallel, "accepted, without effect");
@@ -184,6 +186,7 @@ int Run(const PerfTestArguments& args) {
   BenchOptions bench;
   bench.model = args.model;
   if (args.optimization == 0) bench.session.skip_passes = GraphPasses(args.model);
+  bench.session.flush_denormals = args.flush_denormals;
   bench.measure.warmup = 1;
   bench.measure.clients = args.clients;
   bench.measure.seconds = args.seconds;

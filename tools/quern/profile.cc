@@ -149,6 +149,7 @@ class Rows {
     row.seconds = between("seconds");
     row.operations = between("operations");
     row.bytes = between("bytes");
+    row.denormal_runs = between("denormal_runs");
     if (!owner) FindLimit(machine_, Text(after, "peak"), row);
     rows_.push_back(std::move(row));
   }
@@ -180,6 +181,7 @@ Json JsonOf(const std::vector<NodeRow>& rows) {
     node["operations_per_second"] = r.operations_per_second();
     node["bytes"] = r.bytes;
     node["bytes_per_second"] = r.bytes_per_second();
+    node["denormal_runs"] = r.denormal_runs;
     if (!r.limit.empty()) {
       node["limit"] = r.limit;
       node["reached"] = r.reached();

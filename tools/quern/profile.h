@@ -18,6 +18,7 @@ struct NodeRow {
   double share = 0;  // of the time of all nodes
   double operations = 0;
   double bytes = 0;
+  double denormal_runs = 0;  // in which the node met denormal numbers
   std::string limit;         // what binds: the name of a measured peak; "" where none applies
   double limit_seconds = 0;  // what the node would take at that peak
 

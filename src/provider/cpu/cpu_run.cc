@@ -59,7 +59,7 @@ Status CpuPlan::RunRange(StepRange range, const BoundSteps& bound, const quern_r
     return nullptr;
   };
   NodeTimes* const times = executable_.times();
-  int64_t begin = times ? NodeTimes::Now() : 0;
+  int64_t begin = times ? NodeTimes::Begin() : 0;
   for (const BoundSteps::Step& s : std::span(bound.steps).subspan(range.first, range.end - range.first)) {
     void** p = pointers + s.pointers;
     for (const Location& at : s.inputs) *p++ = resolve(at);

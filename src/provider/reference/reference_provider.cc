@@ -89,7 +89,7 @@ Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
     for (const GraphValue* v : n->captures()) ++reads_left[v];
   }
   size_t index = 0;
-  int64_t begin = exe.times ? NodeTimes::Now() : 0;
+  int64_t begin = exe.times ? NodeTimes::Begin() : 0;
   for (const Node* n = graph.first_node(); n; n = n->next(), ++index) {
     if (args.context->cancelled()) return Cancelled("the run was cancelled");
     std::vector<Value> inputs;

@@ -88,7 +88,7 @@ Status RunNodes(const SizedExecutable& exe, const quern_run_args& args) {
   std::unordered_map<const GraphValue*, Tensor> values;
   for (size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = TensorOf(args.inputs[i]);
   size_t index = 0;
-  int64_t begin = exe.times ? NodeTimes::Now() : 0;
+  int64_t begin = exe.times ? NodeTimes::Begin() : 0;
   for (const Node* n = graph.first_node(); n; n = n->next(), ++index) {
     std::vector<Tensor> inputs;
     for (const GraphValue* v : n->inputs()) {

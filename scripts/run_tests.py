@@ -108,8 +108,8 @@ class Tests(Runner):
         return lambda name: name in names
 
     def arm_alike(self, cpu):
-        """What to add to a filter of tests that are left out: what hardly depends on the length of vectors (rows' errors,
-        long rows, the C interface) runs at one."""
+        """What to add to a filter of tests that are left out: what hardly depends on the length of vectors (errors of
+        rows, long rows, the C interface) runs at one."""
         return "" if self.args.full or cpu in DRIVER_CPUS else ":*Accuracy.*:*AllRows.LongRows/*:*CAllRows.*"
 
     def stage_arm(self):

@@ -86,7 +86,7 @@ class SessionOptions:
         self._config = {}
 
     def add_session_config_entry(self, key, value):
-        """onnxruntime's free-form settings: "session.set_denormal_as_zero" is flush_denormals, others have no effect."""
+        """onnxruntime's free-form settings: "session.set_denormal_as_zero" is flush_denormals, others do nothing."""
         self._config[str(key)] = str(value)
         if key == "session.set_denormal_as_zero":
             self.flush_denormals = str(value) == "1"

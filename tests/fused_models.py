@@ -40,6 +40,10 @@ FORMULA = {"Softmax", "Erf"}
 NETWORKS = ["resnet50", "light_resnet50", "light_inception_v1", "light_inception_v2"]
 MOST_TRANSPOSES = 2
 EPILOGUE = {"Add", "BatchNormalization", "Relu", "Sum"}
+# Transformers whose queries, keys and values are views of what one product gives: no step of a plan moves elements but
+# those at the borders.
+TRANSFORMERS = {"vit_b_16": 2}
+MOVES = {"Gather", "Slice", "Split", "Transpose"}
 
 
 def inspect(quern, path, stage):
@@ -73,6 +77,15 @@ def check_network(quern, path):
     return lines
 
 
+def check_transformer(quern, path, most):
+    """A line if more steps than `most` move elements."""
+    plan, error = inspect(quern, path, "plan")
+    if error:
+        return [error]
+    steps = [s for cluster in plan["steps"] for s in cluster["steps"] if s["op"] in MOVES]
+    return [f"{len(steps)} steps that move elements, as '{steps[-1]['node']}'"] if len(steps) > most else []
+
+
 def fill_light(path, folder):
     """Writes a light model with seeded weights; returns its path."""
     written = folder / path.name
@@ -91,6 +104,8 @@ def survey(quern, shared):
         skeletons.write_weights()
         for n, wanted in SKELETONS.items():
             found[n] = count_operators(quern, written[n], wanted)
+        for n, most in TRANSFORMERS.items():
+            found[n] += check_transformer(quern, written[n], most)
         for n, wanted in MODELS.items():
             found[n] = count_operators(quern, shared / f"models/{n}/model.onnx", wanted)
         for n in NETWORKS:

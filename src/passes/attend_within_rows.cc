@@ -4,6 +4,8 @@
 // ->
 //   %qr = Reshape(%q, [0, 0, heads * size]) (and keys, values)
 //   %yr = Attention(%qr, %kr, %vr) {q_num_heads = heads, kv_num_heads = heads}   %y = Reshape(%yr, [0, 0, heads, size])
+// and with perm = [2, 0, 1, 3] behind the attention, of sequences that come before batches,
+//   %yh = Reshape(%yr, [0, 0, heads, size])   %y = Transpose(%yh) {perm = [1, 0, 2, 3]}
 // where all number of heads and sizes are known, and nothing else reads the heads of the result. Operands that are no
 // such Transpose are transposed.
 #include "graph/rewriter.h"
@@ -15,13 +17,15 @@ namespace quern {
 namespace {
 
 const std::vector<int64_t> kHeadsApart = {0, 2, 1, 3};
+const std::vector<int64_t> kSequencesFirst = {2, 0, 1, 3};
+const std::vector<int64_t> kSwapBatch = {1, 0, 2, 3};
 
-bool SplitsHeads(const Node* n) {
+bool Permutes(const Node* n, const std::vector<int64_t>& order) {
   if (n == nullptr || !IsWhole(*n, "Transpose") || !n->input(0)->type().has_rank() || n->input(0)->type().rank() != 4) {
     return false;
   }
   const Result<std::vector<int64_t>> perm = ReadPermutation(*n, 4);
-  return perm.ok() && *perm == kHeadsApart;
+  return perm.ok() && *perm == order;
 }
 
 bool HasKnownHeads(const GraphValue* v) {
@@ -58,8 +62,18 @@ class Rewriter {
     if (node_->input(3)) inputs.push_back(node_->input(3));
     GraphValue* rows = Add(node_, "Attention", std::move(inputs), Joined(heads), std::move(attributes));
     GraphValue* shape = Constant({0, 0, heads[2].value(), heads[3].value()});
-    ReplaceNode(graph_, joined_,
-                {.name = joined_->name(), .op_type = "Reshape", .opset = opset, .inputs = {rows, shape}});
+    if (Permutes(joined_, kHeadsApart)) {
+      ReplaceNode(graph_, joined_,
+                  {.name = joined_->name(), .op_type = "Reshape", .opset = opset, .inputs = {rows, shape}});
+    } else {
+      GraphValue* apart = Add(nullptr, "Reshape", {rows, shape}, heads, {});
+      ReplaceNode(graph_, joined_,
+                  {.name = joined_->name(),
+                   .op_type = "Transpose",
+                   .opset = opset,
+                   .inputs = {apart},
+                   .attributes = {{"perm", kSwapBatch}}});
+    }
     return true;
   }
 
@@ -89,7 +103,7 @@ class Rewriter {
   // [batch, heads, length, size] as [batch, length, heads * size]
   GraphValue* Rows(GraphValue* heads) {
     GraphValue* apart = nullptr;
-    if (SplitsHeads(heads->producer())) {
+    if (Permutes(heads->producer(), kHeadsApart)) {
       apart = heads->producer()->input(0);
     } else {
       Dims shape = *heads->type().shape;
@@ -107,7 +121,8 @@ class Rewriter {
 
 Result<int> Run(Graph& graph, const void*) {
   return RewriteNodes(graph, [](Graph& g, Node* n) -> Result<bool> {
-    return SplitsHeads(n) && ProducerOf(n->input(0), "Attention") != nullptr && Rewriter(g, n).Rewrite();
+    return (Permutes(n, kHeadsApart) || Permutes(n, kSequencesFirst)) &&
+           ProducerOf(n->input(0), "Attention") != nullptr && Rewriter(g, n).Rewrite();
   });
 }
 

@@ -209,6 +209,19 @@ TEST(AttendWithinRows, LeavesNoTranspose) {
   EXPECT_GT(CountAfterAll(lines, inputs, "Transpose", {"attend_within_rows"}), 0);
 }
 
+// The layers of PyTorch's encoders give [sequence, batch, ...]: one transpose is left, of whole rows.
+TEST(AttendWithinRows, PutsSequencesFirst) {
+  const std::string lines =
+      "  input %q: f32[b,2,n,5]\n  input %k: f32[b,2,n,5]\n  input %v: f32[b,2,n,5]\n"
+      "  %kh = Transpose(%k) {perm = [0, 1, 3, 2]}\n  %p = MatMul(%q, %kh)\n  %w = Softmax(%p)\n"
+      "  %h = MatMul(%w, %v)\n  %y = Transpose(%h) {perm = [2, 0, 1, 3]}\n  return %y\n";
+  const std::vector<Value> inputs = Draws({Shape{3, 2, 4, 5}, Shape{3, 2, 4, 5}, Shape{3, 2, 4, 5}});
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Attention"), 1);
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Reshape", {"attend_within_rows"}), 0);
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Reshape"), 4) << "three of operands, one of the result";
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Transpose"), 4);
+}
+
 TEST(UnflattenGemm, TakesRowsAsTheyAre) {
   const std::string start =
       "  input %x: f32[b,n,4]\n  const %w = f32[4,3] splat 0.5\n  const %wt = f32[3,4] splat 0.25\n"

@@ -62,16 +62,24 @@ inline float Bound(float x, float lo, float hi) { return x < lo ? lo : x > hi ? 
 
 constexpr size_t kLaneBlock = 16;
 // A loop of kLaneBlock independent iterations is to become one vector step (or a few): unrolled before that, it would
-// leave the loop around it to be vectorized, by gathers. QUERN_LANE_PAIRS: of twice as many, two such steps side by
-// side.
+// leave the loop around it to be vectorized, by gathers. QUERN_LANE_PAIRS and QUERN_LANE_FOURS: of two or four times
+// as many, so many such steps side by side.
 #if defined(__clang__)
 #define QUERN_LANES \
   _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
 #define QUERN_LANE_PAIRS \
   _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2) unroll(disable)")
+#define QUERN_LANE_FOURS \
+  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(4) unroll(disable)")
 #else
 #define QUERN_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
 #define QUERN_LANE_PAIRS QUERN_LANES
+#define QUERN_LANE_FOURS QUERN_LANES
+#endif
+#if defined(__AVX512F__)
+constexpr bool kLanesAreOneVector = true;
+#else
+constexpr bool kLanesAreOneVector = false;
 #endif
 
 // f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
@@ -80,6 +88,12 @@ constexpr size_t kLaneBlock = 16;
 template <bool kLong = false, class F>
 inline void ForLanes(size_t n, F f) {
   size_t i = 0;
+  if constexpr (kLong && kLanesAreOneVector) {
+    for (; i + 4 * kLaneBlock <= n; i += 4 * kLaneBlock) {
+      QUERN_LANE_FOURS
+      for (size_t j = 0; j < 4 * kLaneBlock; ++j) f(i + j);
+    }
+  }
   if constexpr (kLong) {
     for (; i + 2 * kLaneBlock <= n; i += 2 * kLaneBlock) {
       QUERN_LANE_PAIRS

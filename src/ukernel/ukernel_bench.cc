@@ -255,7 +255,8 @@ void AddVectorRow(const VectorKernel& row, const std::string& stem) {
   for (const auto& [name, kind] : {std::pair("relu", UnaryKind::kRelu),
                                    {"exp", UnaryKind::kExp},
                                    {"tanh", UnaryKind::kTanh},
-                                   {"gelu", UnaryKind::kGelu}}) {
+                                   {"gelu", UnaryKind::kGelu},
+                                   {"silu", UnaryKind::kSilu}}) {
     add(name, [&row, kind = kind] { row.unary({.kind = kind, .n = kCount, .x = x.data(), .y = y.data()}); });
   }
   add("add", [&row] { row.binary({.n = kCount, .x = x.data(), .z = z.data(), .y = y.data()}); });

@@ -164,7 +164,12 @@ class CpuPlan {
   Status Layout(BoundSteps& bound, std::vector<Location>& locations, bool decide);
   Status LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide);
   Status BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const;
-  bool ReadersTakeStrides(int value, const Shape& shape, const Shape& strides) const;
+  // Whether all readers of a value of this shape may find it in memory of these strides; `depth`: of nodes that show it
+  // to others.
+  bool ReadersTakeStrides(int value, const Shape& shape, const Shape& strides, const BoundSteps& bound,
+                          int depth = 0) const;
+  bool ShowsStrides(const CompiledNode& node, const Shape& shape, const Shape& strides, const BoundSteps& bound,
+                    int depth) const;
   static const Placement::Part* PartOf(const Placement& place, int input);
   Location LocatePart(int v, BoundSteps& bound) const;
   bool MayBePart(int v, const CompiledNode& joining, const Shape& strides, const BoundSteps& bound) const;

@@ -138,6 +138,9 @@ class CpuKernel {
   virtual bool TakesOutputStrides(size_t i, const Shape& /*shape*/, const Shape& /*strides*/) const {
     return i < 64 && (strided_outputs() >> i & 1) != 0;
   }
+  // Whether a strided input 0 is of use only where output 0 is a view of it that goes on to readers which take strides.
+  // Else each such node would copy what one node before them copies.
+  virtual bool only_shows() const { return false; }
   // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
   virtual uint64_t plan_time_inputs() const { return 0; }
   // Bit i: input i may be unaligned for its type (a constant of a file): it is only copied from. At large tables, so

@@ -117,14 +117,32 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
   return OkStatus();
 }
 
-bool CpuPlan::ReadersTakeStrides(int value, const Shape& shape, const Shape& strides) const {
+bool CpuPlan::ReadersTakeStrides(int value, const Shape& shape, const Shape& strides, const BoundSteps& bound,
+                                 int depth) const {
   for (int n : executable_.values()[value].readers) {
     const CompiledNode& node = executable_.nodes()[n];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (node.inputs[k] == value && !node.kernel->TakesInputStrides(k, shape, strides)) return false;
+      if (node.inputs[k] != value) continue;
+      if (!node.kernel->TakesInputStrides(k, shape, strides)) return false;
+      if (node.kernel->only_shows() && !ShowsStrides(node, shape, strides, bound, depth)) return false;
     }
   }
   return true;
+}
+
+// Whether output 0 of the node is a view of input 0 in memory of these strides, whose readers take it so.
+bool CpuPlan::ShowsStrides(const CompiledNode& node, const Shape& shape, const Shape& strides, const BoundSteps& bound,
+                           int depth) const {
+  constexpr int kMostShown = 8;
+  const int y = node.outputs[0];
+  if (depth >= kMostShown || y < 0 || executable_.values()[y].output >= 0) return false;
+  std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
+  in[0].shape = shape;
+  in[0].strides = strides;
+  in[0].contiguous = IsContiguous(shape, strides);
+  const Placement place = node.kernel->Place({in, out, concurrency_});
+  const Placement::View* view = place.ViewOf(0);
+  return view && ReadersTakeStrides(y, out[0].shape, view->strides, bound, depth + 1);
 }
 
 const Placement::Part* CpuPlan::PartOf(const Placement& place, int input) {
@@ -162,7 +180,7 @@ bool CpuPlan::MayBePart(int v, const CompiledNode& joining, const Shape& strides
   const std::vector<TensorSpec> in = SpecsOf(producer.inputs, bound.facts),
                                 out = SpecsOf(producer.outputs, bound.facts);
   if (producer.kernel->Place({in, out, concurrency_}).ViewOf(k)) return false;
-  return ReadersTakeStrides(v, shape, strides);
+  return ReadersTakeStrides(v, shape, strides, bound);
 }
 
 // Inputs of nodes that put them side by side are computed at their places, where their producers and readers can do
@@ -217,7 +235,7 @@ Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& loca
       const bool contiguous = view && IsContiguous(f.spec.shape, view->strides);
       if (view && values[v].output < 0 && locations[source].base != Location::Base::kNone &&
           locations[source].base != Location::Base::kContent &&
-          (contiguous || ReadersTakeStrides(v, f.spec.shape, view->strides))) {
+          (contiguous || ReadersTakeStrides(v, f.spec.shape, view->strides, bound))) {
         d.kind = Decision::Kind::kView;
         if (locations[source].buffer >= 0) {
           ArenaBuffer& b = buffers_[locations[source].buffer];
@@ -305,7 +323,7 @@ Status CpuPlan::Layout(BoundSteps& bound, std::vector<Location>& locations, bool
     }
     // Strided inputs that some reader cannot take get a contiguous copy before its first reader.
     if (decide && e.input >= 0 && !bound.facts[v].spec.contiguous && !e.readers.empty() &&
-        !ReadersTakeStrides(static_cast<int>(v), bound.facts[v].spec.shape, bound.facts[v].spec.strides)) {
+        !ReadersTakeStrides(static_cast<int>(v), bound.facts[v].spec.shape, bound.facts[v].spec.strides, bound)) {
       decisions_[v].dense_buffer = NewBuffer(BytesOf(bound.facts[v].spec), e.readers.front(), e.readers.back());
     }
   }

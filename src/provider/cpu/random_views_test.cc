@@ -222,7 +222,8 @@ TEST_F(CpuOps, Expand) {
   }
 }
 
-// A node for a value of a shape that is known: transposes, slices, splits (of which one part goes on), other shapes.
+// A node for a value of a shape that is known: transposes, slices, splits (of which one part goes on), single places,
+// other shapes.
 GraphValue* AddMove(Graph& graph, GraphValue* x, int number) {
   Shape shape;
   for (const Dim& d : *x->type().shape) shape.push_back(d.value());
@@ -236,7 +237,7 @@ GraphValue* AddMove(Graph& graph, GraphValue* x, int number) {
   NodeSpec spec{.name = name, .inputs = {x}, .outputs = {name}};
   const int rank = shape.rank();
   const int64_t axis = rank == 0 ? 0 : Draw(0, rank - 1), extent = rank == 0 ? 1 : shape[static_cast<int>(axis)];
-  const int64_t choice = rank == 0 ? 2 : Draw(0, 6);
+  const int64_t choice = rank == 0 ? 2 : Draw(0, 8);
   if (choice == 0) {
     spec.op_type = "Transpose";
     spec.attributes["perm"] = DrawPermutation(rank);
@@ -261,6 +262,22 @@ GraphValue* AddMove(Graph& graph, GraphValue* x, int number) {
     spec.op_type = "Concat";
     spec.inputs.push_back(x);
     spec.attributes["axis"] = axis;
+  } else if (choice == 6 && extent > 0) {
+    spec.op_type = "Gather";
+    const int64_t at = Draw(-extent, extent - 1);
+    const Value one = Draw(0, 1) ? Ints({at}) : Value(Tensor::FromValues<int64_t>(Shape{}, std::vector<int64_t>{at}));
+    GraphValue* index = graph.AddConstant(name + "_at", one);
+    index->set_type(TypeOf(one));
+    spec.inputs.push_back(index);
+    spec.attributes["axis"] = Draw(0, 1) ? axis : axis - rank;
+  } else if (choice == 7 && rank < 6) {
+    spec.op_type = "Reshape";  // the axis in two
+    const int64_t inner = extent % 3 == 0 ? 3 : extent % 2 == 0 ? 2 : 1;
+    std::vector<int64_t> to(shape.begin(), shape.end());
+    to[static_cast<size_t>(axis)] /= inner;
+    to.insert(to.begin() + axis + 1, inner);
+    spec.inputs.push_back(ints(to));
+    spec.attributes["allowzero"] = int64_t{1};
   } else {
     spec.op_type = "Reshape";
     std::vector<int64_t> to(shape.begin(), shape.end());

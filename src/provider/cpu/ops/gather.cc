@@ -1,6 +1,8 @@
 // Gather, GatherElements and GatherND of any fixed-size type, by int32 or int64 indices that come with the run.
 #include <cstring>
+#include <optional>
 
+#include "provider/cpu/common/copy.h"
 #include "provider/cpu/common/indices.h"
 #include "provider/cpu/common/loops.h"
 
@@ -89,6 +91,61 @@ class GatherKernel final : public CpuKernel {
   uint64_t unaligned_inputs() const override { return 1; }
 
  private:
+  int64_t axis_;
+};
+
+// By one index that is a constant: a part of the data, as of a Slice.
+class SelectKernel final : public CpuKernel {
+ public:
+  explicit SelectKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {}
+  Placement Place(const BindContext& context) const override {
+    const std::optional<Selected> s = SelectedOf(context);
+    if (!s || context.outputs[0].shape.num_elements() == 0) return {};
+    Placement p;
+    p.views = {{.output = 0, .input = 0, .offset = s->offset, .strides = s->strides}};
+    return p;
+  }
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const TensorSpec &in = context.inputs[0], &out = context.outputs[0];
+    const std::optional<Selected> s = SelectedOf(context);
+    if (!s) {
+      const auto axis = static_cast<int64_t>(AxisOf(in.shape));
+      const int64_t extent = in.shape[static_cast<int>(axis)];
+      const bool wide = context.inputs[1].dtype == DType::kI64;
+      return MakeStep([=](const StepContext& c) { return CheckIndices(c.inputs[1], wide, 1, axis, extent); });
+    }
+    const auto bytes = static_cast<int64_t>(DTypeBytes(in.dtype));
+    const StridedCopy copy = StridedCopy::Prepare(out.shape, s->strides, out.strides, static_cast<size_t>(bytes));
+    return MakeStep([copy, offset = s->offset * bytes](const StepContext& c) {
+      return copy.Run(static_cast<const char*>(c.inputs[0]) + offset, c.outputs[0], *c.executor, c.cancel);
+    });
+  }
+  KernelDescription Describe() const override { return Described("strided copy", "a part of the input"); }
+  uint64_t strided_inputs() const override { return 1; }
+  uint64_t strided_outputs() const override { return 1; }
+
+ private:
+  struct Selected {
+    int64_t offset;
+    Shape strides;
+  };
+
+  int AxisOf(const Shape& data) const { return static_cast<int>(axis_ < 0 ? axis_ + data.rank() : axis_); }
+  // Nothing where the index lies outside the data.
+  std::optional<Selected> SelectedOf(const BindContext& context) const {
+    const TensorSpec &data = context.inputs[0], &index = context.inputs[1];
+    const int axis = AxisOf(data.shape);
+    if (!KnownWithin(index, data.shape[axis])) return std::nullopt;
+    const int64_t at = IndexAt(index.constant->raw_data(), index.dtype == DType::kI64, 0);
+    Selected s{Wrapped(at, data.shape[axis]) * data.strides[axis], {}};
+    for (int d = 0; d < data.shape.rank(); ++d) {
+      if (d != axis) s.strides.push_back(data.strides[d]);
+      if (d != axis) continue;
+      for (int i = 0; i < index.shape.rank(); ++i) s.strides.push_back(data.strides[d]);  // of extent 1
+    }
+    return s;
+  }
+
   int64_t axis_;
 };
 
@@ -187,8 +244,14 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
   return std::unique_ptr<CpuKernel>(new Kernel(node));
 }
 
+Result<std::unique_ptr<CpuKernel>> CompileGather(const Node& node, const CompileContext& context) {
+  const Value* index = node.input(1)->constant();
+  const bool one = index && index->is_tensor() && index->tensor().num_elements() == 1 && !node.input(0)->is_constant();
+  return one ? Compile<SelectKernel>(node, context) : Compile<GatherKernel>(node, context);
+}
+
 constexpr CpuOp kOps[] = {
-    {"", "Gather", Reject, Compile<GatherKernel>},
+    {"", "Gather", Reject, CompileGather},
     {"", "GatherElements", Reject, Compile<GatherElementsKernel>},
     {"", "GatherND", Reject, Compile<GatherNdKernel>},
 };

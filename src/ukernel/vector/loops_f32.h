@@ -20,8 +20,8 @@ void Each(const UnaryArgs& args, F f) {
   for (size_t i = 0; i < n; ++i) y[i] = f(x[i]);
 }
 
-// f is a long chain of steps, of which CPUs do not look far enough ahead to find others to work on: four vectors go side
-// by side.
+// f is a long chain of steps, of which CPUs do not look far enough ahead to find others to work on: four vectors go
+// side by side.
 template <class F>
 void EachLong(const UnaryArgs& args, F f) {
   const float* x = args.x;

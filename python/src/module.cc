@@ -434,7 +434,7 @@ NB_MODULE(_quern, m) {
   nb::class_<PySession>(m, "Session")
       .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,
                     const std::map<std::string, std::uint64_t>&, bool, std::optional<std::string>, std::uint64_t,
-                    std::vector<std::string>, bool>(),
+                    std::vector<std::string>, bool, bool>(),
            "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a,
            "pack_cache"_a.none(), "pack_cache_bytes"_a, "skip_passes"_a, "serial_branches"_a, "flush_denormals"_a)
       .def("inputs", &PySession::Inputs)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Cold figures: each of N processes has one engine, which opens a model, runs it first and then steadily.
 
-A process reads a job, {"engine", "path", "threads", "precision", "feeds", "block"}, as JSON from stdin; `feeds` is a
-pickle of the arrays by input name. Its last line is the result: milliseconds of session creation, of the first run and
-the median of later ones, and the peak of resident memory, after the imports and in the end. Nothing is dropped before:
-the file is most likely in memory.
+A process reads a job, {"engine", "path", "threads", "precision", "feeds", "block", "flush_denormals"}, as JSON from
+stdin; `feeds` is a pickle of the arrays by input name. Its last line is the result: milliseconds of session creation,
+of the first run and the median of later ones, and the peak of resident memory, after the imports and in the end.
+Nothing is dropped before: the file is most likely in memory.
 """
 
 import json
@@ -79,7 +79,7 @@ def main():
     with open(job["feeds"], "rb") as file:
         feeds = pickle.load(file)  # of the process that started this one
     try:
-        print(json.dumps(measure(engines.ENGINES[job["engine"]](), job, feeds)))
+        print(json.dumps(measure(engines.ENGINES[job["engine"]](job["flush_denormals"]), job, feeds)))
     except Exception as error:
         print(json.dumps({"error": reason_of(error)}))
 

@@ -75,6 +75,7 @@ def parse_arguments(arguments):
     parser.add_argument("--cold", type=positive, default=0, metavar="N", help=cold)
     limit = "fail when Quern's outputs differ by more, relative to the largest, or were not compared"
     parser.add_argument("--max-rel", type=float, help=limit)
+    parser.add_argument("--flush-denormals", action="store_true", help="all engines count denormal numbers as 0")
     parser.add_argument("--strict", action="store_true", help="fail on a time that is red")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="red for losses")
@@ -118,7 +119,7 @@ def choose_engines(args):
     import engines
 
     names = ["onnxruntime"] if args.own else ["quern", *(engines.PEERS if args.peers is None else args.peers)]
-    there, absent = engines.load(names)
+    there, absent = engines.load(names, args.flush_denormals)
     for name in ("onnxruntime",) if args.own else ("quern", *(args.peers or ())):
         if name in absent:
             sys.exit(f"error: {name} {absent[name]}; --setup makes an environment that has it")
@@ -154,10 +155,13 @@ def measure(args):
     except ValueError as error:
         sys.exit(f"error: {error}")
     keys = ("threads", "precision", "alternations", "block", "pause", "shapes", "stored", "cold", "seed")
-    document = comparison.new_document(subject, peers, engines, {key: getattr(args, key) for key in keys}, args.own)
+    settings = {key: getattr(args, key) for key in (*keys, "flush_denormals")}
+    document = comparison.new_document(subject, peers, engines, settings, args.own)
     facts = document["machine"] = machine.facts()
     document["command"] = shlex.join(["compare.py", *sys.argv[1:]])
     document["notes"] = [*absent, *comparison.lacking(document, engines)]
+    if args.flush_denormals:
+        document["notes"].append("denormal numbers count as 0 in all engines")
     load = facts["load_average"]
     if load > 0.5:
         document["notes"].append(f"the load average is {load:.1f} at the start: something else may be running")

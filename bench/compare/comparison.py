@@ -73,4 +73,5 @@ def _cold(row, prepared, engines, settings, rng, progress, start):
         feeds.write_bytes(pickle.dumps(prepared.feeds))
         job = {"path": row["path"], "threads": row["threads"], "precision": row["precision"]}
         job |= {"feeds": str(feeds), "block": settings["block"]}
+        job["flush_denormals"] = settings["flush_denormals"]
         return measure_engines(names, job, settings["cold"], rng, progress, start)

@@ -18,11 +18,12 @@ Input = collections.namedtuple("Input", "name type shape")  # as onnxruntime wri
 class Quern:
     name = "quern"
 
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         import quern
 
         self._library = quern
         self.version = quern.__version__
+        self._flush_denormals = flush_denormals
 
     def lacks(self, precision):
         return None if precision in PRECISIONS else f"there is no precision {precision}"
@@ -41,17 +42,19 @@ class Quern:
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
         options.precision = precision
+        options.flush_denormals = self._flush_denormals
         return NamedSession(self._library.InferenceSession(str(path), options))
 
 
 class OnnxRuntime:
     name = "onnxruntime"
 
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         import onnxruntime
 
         self._library = onnxruntime
         self.version = onnxruntime.__version__
+        self._flush_denormals = flush_denormals
 
     def lacks(self, precision):
         return None if precision == "fp32" else f"its CPU provider has no mode {precision}"
@@ -65,6 +68,8 @@ class OnnxRuntime:
         options.inter_op_num_threads = 1
         if exact:  # products of uint8 by int8 saturate on x86-64 without VNNI, unless
             options.add_session_config_entry("session.x64quantprecision", "1")
+        if self._flush_denormals:
+            options.add_session_config_entry("session.set_denormal_as_zero", "1")
         options.log_severity_level = 4
         return NamedSession(self._library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"]))
 
@@ -88,12 +93,13 @@ class OpenVino:
         f"{sign}{bits}": f"{'u' * (sign == 'u')}int{bits}" for sign in "iu" for bits in (8, 16, 32, 64)
     }
 
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         import openvino
 
         self._library = openvino
         self.version = openvino.__version__.partition("-")[0]
         self._core = None
+        self._flush_denormals = flush_denormals
 
     def _cpu(self):
         if self._core is None:
@@ -118,6 +124,8 @@ class OpenVino:
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_PRECISION_HINT": hint,
         }
+        if self._flush_denormals:
+            properties["CPU_DENORMALS_OPTIMIZATION"] = True
         compiled = self._cpu().compile_model(str(path), "CPU", properties)
         used = compiled.get_property("INFERENCE_PRECISION_HINT")
         if used != getattr(self._library.Type, hint):
@@ -149,12 +157,13 @@ ENGINES = {engine.name: engine for engine in (Quern, OnnxRuntime, OpenVino)}
 PEERS = tuple(name for name in ENGINES if name != "quern")
 
 
-def load(names):
-    """The engines of these names that are installed, by name, and {name: reason} of the others."""
+def load(names, flush_denormals=False):
+    """The engines of these names that are installed, by name, and {name: reason} of the others. `flush_denormals`: they
+    count denormal numbers as 0."""
     there, absent = {}, {}
     for name in names:
         try:
-            there[name] = ENGINES[name]()
+            there[name] = ENGINES[name](flush_denormals)
         except ImportError as error:
             absent[name] = "is not installed" if error.name == name else f"cannot be imported: {error}"
     return there, absent

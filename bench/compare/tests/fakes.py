@@ -84,6 +84,7 @@ def settings(**changes):
         "stored": False,
         "cold": 0,
         "seed": 0,
+        "flush_denormals": False,
     } | changes
 
 

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from fakes import document, row
 
@@ -49,17 +50,17 @@ def test_arguments_that_are_refused(words):
 
 
 class Installed:
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         self.version = "9"
 
 
 class Absent:
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
 
 
 class Broken:
-    def __init__(self):
+    def __init__(self, flush_denormals=False):
         raise ImportError("libfoo.so: no such file")
 
 
@@ -77,6 +78,21 @@ def test_onnxruntime_beside_itself(monkeypatch):
     subject, peers, there, _ = compare.choose_engines(compare.parse_arguments(["m", "--self"]))
     assert (subject, peers) == ("onnxruntime (a)", ["onnxruntime (b)"])
     assert there[subject] is there[peers[0]]
+
+
+# Peers change the thread or the process for good, so that tests behind would not find it as it was.
+@pytest.mark.parametrize("flush", [False, True])
+def test_quern_flushes_denormals_when_asked(tmp_path, flush):
+    onnx = pytest.importorskip("onnx")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [4, 8]) for name in "xy")
+    node = onnx.helper.make_node("Add", ["x", "x"], ["y"])
+    imports = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [x], [y]), opset_imports=imports, ir_version=8)
+    onnx.save(model, tmp_path / "sum.onnx")
+    small = np.full((4, 8), 1e-39, np.float32)
+    there, _ = engines.load(["quern"], flush)
+    (sums,) = there["quern"].open(tmp_path / "sum.onnx", 1, "fp32").bind({"x": small})()
+    assert (sums == 0).all() == flush
 
 
 def test_when_it_fails():

@@ -78,9 +78,9 @@ void PrintDenormals(const BenchCase& c) {
   }
   if (count == 0) return;
   std::printf(
-      "(d) %zu nodes, %s of the time, met denormal numbers, which are slow on many CPUs: compare with\n"
+      "(d) %zu %s, %s of the time, met denormal numbers, which are slow on many CPUs: compare with\n"
       "    --flush-denormals (session option flush_denormals), which counts them as 0\n",
-      count, Percent(share).c_str());
+      count, count == 1 ? "node" : "nodes", Percent(share).c_str());
 }
 
 void PrintNodes(const BenchArguments& args, const BenchCase& c) {

@@ -1,6 +1,5 @@
 // Gather, GatherElements and GatherND of any fixed-size type, by int32 or int64 indices that come with the run.
 #include <cstring>
-#include <optional>
 
 #include "provider/cpu/common/copy.h"
 #include "provider/cpu/common/indices.h"
@@ -97,26 +96,24 @@ class GatherKernel final : public CpuKernel {
 // By one index that is a constant: a part of the data, as of a Slice.
 class SelectKernel final : public CpuKernel {
  public:
-  explicit SelectKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {}
+  explicit SelectKernel(const Node& node) : axis_(node.GetInt("axis", 0)) {
+    const Tensor& index = node.input(1)->constant()->tensor();
+    index_ = IndexAt(index.raw_data(), index.dtype() == DType::kI64, 0);
+  }
   Placement Place(const BindContext& context) const override {
-    const std::optional<Selected> s = SelectedOf(context);
-    if (!s || context.outputs[0].shape.num_elements() == 0) return {};
+    if (!Check(context).ok() || context.outputs[0].shape.num_elements() == 0) return {};
     Placement p;
-    p.views = {{.output = 0, .input = 0, .offset = s->offset, .strides = s->strides}};
+    p.views = {{.output = 0, .input = 0, .offset = OffsetIn(context), .strides = StridesIn(context)}};
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const TensorSpec &in = context.inputs[0], &out = context.outputs[0];
-    const std::optional<Selected> s = SelectedOf(context);
-    if (!s) {
-      const auto axis = static_cast<int64_t>(AxisOf(in.shape));
-      const int64_t extent = in.shape[static_cast<int>(axis)];
-      const bool wide = context.inputs[1].dtype == DType::kI64;
-      return MakeStep([=](const StepContext& c) { return CheckIndices(c.inputs[1], wide, 1, axis, extent); });
+    if (Status outside = Check(context); !outside.ok()) {
+      return MakeStep([outside](const StepContext&) { return outside; });
     }
-    const auto bytes = static_cast<int64_t>(DTypeBytes(in.dtype));
-    const StridedCopy copy = StridedCopy::Prepare(out.shape, s->strides, out.strides, static_cast<size_t>(bytes));
-    return MakeStep([copy, offset = s->offset * bytes](const StepContext& c) {
+    const TensorSpec& out = context.outputs[0];
+    const size_t bytes = DTypeBytes(out.dtype);
+    const StridedCopy copy = StridedCopy::Prepare(out.shape, StridesIn(context), out.strides, bytes);
+    return MakeStep([copy, offset = OffsetIn(context) * static_cast<int64_t>(bytes)](const StepContext& c) {
       return copy.Run(static_cast<const char*>(c.inputs[0]) + offset, c.outputs[0], *c.executor, c.cancel);
     });
   }
@@ -125,28 +122,31 @@ class SelectKernel final : public CpuKernel {
   uint64_t strided_outputs() const override { return 1; }
 
  private:
-  struct Selected {
-    int64_t offset;
+  int AxisIn(const BindContext& context) const {
+    return static_cast<int>(axis_ < 0 ? axis_ + context.inputs[0].shape.rank() : axis_);
+  }
+  Status Check(const BindContext& context) const {
+    const int axis = AxisIn(context);
+    return CheckIndex(index_, 0, axis, context.inputs[0].shape[axis]);
+  }
+  // Elements from the data's first to the part's first; the index is within the data.
+  int64_t OffsetIn(const BindContext& context) const {
+    const TensorSpec& data = context.inputs[0];
+    const int axis = AxisIn(context);
+    return Wrapped(index_, data.shape[axis]) * data.strides[axis];
+  }
+  // The data's, with dimensions of extent 1, as many as the index has, in the place of the axis.
+  Shape StridesIn(const BindContext& context) const {
+    const Shape& data = context.inputs[0].strides;
+    const int axis = AxisIn(context);
     Shape strides;
-  };
-
-  int AxisOf(const Shape& data) const { return static_cast<int>(axis_ < 0 ? axis_ + data.rank() : axis_); }
-  // Nothing where the index lies outside the data.
-  std::optional<Selected> SelectedOf(const BindContext& context) const {
-    const TensorSpec &data = context.inputs[0], &index = context.inputs[1];
-    const int axis = AxisOf(data.shape);
-    if (!KnownWithin(index, data.shape[axis])) return std::nullopt;
-    const int64_t at = IndexAt(index.constant->raw_data(), index.dtype == DType::kI64, 0);
-    Selected s{Wrapped(at, data.shape[axis]) * data.strides[axis], {}};
-    for (int d = 0; d < data.shape.rank(); ++d) {
-      if (d != axis) s.strides.push_back(data.strides[d]);
-      if (d != axis) continue;
-      for (int i = 0; i < index.shape.rank(); ++i) s.strides.push_back(data.strides[d]);  // of extent 1
-    }
-    return s;
+    for (int d = 0; d < axis; ++d) strides.push_back(data[d]);
+    for (int i = 0; i < context.inputs[1].shape.rank(); ++i) strides.push_back(data[axis]);
+    for (int d = axis + 1; d < data.rank(); ++d) strides.push_back(data[d]);
+    return strides;
   }
 
-  int64_t axis_;
+  int64_t axis_, index_;
 };
 
 class GatherElementsKernel final : public CpuKernel {

@@ -313,7 +313,10 @@ typedef struct quern_session_options {
                                 variable QUERN_SERIAL_BRANCHES is 1 */
   int32_t flush_denormals;   /* 1: runs take numbers below 2^-126 (float64: 2^-1022) as 0, and make 0 of results below
                                 that. They cost many CPUs some 150 cycles each; the facts "profile" say which nodes met
-                                any. Threads are as they were after each run. 0: such numbers are kept */
+                                any. Threads are as they were after each run. 0: only nodes that sum products do so
+                                (convolutions, matrix products, recurrent layers, attention, with what is fused into
+                                them; not those of float64) */
+  int32_t keep_denormals;    /* 1: those nodes keep such numbers too; not together with flush_denormals */
 } quern_session_options;
 static inline void quern_session_options_init(quern_session_options* options) {
   memset(options, 0, sizeof *options);

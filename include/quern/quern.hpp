@@ -471,7 +471,8 @@ struct SessionOptions {
   std::optional<std::string> pack_cache;  // folder; "": none, not given: QUERN_CACHE
   std::uint64_t pack_cache_bytes = 0;     // 0: default
   bool serial_branches = false;           // branches never run at the same time
-  bool flush_denormals = false;           // numbers below 2^-126 (float64: 2^-1022) count as 0
+  bool flush_denormals = false;           // numbers below 2^-126 (float64: 2^-1022) count as 0 in all nodes
+  bool keep_denormals = false;            // nor do they where products are summed
 };
 
 class Session;
@@ -512,6 +513,7 @@ class Session {
     raw.pack_cache_bytes = options.pack_cache_bytes;
     raw.serial_branches = options.serial_branches;
     raw.flush_denormals = options.flush_denormals;
+    raw.keep_denormals = options.keep_denormals;
     std::vector<const char*> providers, passes;
     for (const std::string& p : options.providers) providers.push_back(p.c_str());
     for (const std::string& p : options.skip_passes) passes.push_back(p.c_str());

@@ -81,7 +81,8 @@ class SessionOptions:
         self.pack_cache_bytes = 0  # its limit; 0: QUERN_CACHE_LIMIT, or 8 GB
         self.skip_passes = []  # names of passes to leave out; `quern inspect` lists them
         self.serial_branches = False  # True: never run branches at the same time, where that is faster
-        self.flush_denormals = False  # True: numbers below 2^-126 count as 0 in runs; they slow many CPUs down
+        self.flush_denormals = False  # True: numbers below 2^-126 count as 0 in all nodes; they slow many CPUs down
+        self.keep_denormals = False  # True: nor do they where products are summed (convolutions, matrix products, ...)
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
         self._config = {}
 
@@ -124,6 +125,7 @@ class InferenceSession:
             [str(name) for name in options.skip_passes],
             bool(options.serial_branches),
             bool(options.flush_denormals),
+            bool(options.keep_denormals),
         )
         self._options = options
         self._providers = names or ["cpu"]

@@ -280,13 +280,14 @@ class PySession {
   PySession(nb::object source, int threads, const std::string& cpu, std::vector<std::string> providers,
             const std::string& precision, const std::map<std::string, std::uint64_t>& limits,
             bool overridable_initializers, std::optional<std::string> pack_cache, std::uint64_t pack_cache_bytes,
-            std::vector<std::string> skip_passes, bool serial_branches, bool flush_denormals) {
+            std::vector<std::string> skip_passes, bool serial_branches, bool flush_denormals, bool keep_denormals) {
     quern::SessionOptions options;
     options.pack_cache = std::move(pack_cache);
     options.pack_cache_bytes = pack_cache_bytes;
     options.skip_passes = std::move(skip_passes);
     options.serial_branches = serial_branches;
     options.flush_denormals = flush_denormals;
+    options.keep_denormals = keep_denormals;
     options.limits = MakeLimits(limits);
     options.threads = threads;
     options.cpu = cpu;
@@ -434,9 +435,9 @@ NB_MODULE(_quern, m) {
   nb::class_<PySession>(m, "Session")
       .def(nb::init<nb::object, int, const std::string&, std::vector<std::string>, const std::string&,
                     const std::map<std::string, std::uint64_t>&, bool, std::optional<std::string>, std::uint64_t,
-                    std::vector<std::string>, bool, bool>(),
+                    std::vector<std::string>, bool, bool, bool>(),
            "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a,
-           "pack_cache"_a.none(), "pack_cache_bytes"_a, "skip_passes"_a, "serial_branches"_a, "flush_denormals"_a)
+           "pack_cache"_a.none(), "pack_cache_bytes"_a, "skip_passes"_a, "serial_branches"_a, "flush_denormals"_a, "keep_denormals"_a)
       .def("inputs", &PySession::Inputs)
       .def("outputs", &PySession::Outputs)
       .def("find_input", [](PySession& self, const std::string& name) { return self.session().FindInput(name); })

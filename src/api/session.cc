@@ -132,6 +132,7 @@ Result<SessionOptions> ReadOptions(const quern_session_options* given) {
   options.pack_cache_bytes = known.pack_cache_bytes;
   options.serial_branches = known.serial_branches != 0;
   options.flush_denormals = known.flush_denormals != 0;
+  options.keep_denormals = known.keep_denormals != 0;
   return options;
 }
 

@@ -90,6 +90,9 @@ bool WantsSerialBranches(const SessionOptions& options) {
 Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOptions& options,
                                                              const std::shared_ptr<Executor>& executor,
                                                              const std::shared_ptr<PackCache>& pack_cache) {
+  if (options.flush_denormals && options.keep_denormals) {
+    return InvalidArgument("flush_denormals and keep_denormals exclude each other: set one of them at most");
+  }
   std::vector<std::shared_ptr<Provider>> providers;
   bool reference = false;
   for (const std::string& name : options.providers) {
@@ -101,6 +104,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.packed_store = pack_cache;
       config.skip_passes = options.skip_passes;
       config.serial_branches = WantsSerialBranches(options);
+      config.keep_denormals = options.keep_denormals;
       if (options.gemm_rows) {
         config.gemm_rows = *options.gemm_rows;
       } else {

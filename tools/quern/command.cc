@@ -87,7 +87,10 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
   app.add_flag("--serial-branches", options.serial_branches,
                "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
   app.add_flag("--flush-denormals", options.flush_denormals,
-               "count numbers below 2^-126 as 0: they slow many CPUs down (bench --per-node says which nodes met any)");
+               "count numbers below 2^-126 as 0 in all nodes, not only where products are summed: they slow many CPUs down "
+               "(bench --per-node says which nodes met any)");
+  app.add_flag("--keep-denormals", options.keep_denormals, "keep such numbers where products are summed too")
+      ->excludes("--flush-denormals");
   AddLimitOption(app, options);
 }
 
@@ -124,6 +127,7 @@ quern::SessionOptions ToSessionOptions(const CommonOptions& options) {
   session.skip_passes = options.skip_passes;
   session.serial_branches = options.serial_branches;
   session.flush_denormals = options.flush_denormals;
+  session.keep_denormals = options.keep_denormals;
   session.limits = options.limits;
   return session;
 }

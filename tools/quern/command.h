@@ -32,7 +32,7 @@ struct CommonOptions {
   std::optional<std::string> pack_cache;
   std::vector<std::string> skip_passes;
   bool serial_branches = false;
-  bool flush_denormals = false;
+  bool flush_denormals = false, keep_denormals = false;
   quern::Limits limits;
   bool verbose = false;
 };

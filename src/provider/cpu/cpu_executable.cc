@@ -96,6 +96,8 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       if (!kernel.ok()) return kernel.status().WithContext(n->Describe());
       c.kernel = std::move(kernel).value();
       c.packed_bytes = c.kernel->Describe().packed_bytes;
+      c.flushes_denormals =
+          c.kernel->sums_products() && !config.keep_denormals && n->input(0)->type().dtype != DType::kF64;
       const Status charged = exe->ChargeBytes(c.packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       packed_since += c.packed_bytes;

@@ -29,6 +29,7 @@ struct CompiledNode {
   // Null: a node on small integers whose results follow from shapes; it has no step, plans know its outputs.
   std::unique_ptr<CpuKernel> kernel;
   size_t packed_bytes = 0;           // of the kernel
+  bool flushes_denormals = false;    // its runs do
   std::vector<int> inputs, outputs;  // value ids, -1 omitted
   // What the operator may have at most (a variadic list counts as one): where the node's own lists end earlier, steps
   // find null.

@@ -39,6 +39,7 @@ struct CpuConfig {
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
   std::set<std::string> skip_passes = {};                        // names of passes to leave out
   bool serial_branches = false;                                  // steps run one after another, always
+  bool keep_denormals = false;                                   // where products are summed too
 };
 
 // An operand as a plan knows it.
@@ -146,6 +147,9 @@ class CpuKernel {
   // Bit i: input i may be unaligned for its type (a constant of a file): it is only copied from. At large tables, so
   // that they stay in the file.
   virtual uint64_t unaligned_inputs() const { return 0; }
+  // Whether it sums products: denormal numbers count as 0 there (not those of float64) unless the config keeps them. They
+  // come of gates that are shut and the like, and what they add is far below what sums are rounded to.
+  virtual bool sums_products() const { return false; }
   // Bit i: input i, a constant, was packed when the node was compiled: neither plans nor runs look at it.
   virtual uint64_t packed_inputs() const { return 0; }
 };

@@ -4,6 +4,8 @@
 #include <limits>
 #include <mutex>
 
+#include "base/denormals.h"
+#include "parallel/flushing_executor.h"
 #include "provider/cpu/cpu_executable.h"
 #include "provider/host.h"
 
@@ -29,6 +31,15 @@ class FirstError {
   std::atomic<size_t> step_{std::numeric_limits<size_t>::max()};
   Status status_ = OkStatus();
 };
+
+Status RunFlushing(const CpuStep& step, StepContext context) {
+  FlushingExecutor flushing(*context.executor);
+  context.executor = &flushing;
+  const DenormalFlushScope flush;
+  Status status = step.Run(context);
+  TakeDenormalsMet();  // those that were flushed
+  return status;
+}
 
 }  // namespace
 
@@ -72,7 +83,8 @@ Status CpuPlan::RunRange(StepRange range, const BoundSteps& bound, const quern_r
                               .scratch = scratch,
                               .executor = &executor,
                               .cancel = args.executor->cancel};
-    if (Status status = s.step->Run(context); !status.ok()) {
+    const bool flushes = s.node >= 0 && executable_.nodes()[s.node].flushes_denormals;
+    if (Status status = flushes ? RunFlushing(*s.step, context) : s.step->Run(context); !status.ok()) {
       failed = static_cast<size_t>(&s - bound.steps.data());
       return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
     }

@@ -351,6 +351,7 @@ class AttentionKernel final : public CpuKernel {
   KernelDescription Describe() const override {
     return Described(*VectorRowFor(config_), "blocks of queries by blocks of keys, with online softmax");
   }
+  bool sums_products() const override { return true; }
   uint64_t strided_inputs() const override { return operator_.strided_inputs; }
   uint64_t strided_outputs() const override { return operator_.strided_outputs; }
   // Elements of a head must be neighbours.

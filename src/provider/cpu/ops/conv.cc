@@ -50,6 +50,7 @@ class ConvKernel final : public CpuKernel {
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context);
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override;
   KernelDescription Describe() const override { return DescribeFor(0); }
+  bool sums_products() const override { return true; }
   uint64_t strided_inputs() const override { return 1; }
   uint64_t strided_outputs() const override { return 1; }
   uint64_t packed_inputs() const override { return packs_in_run_ ? 0 : 2; }

@@ -61,6 +61,7 @@ class ConvChainKernel final : public CpuKernel {
   bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
     return CpuKernel::TakesOutputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
   }
+  bool sums_products() const override { return true; }
   KernelDescription Describe() const override { return DescribeFor(64, 64); }
 
   // Pixels that a product takes at once before and after the depthwise convolution.

@@ -102,6 +102,7 @@ class DeformConvKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override;
   uint64_t packed_inputs() const override { return runs_weights_ ? 0 : 1u << kWeights; }
 
+  bool sums_products() const override { return true; }
   KernelDescription Describe() const override {
     KernelDescription d;
     if (conv_.algorithm() == ConvAlgorithm::kDirect) {

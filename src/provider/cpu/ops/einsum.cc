@@ -341,6 +341,7 @@ class EinsumKernel final : public CpuKernel {
     QUERN_RETURN_IF_ERROR(step->Build(equation_, context));
     return std::unique_ptr<CpuStep>(std::move(step));
   }
+  bool sums_products() const override { return true; }
   KernelDescription Describe() const override {
     return Described("products over strides", "batch, rows, columns and sums by the letters");
   }

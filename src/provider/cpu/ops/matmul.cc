@@ -171,6 +171,7 @@ class ProductKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     return ProductStep::Create(compiled_, context);
   }
+  bool sums_products() const override { return true; }
   KernelDescription Describe() const override {
     if (!compiled_.constant_rhs) {
       return {.kernel = "by shape",

@@ -324,6 +324,7 @@ class RecurrentKernel final : public CpuKernel {
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
     return std::unique_ptr<CpuStep>(new RecurrentStep(layer_, context));
   }
+  bool sums_products() const override { return true; }
   KernelDescription Describe() const override {
     const kernels::MatMul& product = layer_.directions[0].from_state[0].matmul;
     KernelDescription d = DescribeRow(product.problem(), config_, product.layout(), product.RowFor(1), 1);

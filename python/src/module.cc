@@ -437,7 +437,8 @@ NB_MODULE(_quern, m) {
                     const std::map<std::string, std::uint64_t>&, bool, std::optional<std::string>, std::uint64_t,
                     std::vector<std::string>, bool, bool, bool>(),
            "source"_a, "threads"_a, "cpu"_a, "providers"_a, "precision"_a, "limits"_a, "overridable_initializers"_a,
-           "pack_cache"_a.none(), "pack_cache_bytes"_a, "skip_passes"_a, "serial_branches"_a, "flush_denormals"_a, "keep_denormals"_a)
+           "pack_cache"_a.none(), "pack_cache_bytes"_a, "skip_passes"_a, "serial_branches"_a, "flush_denormals"_a,
+           "keep_denormals"_a)
       .def("inputs", &PySession::Inputs)
       .def("outputs", &PySession::Outputs)
       .def("find_input", [](PySession& self, const std::string& name) { return self.session().FindInput(name); })

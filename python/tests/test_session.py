@@ -101,6 +101,19 @@ def test_denormals_are_kept_or_flushed():
     assert x[0, 0] + x[0, 0] > x[0, 0], "the thread is as it was"
 
 
+def test_products_of_denormals_are_zero_unless_kept():
+    x, w = np.full((4, 8), 1e-39, np.float32), np.eye(8, dtype=np.float32)
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = model_bytes([node], [info("x", ["n", 8])], [info("y", ["n", 8])], [numpy_helper.from_array(w, "w")])
+    options = quern.SessionOptions()
+    assert (quern.InferenceSession(model, options).run(None, {"x": x})[0] == 0).all()
+    options.keep_denormals = True
+    assert (quern.InferenceSession(model, options).run(None, {"x": x})[0] == x).all()
+    options.flush_denormals = True
+    with pytest.raises(quern.InvalidArgument, match="exclude each other"):
+        quern.InferenceSession(model, options)
+
+
 @pytest.mark.parametrize(
     "view",
     [

@@ -86,9 +86,10 @@ void AddCommonOptions(CLI::App& app, CommonOptions& options, std::vector<int>* t
       ->allow_extra_args(false);
   app.add_flag("--serial-branches", options.serial_branches,
                "never run independent branches at the same time (also: QUERN_SERIAL_BRANCHES=1)");
-  app.add_flag("--flush-denormals", options.flush_denormals,
-               "count numbers below 2^-126 as 0 in all nodes, not only where products are summed: they slow many CPUs down "
-               "(bench --per-node says which nodes met any)");
+  app.add_flag(
+      "--flush-denormals", options.flush_denormals,
+      "count numbers below 2^-126 as 0 in all nodes, not only where products are summed: they slow many CPUs down "
+      "(bench --per-node says which nodes met any)");
   app.add_flag("--keep-denormals", options.keep_denormals, "keep such numbers where products are summed too")
       ->excludes("--flush-denormals");
   AddLimitOption(app, options);

@@ -245,7 +245,8 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   QUERN_INLINE static void AddTaps(const GemmArgs& a, Acc& acc, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
     const char* ahead = a.k * a.tap_count < kFewK ? nullptr : static_cast<const char*>(a.ahead ? a.ahead : a.rhs);
-    // The common form by itself: what a loop over taps keeps takes some 30 stores, which wait for those of the tile before.
+    // The common form by itself: what a loop over taps keeps takes some 30 stores, which wait for those of the tile
+    // before.
     if (MR >= 4 && a.lhs_form == kLhsRows && !in_place) {
       const Lhs* row[MR];
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {

@@ -37,8 +37,8 @@ struct SessionOptions {
   uint64_t pack_cache_bytes = 0;  // limit; 0: the default
   // Independent branches never run at the same time, whatever is gained by it; so too when QUERN_SERIAL_BRANCHES is 1.
   bool serial_branches = false;
-  // Runs take denormal numbers as 0, and make none: the calling thread and the executor's tasks. Else only nodes that sum
-  // products do so, unless these are to keep them too.
+  // Runs take denormal numbers as 0, and make none: the calling thread and the executor's tasks. Else only nodes that
+  // sum products do so, unless these are to keep them too.
   bool flush_denormals = false, keep_denormals = false;
   std::optional<kernels::RowTable> gemm_rows;  // tests put rows of their own; else all of the build
 };

@@ -245,8 +245,8 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   QUERN_INLINE static void AddTaps(const GemmArgs& a, Acc& acc, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
     const char* ahead = a.k * a.tap_count < kFewK ? nullptr : static_cast<const char*>(a.ahead ? a.ahead : a.rhs);
-    // The common form apart: what a loop over taps keeps is some 30 stores, which wait for those of the tile before. Not
-    // in float64, where clang 19 then keeps accumulators in memory.
+    // The common form apart: what a loop over taps keeps is some 30 stores, which wait for those of the tile before.
+    // Not in float64, where clang 19 then keeps accumulators in memory.
     if constexpr (MR >= 4 && std::is_same_v<typename V::Scalar, float>) {
       if (a.lhs_form == kLhsRows && !in_place) {
         const Lhs* row[MR];

@@ -472,7 +472,7 @@ struct SessionOptions {
   std::uint64_t pack_cache_bytes = 0;     // 0: default
   bool serial_branches = false;           // branches never run at the same time
   bool flush_denormals = false;           // numbers below 2^-126 (float64: 2^-1022) count as 0 in all nodes
-  bool keep_denormals = false;            // nor do they where products are summed
+  bool keep_denormals = false;            // such numbers are kept where products are summed too
 };
 
 class Session;

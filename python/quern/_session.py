@@ -82,7 +82,7 @@ class SessionOptions:
         self.skip_passes = []  # names of passes to leave out; `quern inspect` lists them
         self.serial_branches = False  # True: never run branches at the same time, where that is faster
         self.flush_denormals = False  # True: numbers below 2^-126 count as 0 in all nodes; they slow many CPUs down
-        self.keep_denormals = False  # True: nor do they where products are summed (convolutions, matrix products, ...)
+        self.keep_denormals = False  # True: such numbers are kept where products are summed too
         self.limits = {}  # what a model may ask for, by the names of quern_limits: {"memory_bytes": 1 << 30}
         self._config = {}
 

@@ -148,7 +148,7 @@ class CpuKernel {
   // that they stay in the file.
   virtual uint64_t unaligned_inputs() const { return 0; }
   // Whether it sums products: denormal numbers count as 0 there (not those of float64) unless the config keeps them.
-  // They come of gates that are shut and the like, and what they add is far below what sums are rounded to.
+  // They come of gates that are shut and the like, and count only in sums that are of the order of 1e-38 themselves.
   virtual bool sums_products() const { return false; }
   // Bit i: input i, a constant, was packed when the node was compiled: neither plans nor runs look at it.
   virtual uint64_t packed_inputs() const { return 0; }

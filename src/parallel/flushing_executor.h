@@ -1,4 +1,4 @@
-// FlushingExecutor: another executor whose tasks flush denormal numbers.
+// FlushingExecutor: another executor whose tasks flush denormal numbers, and work that is done so.
 #pragma once
 
 #include "base/denormals.h"
@@ -23,5 +23,13 @@ class FlushingExecutor final : public Executor {
  private:
   Executor& inner_;
 };
+
+// run(executor), where the calling thread and the tasks of that executor, which are `inner`'s, flush denormals.
+template <class F>
+auto WithDenormalsFlushed(Executor& inner, F run) {
+  FlushingExecutor flushing(inner);
+  const DenormalFlushScope flush;
+  return run(flushing);
+}
 
 }  // namespace quern

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/denormals.h"
 #include "base/log.h"
 #include "kernels/calibration.h"
 #include "parallel/flushing_executor.h"
@@ -43,11 +42,11 @@ struct Session::Impl {
   template <class F>
   Status WithDenormals(const RunEnv& env, F run) const {
     if (!options.flush_denormals) return run(env);
-    FlushingExecutor flushing(*env.executor);
-    RunEnv changed = env;
-    changed.executor = &flushing;
-    const DenormalFlushScope flush;
-    return run(changed);
+    return WithDenormalsFlushed(*env.executor, [&](Executor& flushing) {
+      RunEnv changed = env;
+      changed.executor = &flushing;
+      return run(changed);
+    });
   }
   // A run over the state's own slots, bound ones filled in.
   Status RunStates(SessionState& state, const RunEnv& env);

@@ -33,12 +33,10 @@ class FirstError {
 };
 
 Status RunFlushing(const CpuStep& step, StepContext context) {
-  FlushingExecutor flushing(*context.executor);
-  context.executor = &flushing;
-  const DenormalFlushScope flush;
-  Status status = step.Run(context);
-  TakeDenormalsMet();  // those that were flushed
-  return status;
+  return WithDenormalsFlushed(*context.executor, [&](Executor& flushing) {
+    context.executor = &flushing;
+    return step.Run(context);
+  });
 }
 
 }  // namespace
@@ -88,6 +86,7 @@ Status CpuPlan::RunRange(StepRange range, const BoundSteps& bound, const quern_r
       failed = static_cast<size_t>(&s - bound.steps.data());
       return s.node < 0 ? status : status.WithContext(executable_.nodes()[s.node].node->Describe());
     }
+    if (times && flushes) TakeDenormalsMet();  // which cost nothing
     if (times) begin = times->Add(s.node < 0 ? executable_.nodes().size() : s.node, s.work, begin);
     if (context.cancel && context.cancel->cancelled()) {
       failed = static_cast<size_t>(&s - bound.steps.data());

@@ -119,11 +119,12 @@ class Tests(Runner):
             return
         pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
         # What is alike on every CPU: large matrices, what drivers make of rows' sums over many blocks of K, drivers
-        # with portable rows and the errors of these, splits in terms for AMX. Rows of SVE and SME: below, at each
-        # vector length, their errors at one.
+        # with portable rows, the errors and the calibration of these, splits in terms for AMX, small floats.
+        # Rows of SVE and SME: below, at each vector length, their errors at one.
         alike = "PackedRhs.Large*"
         if not self.args.full:
             alike += ":*GemmRows.ReducesRows*:Rows/*_portable*:*Accuracy.*_portable*:SplitFlags.*"
+            alike += ":Calibration.Measures*:CheckSelection.*:SmallFloat.RoundsEveryFloat*"
         self.ctest("aarch64", folder, pick, env=self.brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=CORES)
         for cpu, bits in SVE_CPUS.items():
             self.ctest(

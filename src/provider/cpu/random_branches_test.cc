@@ -129,9 +129,10 @@ TEST_F(CpuOps, BranchesSideBySideHaveTheBitsOfOneAfterAnother) {
   ThreadPool pool(ThreadPoolOptions{.threads = 2});
   HostileExecutor hostile(3, 2);
   InlineExecutor one;
+  const auto enough = static_cast<size_t>(kRounds);
   size_t groups = 0;
   // More networks where the seed draws few branches.
-  for (int i = 0; i < 2 * kRounds || (groups <= size_t{kRounds} && i < 8 * kRounds); ++i) {
+  for (int i = 0; i < 2 * kRounds || (groups <= enough && i < 8 * kRounds); ++i) {
     const std::unique_ptr<Graph> graph = GraphOf(RandomForks().Lines());
     ASSERT_TRUE(graph);
     const Shape largest{Draw(1, 2), kChannels, Draw(5, 9), Draw(5, 9)};
@@ -155,7 +156,7 @@ TEST_F(CpuOps, BranchesSideBySideHaveTheBitsOfOneAfterAnother) {
       }
     }
   }
-  EXPECT_GT(groups, static_cast<size_t>(kRounds)) << "hardly any branches were found";
+  EXPECT_GT(groups, enough) << "hardly any branches were found";
 }
 
 // Two branches of which both fail: %b1 in the second step of the first one, %c1 in the first step of the second.

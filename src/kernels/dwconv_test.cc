@@ -13,6 +13,7 @@
 #include "parallel/hostile_executor.h"
 #include "parallel/thread_pool.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/rows_that_run.h"
 
 namespace quern::kernels {
 namespace {
@@ -22,13 +23,7 @@ using ukernel::GuardedBuffer;
 using ukernel::RoundUp;
 
 std::vector<const ukernel::DwConvKernel*> Rows() {
-  std::vector<const ukernel::DwConvKernel*> rows;
-  for (const auto* list : ukernel::AllDwConvKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (IsaRunsOn(list->rows[i].isa, HostCpu().facts()) && list->rows[i].run) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return ukernel::RowsThatRun(ukernel::AllDwConvKernels(), &ukernel::DwConvKernel::run, HostCpu().facts());
 }
 
 struct Case {

@@ -95,10 +95,8 @@ class Rewriter {
   }
   GraphValue* Constant(const std::vector<int64_t>& numbers) {
     const auto n = static_cast<int64_t>(numbers.size());
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_shape"),
-                                       Tensor::FromValues<int64_t>(Shape{n}, numbers));
-    v->set_type(ValueType::Tensor(DType::kI64, Dims{Dim(n)}));
-    return v;
+    return graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_shape"),
+                              Tensor::FromValues<int64_t>(Shape{n}, numbers));
   }
   // [batch, heads, length, size] as [batch, length, heads * size]
   GraphValue* Rows(GraphValue* heads) {

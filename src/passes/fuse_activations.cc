@@ -235,10 +235,7 @@ bool ReplaceByClip(Graph& graph, Node* n, const Bounded& b) {
   if (b.value->type().dtype != DType::kF32) return false;
   const auto bound = [&](const char* what, double number) -> GraphValue* {
     if (std::isinf(number)) return nullptr;
-    GraphValue* v =
-        graph.AddConstant(graph.UniqueName(n->output(0)->name() + what), Tensor::Scalar(static_cast<float>(number)));
-    v->set_type(ValueType::Tensor(DType::kF32, Dims{}));
-    return v;
+    return graph.AddConstant(graph.UniqueName(n->output(0)->name() + what), Tensor::Scalar(static_cast<float>(number)));
   };
   std::vector<GraphValue*> inputs = {b.value, bound("_low", b.low)};
   if (GraphValue* high = bound("_high", b.high)) inputs.push_back(high);

@@ -160,9 +160,7 @@ Result<MaybeParameters> Normalize(Graph& graph, const Node& norm, const Node& li
   QUERN_ASSIGN_OR_RETURN(Tensor new_weights, Scaled(old, *layout, affine->factor));
   QUERN_ASSIGN_OR_RETURN(Tensor new_bias, FromDoubles(old.dtype(), Shape{layout->channels}, *bias));
   const auto constant = [&](std::string name, Tensor t) {
-    GraphValue* v = graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
-    v->set_type(TypeOf(*v->constant()));
-    return v;
+    return graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
   };
   return MaybeParameters({constant(w->name() + "_normalized", std::move(new_weights)),
                           constant(norm.output(0)->name() + "_bias", std::move(new_bias))});

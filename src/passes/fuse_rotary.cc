@@ -90,10 +90,8 @@ class Fuser {
   }
   GraphValue* Numbers(const std::vector<int64_t>& numbers) {
     const auto n = static_cast<int64_t>(numbers.size());
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName(last_->output(0)->name() + "_numbers"),
-                                       Tensor::FromValues<int64_t>(Shape{n}, numbers));
-    v->set_type(ValueType::Tensor(DType::kI64, Dims{Dim(n)}));
-    return v;
+    return graph_.AddConstant(graph_.UniqueName(last_->output(0)->name() + "_numbers"),
+                              Tensor::FromValues<int64_t>(Shape{n}, numbers));
   }
 
   // The operand of an Unsqueeze of that axis, or null.

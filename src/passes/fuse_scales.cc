@@ -60,9 +60,7 @@ Result<bool> Fuse(Graph& graph, Node* n) {
       }
     }
     const auto constant = [&](const GraphValue* old, Tensor t) {
-      GraphValue* v = graph.AddConstant(graph.UniqueName(old->name() + "_scaled"), std::move(t));
-      v->set_type(TypeOf(*v->constant()));
-      return v;
+      return graph.AddConstant(graph.UniqueName(old->name() + "_scaled"), std::move(t));
     };
     std::vector<GraphValue*> inputs = norm->inputs();
     inputs[1] = constant(inputs[1], std::move(new_scale));

@@ -32,9 +32,7 @@ class Inserter {
     return n->output(0);
   }
   GraphValue* Constant(Tensor content, const char* suffix) {
-    GraphValue* v = graph_.AddConstant(NewName(suffix), std::move(content));
-    v->set_type(TypeOf(*v->constant()));
-    return v;
+    return graph_.AddConstant(NewName(suffix), std::move(content));
   }
   GraphValue* Ints(const std::vector<int64_t>& numbers) {
     return Constant(Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(numbers.size())}, numbers), "_ints");

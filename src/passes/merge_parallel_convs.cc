@@ -104,9 +104,7 @@ Result<std::optional<NodeSpec>> Merged(Graph& graph, const Branch& a, const Bran
   const std::optional<std::vector<int64_t>> place = PlaceWithin(outer, inner);
   if (!place) return Made();
   const auto constant = [&](std::string name, Tensor t) {
-    GraphValue* v = graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
-    v->set_type(TypeOf(*v->constant()));
-    return v;
+    return graph.AddConstant(graph.UniqueName(std::move(name)), std::move(t));
   };
   QUERN_ASSIGN_OR_RETURN(Tensor weights, SumOfWeights(outer, inner, *place));
   std::vector<GraphValue*> inputs = {outer.conv->input(0),

@@ -89,7 +89,6 @@ int MergedOf(int64_t columns) {
                        std::string(kEnd)));
   for (const char* name : {"wa", "wb"}) {
     GraphValue* v = graph->AddConstant(std::string(name) + "_drawn", DrawNormal(Shape{512, columns}, 1));
-    v->set_type(TypeOf(*v->constant()));
     graph->ReplaceAllUses(graph->FindValue(name), v);
   }
   EXPECT_TRUE(InferShapes(*graph).ok());

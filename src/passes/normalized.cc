@@ -113,9 +113,7 @@ GraphValue* AddFilled(Graph& graph, const std::string& name, const Shape& shape,
   Result<Tensor> filled = Tensor::Allocate(DType::kF32, shape);
   if (!filled.ok()) return nullptr;
   for (float& v : filled->values<float>()) v = number;
-  GraphValue* made = graph.AddConstant(graph.UniqueName(name), *std::move(filled));
-  made->set_type(TypeOf(*made->constant()));
-  return made;
+  return graph.AddConstant(graph.UniqueName(name), *std::move(filled));
 }
 
 GraphValue* ChannelVector(Graph& graph, GraphValue* parameter, int64_t channels, float missing,
@@ -123,9 +121,7 @@ GraphValue* ChannelVector(Graph& graph, GraphValue* parameter, int64_t channels,
   if (parameter == nullptr) return AddFilled(graph, name, Shape{channels}, missing);
   const Tensor& t = parameter->constant()->tensor();
   if (t.rank() == 1) return parameter;
-  GraphValue* made = graph.AddConstant(graph.UniqueName(name), t.Reshaped(Shape{channels}));
-  made->set_type(TypeOf(*made->constant()));
-  return made;
+  return graph.AddConstant(graph.UniqueName(name), t.Reshaped(Shape{channels}));
 }
 
 }  // namespace quern

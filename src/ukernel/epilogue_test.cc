@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "ukernel/convert.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
@@ -39,11 +40,8 @@ void PrintTo(const NamedRun& r, std::ostream* out) { *out << r.name; }
 
 std::vector<NamedRun> Runs() {
   std::vector<NamedRun> runs = {{"plain", ApplyEpilogue}};
-  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const VectorKernel& row = list->rows[i];
-      if (row.epilogue && IsaRunsOn(row.isa, HostCpu().facts())) runs.push_back({Name(row).text, row.epilogue});
-    }
+  for (const VectorKernel* row : RowsThatRun(AllVectorKernels(), &VectorKernel::epilogue, HostCpu().facts())) {
+    runs.push_back({Name(*row).text, row->epilogue});
   }
   return runs;
 }

@@ -13,6 +13,7 @@
 #include "base/random_numbers.h"
 #include "ukernel/elementwise.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
@@ -198,29 +199,20 @@ void CheckBlocks(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   }
 }
 
+template <class T, class Kernel>
+void CheckRow(const Kernel& row) {
+  CheckSoftmaxRow<T>(Name(row).text, row.softmax);
+  CheckAdded<T>(Name(row).text, row.softmax);
+  CheckNan<T>(Name(row).text, row.softmax);
+  CheckBlocks<T>(Name(row).text, row.softmax);
+}
+
 TEST(SoftmaxRows, FollowTheFormula) {
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const VectorKernel& row = list->rows[i];
-      if (row.softmax && IsaRunsOn(row.isa, cpu)) {
-        CheckSoftmaxRow<float>(Name(row).text, row.softmax);
-        CheckAdded<float>(Name(row).text, row.softmax);
-        CheckNan<float>(Name(row).text, row.softmax);
-        CheckBlocks<float>(Name(row).text, row.softmax);
-      }
-    }
-  }
-  for (const KernelList<ElementwiseKernel>* list : AllElementwiseKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      const ElementwiseKernel& row = list->rows[i];
-      if (row.softmax && IsaRunsOn(row.isa, cpu)) {
-        CheckSoftmaxRow<double>(Name(row).text, row.softmax);
-        CheckAdded<double>(Name(row).text, row.softmax);
-        CheckNan<double>(Name(row).text, row.softmax);
-        CheckBlocks<double>(Name(row).text, row.softmax);
-      }
-    }
+  for (const VectorKernel* row : RowsThatRun(AllVectorKernels(), &VectorKernel::softmax, HostCpu().facts()))
+    CheckRow<float>(*row);
+  for (const ElementwiseKernel* row :
+       RowsThatRun(AllElementwiseKernels(), &ElementwiseKernel::softmax, HostCpu().facts())) {
+    CheckRow<double>(*row);
   }
 }
 

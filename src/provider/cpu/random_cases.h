@@ -170,7 +170,6 @@ inline Status MakeGraph(const Case& c, bool chained, Built& b) {
       spec.inputs.push_back(nullptr);
     } else if (c.constant[i]) {
       spec.inputs.push_back(b.graph.AddConstant(name, c.inputs[i]));
-      spec.inputs.back()->set_type(TypeOf(c.inputs[i]));
     } else {
       spec.inputs.push_back(b.graph.AddInput(name, TypeOf(c.inputs[i])));
       b.inputs.push_back(c.inputs[i]);

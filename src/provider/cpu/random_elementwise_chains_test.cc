@@ -44,9 +44,7 @@ class ChainGraph {
     const Tensor t = DrawTensor(type, shape, 2, Draw(0, 3) == 0);
     const std::string name = graph.UniqueName("x");
     if (Draw(0, 3) == 0) {
-      GraphValue* v = graph.AddConstant(name, t);
-      v->set_type(TypeOf(t));
-      return v;
+      return graph.AddConstant(name, t);
     }
     inputs.emplace_back(t);
     return graph.AddInput(name, TypeOf(t));
@@ -65,11 +63,7 @@ class ChainGraph {
                   .attributes = std::move(attributes)})
         ->output(0);
   }
-  GraphValue* Number(float value) {
-    GraphValue* v = graph.AddConstant(graph.UniqueName("k"), Tensor::Scalar(value));
-    v->set_type(ValueType::Tensor(DType::kF32, Dims{}));
-    return v;
-  }
+  GraphValue* Number(float value) { return graph.AddConstant(graph.UniqueName("k"), Tensor::Scalar(value)); }
   void AddOne() {
     switch (Draw(0, 9)) {
       case 0:

@@ -97,7 +97,6 @@ TEST_F(CpuOps, Float8RejectsZeroPointsThatAreNotKnownToBeZero) {
   const Tensor one = DrawBytes(DType::kF8E5M2, Shape{});
   std::memset(one.raw_data(), 0x3c, 1);
   GraphValue* constant = graph.AddConstant("one", Value(one));
-  constant->set_type(TypeOf(Value(one)));
   const auto reason = [&](GraphValue* zero) {
     Node* node = graph.AddNode({.op_type = "DequantizeLinear", .inputs = {x, scale, zero}, .outputs = {"y"}});
     node->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{4}));

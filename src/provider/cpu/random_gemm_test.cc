@@ -41,11 +41,7 @@ TEST_F(CpuOps, MatMulOfTransposedSteps) {
     Graph graph;
     graph.opset_imports[""] = 13;
     const auto input = [&](const char* name, const Tensor& t) { return graph.AddInput(name, TypeOf(Value(t))); };
-    const auto constant = [&](const char* name, const Tensor& t) {
-      GraphValue* v = graph.AddConstant(name, t);
-      v->set_type(TypeOf(Value(t)));
-      return v;
-    };
+    const auto constant = [&](const char* name, const Tensor& t) { return graph.AddConstant(name, t); };
     const auto node = [&](const char* op, std::vector<GraphValue*> inputs, const char* output) {
       return graph.AddNode({.op_type = op, .inputs = std::move(inputs), .outputs = {output}});
     };

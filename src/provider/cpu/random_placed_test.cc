@@ -72,7 +72,6 @@ TEST_F(CpuOps, MaxUnpoolOfMaxPool) {
     const Value x = DrawTensor(DType::kF32, shape), list = Ints({shape[0], shape[1], shape[2], shape[3]});
     GraphValue* in = graph.AddInput("x", TypeOf(x));
     GraphValue* size = graph.AddConstant("size", list);
-    size->set_type(TypeOf(list));
     Node* pool = graph.AddNode({.op_type = "MaxPool",
                                 .inputs = {in},
                                 .outputs = {"p", "i"},
@@ -223,7 +222,6 @@ std::string PlanError(const char* op, std::vector<Value> inputs,
     const std::string name = "x" + std::to_string(spec.inputs.size());
     if (v.tensor().dtype() == DType::kI64 && v.tensor().rank() == 1) {
       spec.inputs.push_back(graph.AddConstant(name, v));
-      spec.inputs.back()->set_type(TypeOf(v));
       continue;
     }
     Dims dims;

@@ -230,9 +230,7 @@ GraphValue* AddMove(Graph& graph, GraphValue* x, int number) {
   const std::string name = "m" + std::to_string(number);
   const auto ints = [&](std::vector<int64_t> values) {
     const Value list = Ints(std::move(values));
-    GraphValue* v = graph.AddConstant(name + "_" + std::to_string(graph.constants().size()), list);
-    v->set_type(TypeOf(list));
-    return v;
+    return graph.AddConstant(name + "_" + std::to_string(graph.constants().size()), list);
   };
   NodeSpec spec{.name = name, .inputs = {x}, .outputs = {name}};
   const int rank = shape.rank();
@@ -267,7 +265,6 @@ GraphValue* AddMove(Graph& graph, GraphValue* x, int number) {
     const int64_t at = Draw(-extent, extent - 1);
     const Value one = Draw(0, 1) ? Ints({at}) : Value(Tensor::FromValues<int64_t>(Shape{}, std::vector<int64_t>{at}));
     GraphValue* index = graph.AddConstant(name + "_at", one);
-    index->set_type(TypeOf(one));
     spec.inputs.push_back(index);
     spec.attributes["axis"] = Draw(0, 1) ? axis : axis - rank;
   } else if (choice == 7 && rank < 6) {

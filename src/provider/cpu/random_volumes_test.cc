@@ -81,7 +81,6 @@ TEST_F(CpuOps, VolumesKeepTheirLayoutBetweenOperators) {
   const Tensor w = DrawTensor(DType::kF32, Shape{16, 16, 3, 3, 3}, 0.1f);
   GraphValue* in = graph.AddInput("x", TypeOf(Value(x)));
   GraphValue* weights = graph.AddConstant("w", w);
-  weights->set_type(TypeOf(Value(w)));
   const std::vector<int64_t> ones(6, 1), two(3, 2);
   GraphValue* conv =
       graph.AddNode({.op_type = "Conv", .inputs = {in, weights}, .outputs = {"c"}, .attributes = {{"pads", ones}}})

@@ -14,6 +14,7 @@
 #include "ukernel/affine.h"
 #include "ukernel/epilogue.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 
 namespace quern::ukernel {
 namespace {
@@ -21,14 +22,7 @@ namespace {
 constexpr size_t kCounts[] = {0, 1, 2, 7, 15, 16, 17, 31, 33, 64, 100, 257};
 
 std::vector<const AffineKernel*> Rows() {
-  std::vector<const AffineKernel*> rows;
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<AffineKernel>* list : AllAffineKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].quantize && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllAffineKernels(), &AffineKernel::quantize, HostCpu().facts());
 }
 
 std::mt19937& Random() {

@@ -11,17 +11,12 @@
 #include <vector>
 
 #include "ukernel/elementwise/row_loops.h"
+#include "ukernel/rows_that_run.h"
 
 namespace quern::ukernel {
 
 inline std::vector<const ElementwiseKernel*> ElementwiseRows(const CpuFacts& cpu) {
-  std::vector<const ElementwiseKernel*> rows;
-  for (const KernelList<ElementwiseKernel>* list : AllElementwiseKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].unary && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllElementwiseKernels(), &ElementwiseKernel::unary, cpu);
 }
 
 // f.operator()<T>() for each type of elements.

@@ -9,6 +9,7 @@
 #include "ukernel/affine.h"
 #include "ukernel/elementwise/elementwise_test_rows.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 
 namespace quern::ukernel {
 namespace {
@@ -46,13 +47,7 @@ std::vector<float> Numbers() {
 }
 
 std::vector<const AffineKernel*> AffineRows() {
-  std::vector<const AffineKernel*> rows;
-  for (const KernelList<AffineKernel>* list : AllAffineKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].quantize && IsaRunsOn(list->rows[i].isa, HostCpu().facts())) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllAffineKernels(), &AffineKernel::quantize, HostCpu().facts());
 }
 
 TEST(SmallFloats, ConversionsAreExact) {

@@ -14,20 +14,15 @@
 #include "base/random_numbers.h"
 #include "ukernel/fold.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
 std::vector<const FoldKernel*> Rows() {
-  std::vector<const FoldKernel*> rows;
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<FoldKernel>* list : AllFoldKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].f64.fold && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(
+      AllFoldKernels(), [](const FoldKernel& row) { return row.f64.fold != nullptr; }, HostCpu().facts());
 }
 
 // f.operator()<T>(row) for every row and type.
@@ -203,13 +198,11 @@ TEST(FoldRows, FoldsOfSeveralLines) {
       for (const FoldKind kind : KindsOf(sizeof(T))) ExpectLinesAlone(row.Of<T>(), kind);
     }
   });
-  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {  // float32's
-    for (const VectorKernel& row : std::span(list->rows, list->count)) {
-      if (!row.fold || !IsaRunsOn(row.isa, HostCpu().facts())) continue;
-      SCOPED_TRACE(Name(row).text);
-      for (const FoldKind kind : KindsOf(sizeof(float))) {
-        ExpectLinesAlone<float>({.fold = row.fold, .fold_lines = row.fold_lines}, kind);
-      }
+  for (const VectorKernel* row :
+       RowsThatRun(AllVectorKernels(), &VectorKernel::fold, HostCpu().facts())) {  // float32's
+    SCOPED_TRACE(Name(*row).text);
+    for (const FoldKind kind : KindsOf(sizeof(float))) {
+      ExpectLinesAlone<float>({.fold = row->fold, .fold_lines = row->fold_lines}, kind);
     }
   }
 }

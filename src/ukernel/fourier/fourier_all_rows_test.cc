@@ -13,6 +13,7 @@
 #include "base/random_numbers.h"
 #include "ukernel/fourier.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 
 namespace quern::ukernel {
 namespace {
@@ -20,14 +21,7 @@ namespace {
 using Number = std::complex<double>;
 
 std::vector<const FourierKernel*> Rows() {
-  std::vector<const FourierKernel*> rows;
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<FourierKernel>* list : AllFourierKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].pass && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllFourierKernels(), &FourierKernel::pass, HostCpu().facts());
 }
 
 Number Root(size_t k, size_t n) {

@@ -10,19 +10,14 @@
 #include "base/random_numbers.h"
 #include "ukernel/convert.h"
 #include "ukernel/row_runner.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/transform.h"
 
 namespace quern::ukernel {
 namespace {
 
 std::vector<const TransformKernel*> Rows() {
-  std::vector<const TransformKernel*> rows;
-  for (const auto* list : AllTransformKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (IsaRunsOn(list->rows[i].isa, HostCpu().facts()) && list->rows[i].run) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllTransformKernels(), &TransformKernel::run, HostCpu().facts());
 }
 
 // A packed right side, and the transform of a K block of it.

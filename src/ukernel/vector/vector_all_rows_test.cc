@@ -10,20 +10,14 @@
 #include "base/cpu.h"
 #include "base/random_numbers.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/vector.h"
 
 namespace quern::ukernel {
 namespace {
 
 std::vector<const VectorKernel*> Rows() {
-  std::vector<const VectorKernel*> rows;
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<VectorKernel>* list : AllVectorKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].unary && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllVectorKernels(), &VectorKernel::unary, HostCpu().facts());
 }
 
 // Distance in units in the last place of the expected value (of the smallest normal number below it).

@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/random_numbers.h"
 #include "ukernel/guarded_buffer.h"
+#include "ukernel/rows_that_run.h"
 #include "ukernel/winograd.h"
 
 namespace quern::ukernel {
@@ -19,14 +20,7 @@ constexpr double kG[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0
 const std::vector<size_t> kChannels = {0, 1, 3, 4, 7, 8, 15, 16, 17, 33, 64, 77};
 
 std::vector<const WinogradKernel*> Rows() {
-  std::vector<const WinogradKernel*> rows;
-  const CpuFacts cpu = HostCpu().facts();
-  for (const KernelList<WinogradKernel>* list : AllWinogradKernels()) {
-    for (size_t i = 0; i < list->count; ++i) {
-      if (list->rows[i].input && IsaRunsOn(list->rows[i].isa, cpu)) rows.push_back(&list->rows[i]);
-    }
-  }
-  return rows;
+  return RowsThatRun(AllWinogradKernels(), &WinogradKernel::input, HostCpu().facts());
 }
 
 // f(index) as element of a matrix of float32 that ends before an inaccessible page.

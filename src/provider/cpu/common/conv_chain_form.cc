@@ -13,9 +13,7 @@ std::string PrefixOf(int weights) {
 
 GraphValue* CopyConstant(Graph& graph, const GraphValue* v) {
   if (!v) return nullptr;
-  GraphValue* copy = graph.AddConstant(graph.UniqueName(v->name()), *v->constant());
-  copy->set_type(v->type());
-  return copy;
+  return graph.AddConstant(graph.UniqueName(v->name()), *v->constant());
 }
 
 }  // namespace

@@ -80,7 +80,6 @@ std::string RejectWidened(const Node& node, const CpuConfig& config) {
     const std::string name = "x" + std::to_string(i);
     if (v && v->is_constant()) {
       w = graph.AddConstant(name, HoldsHalf(v) ? Widened(*v->constant()) : *v->constant());
-      w->set_type(widen(v));
     } else if (v) {
       w = graph.AddInput(name, widen(v));
     }

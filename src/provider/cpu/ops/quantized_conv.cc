@@ -18,7 +18,6 @@ std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue
   probe.opset_imports[""] = 11;
   GraphValue* input = probe.AddInput("x", ValueType::Tensor(DType::kF32, x.type().shape));
   GraphValue* weights = probe.AddConstant("w", *w.constant());
-  weights->set_type(w.type());
   const Node* conv = probe.AddNode({.name = node.name(),
                                     .op_type = "Conv",
                                     .inputs = {input, weights},

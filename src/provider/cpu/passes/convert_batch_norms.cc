@@ -40,9 +40,7 @@ Result<bool> Convert(Graph& graph, Node* norm, const CpuConfig& config) {
     bias.data<float>()[c] = static_cast<float>(of(1) - of(2) * factor);
   }
   const auto constant = [&](const char* what, Tensor t) {
-    GraphValue* v = graph.AddConstant(graph.UniqueName(norm->output(0)->name() + what), std::move(t));
-    v->set_type(TypeOf(*v->constant()));
-    return v;
+    return graph.AddConstant(graph.UniqueName(norm->output(0)->name() + what), std::move(t));
   };
   GraphValue *s = constant("_scale", std::move(scale)), *b = constant("_bias", std::move(bias));
   Node* made = ReplaceChannelsLast(graph, norm, "ChannelScale", {norm->input(0), nullptr, b, nullptr, s}, DType::kF32);

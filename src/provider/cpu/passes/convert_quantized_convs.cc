@@ -57,10 +57,7 @@ class Converter {
 
  private:
   GraphValue* Constant(const char* what, Tensor t) {
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + what), Value(t));
-    const Shape& s = t.shape();
-    v->set_type(ValueType::Tensor(t.dtype(), Dims(s.begin(), s.end())));
-    return v;
+    return graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + what), Value(t));
   }
   // This provider's Conv on integers; of its type the result tells.
   Node* ReplaceByProduct(std::vector<GraphValue*> inputs) {

@@ -71,11 +71,8 @@ struct Chain {
     value->set_type(ValueType::Tensor(DType::kF32, std::move(shape)));
   }
   GraphValue* Constant(const std::vector<int64_t>& numbers) {
-    GraphValue* v =
-        graph.AddConstant(graph.UniqueName(node->output(0)->name() + "_plan"),
-                          Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(numbers.size())}, numbers));
-    v->set_type(ValueType::Tensor(DType::kI64, Dims{Dim(static_cast<int64_t>(numbers.size()))}));
-    return v;
+    return graph.AddConstant(graph.UniqueName(node->output(0)->name() + "_plan"),
+                             Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(numbers.size())}, numbers));
   }
 };
 
@@ -93,7 +90,6 @@ Status Convert(Graph& graph, Node* node) {
   std::vector<GraphValue*> parameters;
   auto add = [&](Tensor tensor, const char* what) {
     parameters.push_back(graph.AddConstant(graph.UniqueName(node->output(0)->name() + what), tensor));
-    parameters.back()->set_type(TypeOf(*parameters.back()->constant()));
   };
   add(std::move(phase_weights), "_phase_weights");
   if (node->input(2)) {

@@ -20,11 +20,7 @@ class DynamicProducts : public testing::Test {
     for (T& v : t.values<T>()) v = static_cast<T>((static_cast<double>(random_() % 2000) - 1000) * factor);
     return t;
   }
-  GraphValue* Constant(const Tensor& t) {
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName("c"), Value(t));
-    v->set_type(TypeOf(Value(t)));
-    return v;
-  }
+  GraphValue* Constant(const Tensor& t) { return graph_.AddConstant(graph_.UniqueName("c"), Value(t)); }
   GraphValue* Floats(const Shape& shape) { return Constant(Random<float>(DType::kF32, shape, 0.001)); }
   Node* Op(const char* op, std::vector<GraphValue*> inputs, int outputs = 1,
            std::map<std::string, Attribute, std::less<>> attributes = {}) {

@@ -96,7 +96,6 @@ bool FuseAdd(Graph& graph, Node* product, Node* add) {
       const Tensor& t = *ConstantTensor(other);
       if (!t.is_contiguous()) return false;
       bias = graph.AddConstant(graph.UniqueName(other->name() + "_row"), t.Reshaped(Shape{t.num_elements()}));
-      bias->set_type(ValueType::Tensor(t.dtype(), Dims{t.num_elements()}));
     }
     PutInput(graph, product, 2, bias);
     Absorb(graph, product, add);

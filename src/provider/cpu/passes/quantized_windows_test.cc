@@ -22,11 +22,7 @@ class QuantizedWindows : public testing::Test {
     for (uint8_t& b : t.values<uint8_t>()) b = static_cast<uint8_t>(random_());
     return t;
   }
-  GraphValue* Constant(Tensor t) {
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName("c"), Value(t));
-    v->set_type(TypeOf(Value(t)));
-    return v;
-  }
+  GraphValue* Constant(Tensor t) { return graph_.AddConstant(graph_.UniqueName("c"), Value(t)); }
   GraphValue* Scale(float s) { return Constant(Tensor::Scalar(s)); }
   GraphValue* Zero() { return Constant(Bytes(Shape{})); }
   GraphValue* Microsoft(const char* op, std::vector<GraphValue*> inputs,

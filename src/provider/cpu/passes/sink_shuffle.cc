@@ -59,10 +59,8 @@ bool SinkShuffle(Graph& graph, Node* node) {
   const auto list = [&](std::vector<int64_t> spatial, std::vector<int64_t> channels) {
     spatial.insert(spatial.end(), channels.begin(), channels.end());
     const auto n = static_cast<int64_t>(spatial.size());
-    GraphValue* v = graph.AddConstant(graph.UniqueName(node->output(0)->name() + "_shape"),
-                                      Tensor::FromValues<int64_t>(Shape{n}, spatial));
-    v->set_type(ValueType::Tensor(DType::kI64, Dims{Dim(n)}));
-    return v;
+    return graph.AddConstant(graph.UniqueName(node->output(0)->name() + "_shape"),
+                             Tensor::FromValues<int64_t>(Shape{n}, spatial));
   };
   const Dims whole = *s->x->type().shape;
   const std::vector<int64_t> same(whole.size() - 1, 0);  // extents that a Reshape copies

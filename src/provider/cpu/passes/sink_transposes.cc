@@ -61,9 +61,7 @@ Result<Tensor> PermutedConstant(const GraphValue* v, const Permutation& inverse)
 
 GraphValue* IntConstant(Graph& graph, std::string_view name, const std::vector<int64_t>& values) {
   const Shape shape{static_cast<int64_t>(values.size())};
-  GraphValue* c = graph.AddConstant(graph.UniqueName(name), Tensor::FromValues<int64_t>(shape, values));
-  c->set_type(ValueType::Tensor(DType::kI64, Dims(shape.begin(), shape.end())));
-  return c;
+  return graph.AddConstant(graph.UniqueName(name), Tensor::FromValues<int64_t>(shape, values));
 }
 
 std::optional<std::vector<int64_t>> ConstantInts(const GraphValue* v) {
@@ -158,7 +156,6 @@ std::optional<Rewrite> RewriteResize(Graph& graph, const Node& node, const Permu
       const std::vector<float> moved = Scatter(std::vector<float>(values.begin(), values.end()), p);
       GraphValue* c =
           graph.AddConstant(graph.UniqueName(s->name() + "_t"), Tensor::FromValues<float>(Shape{rank}, moved));
-      c->set_type(s->type());
       r.new_inputs[scales] = c;
     }
   }

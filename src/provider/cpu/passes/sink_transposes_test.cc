@@ -102,7 +102,6 @@ TEST(ConvertProducts, TakesWeightsThatATransposeTurns) {
   graph.opset_imports[""] = 17;
   GraphValue* x = graph.AddInput("x", ValueType::Tensor(DType::kF32, Dims{2, 3, 5}));
   GraphValue* w = graph.AddConstant("w", Tensor::Allocate(DType::kF32, Shape{4, 5}).value());
-  w->set_type(ValueType::Tensor(DType::kF32, Dims{4, 5}));
   Node* product =
       graph.AddNode({.op_type = "MatMul", .inputs = {x, TransposeValue(graph, w, {1, 0}, nullptr)}, .outputs = {"y"}});
   product->output(0)->set_type(ValueType::Tensor(DType::kF32, Dims{2, 3, 4}));

@@ -34,9 +34,7 @@ class Splitter {
     return made->output(0);
   }
   GraphValue* Scalar(float number) {
-    GraphValue* v = graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_number"), Tensor::Scalar(number));
-    v->set_type(ValueType::Tensor(DType::kF32, Dims{}));
-    return v;
+    return graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_number"), Tensor::Scalar(number));
   }
   // x where there is nothing to add.
   GraphValue* Sum(GraphValue* x, GraphValue* y) { return y ? Add("Add", 14, {x, y}) : x; }

@@ -53,7 +53,6 @@ class Splitter {
     if (factor == 1) return x;
     GraphValue* constant = graph_.AddConstant(
         Name(what), IsDouble(*gemm_) ? Tensor::Scalar(static_cast<double>(factor)) : Tensor::Scalar(factor));
-    constant->set_type(ValueType::Tensor(x->type().dtype, Dims()));
     return Add({.op_type = "Mul", .opset = 14, .inputs = {x, constant}, .outputs = {Name(what + "_times")}}, x->type());
   }
 

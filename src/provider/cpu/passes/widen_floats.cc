@@ -87,7 +87,6 @@ class Widener {
       Result<Tensor> widened = WidenConstant(v->constant()->tensor());
       if (!widened.ok()) return widened.status().WithContext("constant '" + v->name() + "' as float32");
       wide = graph_.AddConstant(graph_.UniqueName(v->name() + "_f32"), std::move(widened).value());
-      wide->set_type(Typed(*v, DType::kF32));
     } else {
       wide = Cast(v, DType::kF32, before);
     }

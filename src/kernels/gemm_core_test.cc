@@ -212,6 +212,7 @@ TEST_P(GemmRows, TransformsRunOncePerPanelAndKBlockWhateverM) {
   const size_t some = lhs_bytes * 9 / 10, few = lhs_bytes / 4;
   const bool brief = ukernel::Depth() == ukernel::TestDepth::kBrief;
   for (size_t layout : layouts) {
+    if (brief && layout != layouts.front() && layout != layouts.back()) continue;
     for (size_t m : {size_t{1}, size_t{40}, most_m}) {
       if (brief && m == 40) continue;
       Product product(row, layout, m, n, k);

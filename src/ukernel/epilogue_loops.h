@@ -61,51 +61,105 @@ void ApplyInteger(const EpilogueOp& op, const EpilogueSpan& s, int32_t* x) {
 inline float Bound(float x, float lo, float hi) { return x < lo ? lo : x > hi ? hi : x; }
 
 constexpr size_t kLaneBlock = 16;
+// Long functions take as many blocks side by side: with more, vectors of 8 floats and less leave the registers.
+#if defined(__AVX512F__)
+#define QUERN_SIDE 4
+#else
+#define QUERN_SIDE 2
+#endif
 // A loop of kLaneBlock independent iterations is to become one vector step (or a few): unrolled before that, it would
-// leave the loop around it to be vectorized, by gathers. QUERN_LANE_PAIRS and QUERN_LANE_FOURS: of two or four times
-// as many, so many such steps side by side.
+// leave the loop around it to be vectorized, by gathers. QUERN_LANES_SIDE_BY_SIDE: QUERN_SIDE such steps at once.
 #if defined(__clang__)
 #define QUERN_LANES \
   _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
-#define QUERN_LANE_PAIRS \
-  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2) unroll(disable)")
-#define QUERN_LANE_FOURS \
-  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(4) unroll(disable)")
+#define QUERN_LANES_SIDE_BY_SIDE \
+  _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(QUERN_SIDE) unroll(disable)")
 #else
 #define QUERN_LANES _Pragma("GCC ivdep") _Pragma("GCC unroll 1")
-#define QUERN_LANE_PAIRS QUERN_LANES
-#define QUERN_LANE_FOURS QUERN_LANES
-#endif
-#if defined(__AVX512F__)
-constexpr bool kLanesAreOneVector = true;
-#else
-constexpr bool kLanesAreOneVector = false;
+#define QUERN_LANES_SIDE_BY_SIDE QUERN_LANES
 #endif
 
 // f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
 // one or a few vectors, where a loop of any length is unrolled and leaves most of such a row to its scalar rest.
-// kLong: f is a long chain of steps, of which CPUs do not look far enough ahead to find another one to work on.
-template <bool kLong = false, class F>
+template <class F>
 inline void ForLanes(size_t n, F f) {
   size_t i = 0;
-  if constexpr (kLong && kLanesAreOneVector) {
-    for (; i + 4 * kLaneBlock <= n; i += 4 * kLaneBlock) {
-      QUERN_LANE_FOURS
-      for (size_t j = 0; j < 4 * kLaneBlock; ++j) f(i + j);
-    }
-  }
-  if constexpr (kLong) {
-    for (; i + 2 * kLaneBlock <= n; i += 2 * kLaneBlock) {
-      QUERN_LANE_PAIRS
-      for (size_t j = 0; j < 2 * kLaneBlock; ++j) f(i + j);
-    }
-  }
   for (; i + kLaneBlock <= n; i += kLaneBlock) {
     QUERN_LANES
     for (size_t j = 0; j < kLaneBlock; ++j) f(i + j);
   }
   QUERN_INDEPENDENT
   for (size_t j = i; j < n; ++j) f(j);
+}
+
+// In pieces of known sizes: a call of memcpy would take longer.
+inline void CopyPart(float* to, const float* from, size_t n) {
+  size_t i = 0;
+  auto piece = [&](auto floats) {
+    if ((n & sizeof(floats) / sizeof(float)) == 0) return;
+    __builtin_memcpy(to + i, from + i, sizeof(floats));
+    i += sizeof(floats) / sizeof(float);
+  };
+  struct Eight {
+    float x[8];
+  };
+  struct Four {
+    float x[4];
+  };
+  struct Two {
+    float x[2];
+  };
+  piece(Eight());
+  piece(Four());
+  piece(Two());
+  piece(float());
+}
+
+// Each of the first `columns` values of the rows becomes f of it. f is a long chain of steps, of which CPUs do not look
+// far enough ahead to find another one to work on: several blocks go side by side, from several rows where these are
+// short. kWhole: columns is a multiple of kLaneBlock; otherwise it is less than one block.
+template <bool kWhole, class F>
+inline void EachOfBlocks(float* x, size_t rows, size_t stride, size_t columns, F f) {
+  constexpr size_t kSide = QUERN_SIDE;
+  float spare[kLaneBlock] = {};  // what the last step computes beside the last blocks
+  size_t column = 0;
+  for (size_t left = rows; left > 0;) {
+    float* at[kSide];
+    float lanes[kSide * kLaneBlock];
+    for (size_t k = 0; k < kSide; ++k) {
+      at[k] = left > 0 ? x + column : spare;
+      column += kLaneBlock;
+      if (column >= columns) {
+        column = 0;
+        x += stride;
+        left -= left > 0;
+      }
+      float* lane = lanes + k * kLaneBlock;
+      if constexpr (kWhole) {
+        __builtin_memcpy(lane, at[k], kLaneBlock * sizeof(float));
+      } else {
+        __builtin_memset(lane, 0, kLaneBlock * sizeof(float));
+        CopyPart(lane, at[k], columns);
+      }
+    }
+    QUERN_LANES_SIDE_BY_SIDE
+    for (size_t j = 0; j < kSide * kLaneBlock; ++j) lanes[j] = f(lanes[j]);
+    for (size_t k = 0; k < kSide; ++k) {
+      const float* lane = lanes + k * kLaneBlock;
+      if constexpr (kWhole) {
+        __builtin_memcpy(at[k], lane, kLaneBlock * sizeof(float));
+      } else {
+        CopyPart(at[k], lane, columns);
+      }
+    }
+  }
+}
+
+template <class F>
+inline void EachLong(const EpilogueSpan& s, float* x, F f) {
+  const size_t part = s.count % kLaneBlock, whole = s.count - part;
+  if (whole > 0) EachOfBlocks<true>(x, s.rows, s.stride, whole, f);
+  if (part > 0) EachOfBlocks<false>(x + whole, s.rows, s.stride, part, f);
 }
 
 void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
@@ -116,12 +170,7 @@ void ApplyFloat(const EpilogueOp& op, const EpilogueSpan& s, float* x) {
       ForLanes(s.count, [&](size_t i) { to[i] = f(to[i], i, r); });
     }
   };
-  auto each_long = [&](auto f) {  // f(value)
-    for (size_t r = 0; r < s.rows; ++r) {
-      float* to = x + r * s.stride;
-      ForLanes<true>(s.count, [&](size_t i) { to[i] = f(to[i]); });
-    }
-  };
+  auto each_long = [&](auto f) { EachLong(s, x, f); };  // f(value)
   const float a = op.a, b = op.b;
   switch (op.kind) {
     case EpilogueKind::kAddVectorN:

@@ -181,6 +181,7 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency, size_t row_pixels) co
   const GemmShape shape{.m = m,
                         .image = !p.plain_rows,
                         .line = !p.plain_rows && no_padding ? p.out_w : 0,
+                        .column_major = args.dst_channel_stride != 0,
                         .ops = args.ops,
                         .op_count = args.op_count};
   p.gemm = PlanGemm(gemm_, cpu_, weights_.choice(), row, fallback, shape, p.parallel_entries ? 1 : concurrency);
@@ -268,8 +269,10 @@ class ConvRun {
     g.op_count = count;
     g.dst = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(image) * a_.dst_image_stride +
             static_cast<ptrdiff_t>(line * p_.out_w) * a_.dst_pixel_stride +
-            group * group_out * FormatBytes(p_.gemm.dst_format);
+            group * group_out *
+                (p_.gemm.column_major ? static_cast<size_t>(a_.dst_channel_stride) : FormatBytes(p_.gemm.dst_format));
     g.dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride);
+    g.dst_column_stride = static_cast<size_t>(a_.dst_channel_stride);
     RunResources inner = r_;
     inner.workspace = base + p_.core_offset;
     inner.workspace_bytes = p_.gemm.workspace_bytes;

@@ -130,6 +130,9 @@ class Runner {
     return out;
   }
 
+  // Results are written channels first, three elements between channels; Run returns them channels last all the same.
+  void WriteChannelsFirst() { channels_first_ = true; }
+
   // Float: relu(x + bias + residual); integers: requantized x + bias. The bytes of dst, gaps included.
   std::vector<char> Run(std::string_view row, Executor* executor, Conv* made = nullptr,
                         DriverCounters* counters = nullptr) {
@@ -157,7 +160,8 @@ class Runner {
     const size_t pixels = out_h_ * out_w_;
     GuardedBuffer input(stored_input_.size());
     std::memcpy(input.data(), stored_input_.data(), stored_input_.size());
-    GuardedBuffer dst(t_.images * pixels * out_pixel_ * out_element);
+    const size_t channel = pixels + 3;
+    GuardedBuffer dst(t_.images * out_element * (channels_first_ ? p_.out_channels * channel : pixels * out_pixel_));
     std::memset(dst.data(), 0x7e, dst.bytes());
     residual_.assign(pixels * p_.out_channels, 0.0f);
     for (size_t i = 0; i < residual_.size(); ++i) residual_[i] = static_cast<float>(i % 7) - 3.0f;
@@ -172,6 +176,11 @@ class Runner {
     a.dst = dst.data();
     a.dst_pixel_stride = static_cast<ptrdiff_t>(out_pixel_ * out_element);
     a.dst_image_stride = static_cast<ptrdiff_t>(pixels * out_pixel_ * out_element);
+    if (channels_first_) {
+      a.dst_pixel_stride = static_cast<ptrdiff_t>(out_element);
+      a.dst_channel_stride = static_cast<ptrdiff_t>(channel * out_element);
+      a.dst_image_stride = static_cast<ptrdiff_t>(p_.out_channels * channel * out_element);
+    }
     const EpilogueOp floats[] = {
         {.kind = EpilogueKind::kAddVectorN, .data = bias_.data()},
         {.kind = EpilogueKind::kAddMatrix, .data = residual_.data(), .row_stride = p_.out_channels * 4},
@@ -194,7 +203,21 @@ class Runner {
                                      .counters = counters});
     EXPECT_TRUE(status.ok()) << status.message();
     if (made) *made = std::move(*conv);
+    if (channels_first_) return ChannelsLast(dst.data(), pixels, channel, out_element);
     return {dst.data(), dst.data() + dst.bytes()};
+  }
+
+  // What stands channels first in `from`, as Run returns it; no gap was written.
+  std::vector<char> ChannelsLast(const char* from, size_t pixels, size_t channel, size_t element) const {
+    std::vector<char> to(t_.images * pixels * out_pixel_ * element, 0x7e);
+    for (size_t i = 0; i < t_.images * p_.out_channels; ++i, from += channel * element) {
+      const size_t image = i / p_.out_channels, o = i % p_.out_channels;
+      for (size_t p = 0; p < pixels; ++p) {
+        std::memcpy(&to[((image * pixels + p) * out_pixel_ + o) * element], from + p * element, element);
+      }
+      for (size_t g = pixels * element; g < channel * element; ++g) EXPECT_EQ(from[g], 0x7e) << "gap written";
+    }
+    return to;
   }
 
   void ExpectRight(const std::vector<char>& got, const std::string& what, double allowed = 1e-6) {
@@ -235,6 +258,7 @@ class Runner {
  private:
   const Case t_;
   const ConvProblem p_;
+  bool channels_first_ = false;
   size_t element_ = 4, pixel_ = 0, line_ = 0, out_h_ = 0, out_w_ = 0, out_pixel_ = 0;
   std::vector<float> input_, weights_, bias_, scale_, residual_;
   std::vector<int32_t> zeros_, int_bias_;
@@ -308,6 +332,8 @@ TEST_P(ConvFloatRows, Cases) {
     if (HasFatalFailure()) return;
     HostileExecutor hostile(c.h);
     EXPECT_EQ(r.Run(name, &hostile), out) << name << " " << Text(c);
+    r.WriteChannelsFirst();
+    EXPECT_EQ(r.Run(name, &hostile), out) << name << " " << Text(c) << ", channels first";
   }
 }
 
@@ -364,6 +390,8 @@ TEST_P(ConvIntegerRows, Cases) {
       if (HasFatalFailure()) return;
       ThreadPool pool({.threads = 3});
       EXPECT_EQ(r.Run(name, &pool), out) << name << " " << Text(c);
+      r.WriteChannelsFirst();
+      EXPECT_EQ(r.Run(name, &pool), out) << name << " " << Text(c) << ", channels first";
     }
   }
 }

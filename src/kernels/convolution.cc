@@ -18,23 +18,36 @@ bool Convolution::IsGrouped(const ConvProblem& p, const SelectOptions& options) 
   return SelectDwRow(DepthwiseProblem(p), dw_options) != nullptr;
 }
 
+ConvAlgorithm Convolution::AlgorithmFor(const ConvProblem& problem, bool flat, const SelectOptions& options,
+                                        const ConvWeights& weights, std::string* why_direct) {
+  if (flat && IsDepthwise(problem)) return ConvAlgorithm::kDepthwise;
+  if (flat && IsGrouped(problem, options)) return ConvAlgorithm::kGrouped;
+  std::string why = WinogradConv::RejectionReason(problem, options, weights);
+  const ConvAlgorithm algorithm = why.empty() ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
+  if (why_direct) *why_direct = std::move(why);
+  return algorithm;
+}
+
 Result<Convolution> Convolution::Create(const ConvProblem& problem, bool flat, const SelectOptions& options,
                                         const ConvWeights& weights, const Packing& packing) {
   Convolution c;
-  const bool depthwise = flat && IsDepthwise(problem);
-  if (depthwise || (flat && IsGrouped(problem, options))) {
-    c.algorithm_ = depthwise ? ConvAlgorithm::kDepthwise : ConvAlgorithm::kGrouped;
-    DwSelectOptions dw_options;
-    dw_options.cpu = options.cpu;
-    QUERN_ASSIGN_OR_RETURN(c.depthwise_, DwConv::Create(DepthwiseProblem(problem), dw_options, weights));
-    return c;
-  }
-  c.why_direct_ = WinogradConv::RejectionReason(problem, options, weights);
-  if (c.why_direct_.empty()) {
-    c.algorithm_ = ConvAlgorithm::kWinograd;
-    QUERN_ASSIGN_OR_RETURN(c.winograd_, WinogradConv::Create(problem, options, weights, packing));
-  } else {
-    QUERN_ASSIGN_OR_RETURN(c.direct_, Conv::Create(problem, options, weights, packing));
+  c.algorithm_ = AlgorithmFor(problem, flat, options, weights, &c.why_direct_);
+  switch (c.algorithm_) {
+    case ConvAlgorithm::kDepthwise:
+    case ConvAlgorithm::kGrouped: {
+      DwSelectOptions dw_options;
+      dw_options.cpu = options.cpu;
+      QUERN_ASSIGN_OR_RETURN(c.depthwise_, DwConv::Create(DepthwiseProblem(problem), dw_options, weights));
+      break;
+    }
+    case ConvAlgorithm::kWinograd: {
+      QUERN_ASSIGN_OR_RETURN(c.winograd_, WinogradConv::Create(problem, options, weights, packing));
+      break;
+    }
+    case ConvAlgorithm::kDirect: {
+      QUERN_ASSIGN_OR_RETURN(c.direct_, Conv::Create(problem, options, weights, packing));
+      break;
+    }
   }
   return c;
 }

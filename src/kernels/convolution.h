@@ -30,6 +30,9 @@ class Convolution {
   static bool IsDepthwise(const ConvProblem& problem);
   // Groups of so few channels, as many in as out, that a row for such groups serves them better than products would.
   static bool IsGrouped(const ConvProblem& problem, const SelectOptions& options);
+  // What Create takes; `why_direct` as below.
+  static ConvAlgorithm AlgorithmFor(const ConvProblem& problem, bool flat, const SelectOptions& options,
+                                    const ConvWeights& weights, std::string* why_direct = nullptr);
 
   ConvAlgorithm algorithm() const { return algorithm_; }
   // Those of other algorithms are empty.
@@ -40,7 +43,7 @@ class Convolution {
   const std::string& why_direct() const { return why_direct_; }
   size_t packed_bytes() const;
 
-  // As of Conv.
+  // As of Conv; only the direct algorithm stores channels first.
   ConvolutionPlan Plan(const ConvArgs& args, int concurrency) const;
   Status Run(const ConvolutionPlan& plan, const ConvArgs& args, const RunResources& resources) const;
 

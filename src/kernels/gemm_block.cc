@@ -63,6 +63,8 @@ class Part {
   void FillTaps(const KBlock& k);
   void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0);
   void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
+  void StoreGathered(size_t m1, size_t n1);
+  void PrefetchGathered(size_t m, size_t rows, size_t m1, size_t columns) const;
 
   // PackFlags of the tile of columns that n is in: what the transform found.
   uint8_t& RhsFlags(size_t n) const { return panel_flags_[(n - panels_n0_) / p_.main.tile_n]; }
@@ -76,8 +78,9 @@ class Part {
   const GemmPlan& p_;
   char* slot_;
   size_t acc_m0_ = 0, acc_n0_ = 0;
-  char* panels_ = nullptr;          // of the K block, transformed, from the column panels_n0_ on
-  uint8_t* panel_flags_ = nullptr;  // a byte per tile of columns
+  size_t gathered_m0_ = 0, gathered_n0_ = 0;  // of a column-major result, what stands in the slot's rows
+  char* panels_ = nullptr;                    // of the K block, transformed, from the column panels_n0_ on
+  uint8_t* panel_flags_ = nullptr;            // a byte per tile of columns
   size_t panels_n0_ = 0;
   bool first_ = true, last_ = true;  // K block
   bool in_mode_ = false;
@@ -157,17 +160,25 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
     a.op_count = last_ ? b_.main_fused : 0;
     SetRhs(a, p_.main, k, n, p_.transform != nullptr);
     size_t line_end = p_.line_rows ? m0 : m1;  // of the line that m is in
+    gathered_m0_ = m0;
+    gathered_n0_ = n;
     for (size_t m = m0; m < m1; m += a.m) {
       if (m == line_end) line_end += p_.line_rows;
       a.m = std::min(tile_m, line_end - m);
-      if (p_.fallback.row && FallsBack(m, n)) continue;
+      if (p_.fallback.row && FallsBack(m, n)) {
+        StoreGathered(m, n + columns);
+        gathered_m0_ = m + a.m;
+        continue;
+      }
       a.m0 = m;
       SetLhs(a, k, m, m0);
       a.ahead = Ahead(a);
       PrefetchLhs();
       const size_t next = m + a.m;
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
+      if (p_.column_major && last_) PrefetchGathered(m, a.m, m1, columns);
       Call(*p_.main.row, b_.main_fused, a);
+      if (next == m1 || next + tile_m > gathered_m0_ + p_.gathered_rows) StoreGathered(next, n + columns);
     }
   }
 }
@@ -338,17 +349,22 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   ++count_.calls;
   const size_t out_bytes = FormatBytes(p_.dst_format);
   char* dst = static_cast<char*>(b_.operands.dst) + a.m0 * b_.operands.dst_row_stride + a.n0 * out_bytes;
+  size_t dst_row_stride = b_.operands.dst_row_stride;
+  if (p_.column_major) {
+    dst_row_stride = p_.gathered_row_stride;
+    dst = slot_ + p_.slot_gathered + (a.m0 - gathered_m0_) * dst_row_stride + (a.n0 - gathered_n0_) * out_bytes;
+  }
   if (!a.first_k || !a.last_k) {
     if (p_.acc_in_dst) {
       a.acc = dst;
-      a.acc_row_stride = b_.operands.dst_row_stride;
+      a.acc_row_stride = dst_row_stride;
     } else {
       a.acc_row_stride = p_.acc_row_stride();
       a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * p_.acc_bytes();
     }
   }
   a.dst = dst;
-  a.dst_row_stride = b_.operands.dst_row_stride;
+  a.dst_row_stride = dst_row_stride;
   if (!a.last_k || fused == b_.op_count) {
     row.run(a);
     return;
@@ -359,7 +375,7 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.m0 = a.m0;
   rest.n0 = a.n0;
   rest.dst = dst;
-  rest.dst_row_stride = b_.operands.dst_row_stride;
+  rest.dst_row_stride = dst_row_stride;
   rest.src_format = EpilogueFormat(p_.acc_format, b_.ops, fused);
   if (out_bytes != p_.acc_bytes()) {  // the intermediate result does not fit into dst
     a.dst = slot_ + p_.slot_tile;
@@ -369,6 +385,33 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.src_row_stride = a.dst_row_stride;
   row.run(a);
   p_.epilogue(b_.ops + fused, b_.op_count - fused, rest);
+}
+
+// Of a column-major result, the rows gathered up to m1, of the columns up to n1, go to their places.
+void Part::StoreGathered(size_t m1, size_t n1) {
+  if (p_.column_major && last_ && gathered_m0_ < m1) {
+    const size_t element = FormatBytes(p_.dst_format);
+    p_.transpose({.element_bytes = element,
+                  .rows = n1 - gathered_n0_,
+                  .cols = m1 - gathered_m0_,
+                  .x = slot_ + p_.slot_gathered,
+                  .x_col = static_cast<ptrdiff_t>(p_.gathered_row_stride / element),
+                  .y = static_cast<char*>(b_.operands.dst) + gathered_m0_ * element +
+                       gathered_n0_ * b_.operands.dst_column_stride,
+                  .y_row = static_cast<ptrdiff_t>(b_.operands.dst_column_stride / element)});
+  }
+  gathered_m0_ = m1;
+}
+
+// Lines that the gathered rows go to, some per tile: stores to as many places as a tile has columns would wait for
+// each.
+void Part::PrefetchGathered(size_t m, size_t rows, size_t m1, size_t columns) const {
+  const size_t all = std::min(p_.gathered_rows, m1 - gathered_m0_), element = FormatBytes(p_.dst_format);
+  const size_t begin = m - gathered_m0_, stride = b_.operands.dst_column_stride;
+  const char* to = static_cast<const char*>(b_.operands.dst) + gathered_m0_ * element + gathered_n0_ * stride;
+  for (size_t c = columns * begin / all; c < columns * (begin + rows) / all; ++c) {
+    for (size_t i = 0; i < all * element; i += kLine) __builtin_prefetch(to + c * stride + i, 0, 2);
+  }
 }
 
 void Part::Transform(const KBlock& k, size_t n0, size_t n1) {
@@ -419,6 +462,8 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
     FillPointers(*image, b_.row0 + m0, m1 - m0, 0, p_.segments, pointer_pitch_, pointers_);
   }
   const KBlock whole{.taps = p_.segments, .k = p_.k};
+  gathered_m0_ = m0;
+  gathered_n0_ = n0;
   for (size_t n = n0; n < n1; n += f.tile_n) {
     GemmArgs a;
     a.n = std::min(f.tile_n, n1 - n);
@@ -446,6 +491,7 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
       Call(*f.row, b_.fallback_fused, a);
     }
   }
+  StoreGathered(m1, n1);
 }
 
 }  // namespace

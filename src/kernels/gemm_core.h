@@ -11,6 +11,7 @@
 #include "ukernel/driving.h"
 #include "ukernel/quantize.h"
 #include "ukernel/transform.h"
+#include "ukernel/vector.h"
 
 namespace quern::kernels {
 
@@ -39,7 +40,8 @@ struct GemmOperands {
   const std::byte* rhs = nullptr;  // packed, of the plan's layout and problem; or the matrix in place
   size_t rhs_k_stride = 0;         // kInPlace, bytes
   void* dst = nullptr;
-  size_t dst_row_stride = 0;  // bytes
+  size_t dst_row_stride = 0;     // bytes; of column-major results an element's
+  size_t dst_column_stride = 0;  // bytes; of column-major results only
   const EpilogueOp* ops = nullptr;
   size_t op_count = 0;
 };
@@ -71,6 +73,7 @@ struct GemmPlan {
   const ukernel::LhsPackKernel* lhs_pack = nullptr;  // null: the generic packer
   bool prepared = false;                             // the left side is packed first
   ukernel::EpilogueRun epilogue = nullptr;           // of the ops that the row leaves
+  void (*transpose)(const ukernel::TransposeArgs&) = nullptr;
   CpuFacts cpu;
   Format lhs_format = Format::kF32;  // as the operands have it
   ukernel::RhsShape rhs_shape;
@@ -95,6 +98,8 @@ struct GemmPlan {
   size_t m_parts = 1, n_parts = 1;  // tasks of the region
   int slots = 1;
   bool acc_in_dst = false;
+  bool column_major = false;  // the result: columns are contiguous in dst. Rows of a tile of columns are gathered, then
+  size_t gathered_rows = 0;   // about as many at once transposed
   Format acc_format = Format::kF32;
   Format dst_format = Format::kF32;
 
@@ -110,6 +115,7 @@ struct GemmPlan {
   size_t panel_flags_offset = 0;
   size_t slots_offset = 0, slot_stride = 0;
   size_t slot_panel = 0, slot_acc = 0, slot_tile = 0, slot_pointers = 0, slot_taps = 0, slot_scratch = 0;
+  size_t slot_gathered = 0, gathered_row_stride = 0;
   size_t slot_panel_flags = 0;  // a byte per tile of columns of the n block: the PackFlags that the transform found
   size_t workspace_bytes = 0;
 
@@ -127,6 +133,7 @@ struct GemmShape {
   bool image = false;               // rows come from an image
   size_t line = 0;                  // without padding: its output's width, else 0
   bool in_place = false;            // right side
+  bool column_major = false;        // result
   const EpilogueOp* ops = nullptr;  // only kinds and formats matter; integer ops may come and go
   size_t op_count = 0;
   size_t prepared_bytes = kPreparedBytes;  // smaller in tests

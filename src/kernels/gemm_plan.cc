@@ -5,7 +5,6 @@
 #include "kernels/gemm_core.h"
 #include "parallel/partition.h"
 #include "ukernel/convert.h"
-#include "ukernel/vector.h"
 
 namespace quern::kernels {
 namespace {
@@ -29,6 +28,8 @@ constexpr double kParallelCycles = 60000;
 constexpr double kTaskCycles = 600;
 // Row pointers of one block of rows: a fraction of L1.
 constexpr size_t kPointerBytes = 8192;
+// Rows of a column-major result that are transposed at once, at least, and multiples of 64 bytes where tiles allow.
+constexpr size_t kGatheredRows = 96;
 
 constexpr size_t kAlign = ukernel::kPackAlignment;
 
@@ -209,7 +210,9 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   p.dst_format = EpilogueFormat(p.acc_format, ops, count);
   p.main = Bind(row, cpu, p.m);
   if (fallback) p.fallback = Bind(*fallback, cpu, p.main.tile_m);
-  p.epilogue = ukernel::SelectVectorRow(cpu)->epilogue;
+  const ukernel::VectorKernel& vectors = *ukernel::SelectVectorRow(cpu);
+  p.epilogue = vectors.epilogue;
+  p.transpose = vectors.transpose;
   p.prepared = row.lhs_layout.element != Format::kNone;
   if (!ukernel::SameElements(p.layout, row.consumed) && !shape.in_place) {
     p.transform = ukernel::FindTransformKernel(p.layout, row.consumed, cpu, ukernel::Lookup::kRun);
@@ -271,7 +274,8 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   }
   n_most = std::max<size_t>(1, n_most / tile_n) * tile_n;
   p.n_block = std::min(RoundUp(std::max<size_t>(n_part, 1), tile_n), n_most);
-  p.acc_in_dst = p.k_block_count > 1 && p.dst_format == p.acc_format;
+  p.column_major = shape.column_major;
+  p.acc_in_dst = p.k_block_count > 1 && p.dst_format == p.acc_format && !p.column_major;
   const size_t unit = p.row_unit();
   p.m_super = RoundUp(std::max<size_t>(m_part, 1), unit);
   if (p.k_block_count > 1 && !p.acc_in_dst && !p.transform) {
@@ -285,6 +289,11 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / tile_m) * tile_m);
   } else if (narrow) {
     p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / unit) * unit);
+  }
+  if (p.column_major && !row.whole_panel) {
+    const size_t whole_lines = tile_m * (16 / std::gcd(tile_m, size_t{16}));
+    p.gathered_rows = RoundUp(kGatheredRows, whole_lines);
+    p.m_block = std::min(p.m_super, std::max(p.m_block, RoundUp(p.gathered_rows, unit)));
   }
   const size_t block_taps = p.segments > 1 ? p.taps_per_block : 1;
   if (shape.image && !p.prepared && p.line_rows == 0) {
@@ -314,6 +323,11 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   const size_t call_m = row.whole_panel ? p.m_block : tile_m;
   const size_t call_n = row.whole_panel ? p.n_block : tile_n;
   if (p.k_block_count > 1 && !p.acc_in_dst) p.slot_acc = slot.Take(p.m_super * p.acc_row_stride());
+  if (p.column_major) {
+    p.gathered_rows = std::max(p.gathered_rows, call_m);
+    p.gathered_row_stride = RoundUp(call_n * std::max(p.acc_bytes(), FormatBytes(p.dst_format)), kAlign);
+    p.slot_gathered = slot.Take(p.gathered_rows * p.gathered_row_stride);
+  }
   const size_t fallback_tile = p.fallback.row ? p.fallback.tile_m * p.fallback.tile_n : 0;
   p.slot_tile = slot.Take(std::max(call_m * call_n, fallback_tile) * p.acc_bytes());
   if (p.line_rows) {

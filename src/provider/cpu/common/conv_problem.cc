@@ -37,6 +37,15 @@ ConvGeometry ConvGeometryOf(const Shape& x, const Shape& y) {
   return {x[0], depth(x), height(x), x[r - 2], x.back(), depth(y), height(y), y[r - 2], y.back()};
 }
 
+bool StoresChannelsFirst(const Node& conv) { return conv.GetInt("channels_first", 0) != 0; }
+
+Shape SeenChannelsLast(const Shape& of) {
+  Shape seen = {of[0]};
+  for (int d = 2; d < of.rank(); ++d) seen.push_back(of[d]);
+  seen.push_back(of[1]);
+  return seen;
+}
+
 Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   const ValueType& x = node.input(0)->type();
   ConvSource source;
@@ -80,7 +89,8 @@ Result<ConvSource> ReadConv(const Node& node, const CpuConfig& config) {
   p.precision = PrecisionFor(config);
   const Dims& y = *node.output(0)->type().shape;
   Dim pixels = 1;
-  for (size_t i = 1; i + 1 < y.size(); ++i) pixels = pixels * y[i];
+  const size_t first = StoresChannelsFirst(node) ? 2 : 1;
+  for (size_t i = first; i < first + y.size() - 2; ++i) pixels = pixels * y[i];
   p.expected_pixels = pixels.is_constant() ? static_cast<size_t>(pixels.value()) : 0;
 
   const auto element = static_cast<ptrdiff_t>(DTypeBytes(weights_type));

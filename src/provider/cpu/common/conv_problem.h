@@ -15,6 +15,12 @@ struct ConvGeometry {
 };
 ConvGeometry ConvGeometryOf(const Shape& x, const Shape& y);
 
+// Whether a Conv of kCpuDomain stores [N, C, spatial...] (attribute `channels_first`, cpu_store_channels_first). Its
+// other operands are channels last all the same.
+bool StoresChannelsFirst(const Node& conv);
+// Extents or strides of [N, C, spatial...] as those of [N, spatial..., C].
+Shape SeenChannelsLast(const Shape& of);
+
 struct ConvSource {
   kernels::ConvProblem problem;
   kernels::ConvWeights weights;  // without data where it was not read, or comes with the run

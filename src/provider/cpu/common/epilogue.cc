@@ -119,7 +119,11 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
 }
 
 Status CheckResultShaped(const BindContext& context, int input) {
-  const Shape &given = context.inputs[static_cast<size_t>(input)].shape, &result = context.outputs[0].shape;
+  return CheckShaped(context, input, context.outputs[0].shape);
+}
+
+Status CheckShaped(const BindContext& context, int input, const Shape& result) {
+  const Shape& given = context.inputs[static_cast<size_t>(input)].shape;
   if (given == result) return OkStatus();
   return InvalidArgument("input " + std::to_string(input) + " has shape " + given.ToString() +
                          " but the model promises that of the result, " + result.ToString());

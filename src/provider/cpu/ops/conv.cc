@@ -58,7 +58,7 @@ class ConvKernel final : public CpuKernel {
     return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
   }
   bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
-    return CpuKernel::TakesOutputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
+    return CpuKernel::TakesOutputStrides(i, shape, strides) && Stores(shape, strides);
   }
 
   KernelDescription DescribeFor(size_t pixels) const {
@@ -84,13 +84,21 @@ class ConvKernel final : public CpuKernel {
     d.packed_bytes = packs_in_run_ ? 0 : conv_.packed_bytes();
     if (packs_in_run_) d.why += ", weights packed by each run";
     d.why += epilogue_text_;
+    if (channels_first_) d.why += ", stored channels first";
     return d;
   }
 
  private:
   friend class ConvStep;
+  bool Stores(const Shape& shape, const Shape& strides) const {
+    const int rank = shape.rank();
+    return channels_first_ ? EvenStride(shape, strides, 2, rank - 1) == 1 : HasEvenRows(shape, strides, 1);
+  }
+  Shape ResultChannelsLast(const Shape& of) const { return channels_first_ ? SeenChannelsLast(of) : of; }
+
   CpuConfig config_;
   bool packs_in_run_ = false;
+  bool channels_first_ = false;
   Shape weights_shape_;
   kernels::Convolution conv_;
   EpilogueList epilogue_;
@@ -101,7 +109,10 @@ class ConvKernel final : public CpuKernel {
 class ConvStep final : public CpuStep {
  public:
   ConvStep(const ConvKernel& kernel, const BindContext& context) : kernel_(kernel) {
-    const ConvGeometry g = ConvGeometryOf(context.inputs[0].shape, context.outputs[0].shape);
+    TensorSpec y = context.outputs[0];
+    y.shape = kernel.ResultChannelsLast(y.shape);
+    y.strides = kernel.ResultChannelsLast(y.strides);
+    const ConvGeometry g = ConvGeometryOf(context.inputs[0].shape, y.shape);
     const auto bytes = [](const TensorSpec& s) { return static_cast<ptrdiff_t>(DTypeBytes(s.dtype)); };
     args_.images = static_cast<size_t>(g.images);
     args_.in_d = static_cast<size_t>(g.in_d);
@@ -114,9 +125,10 @@ class ConvStep final : public CpuStep {
     args_.in_pixel_stride = pixel_bytes(context.inputs[0]);
     args_.in_row_stride = g.in_w * args_.in_pixel_stride;
     args_.in_image_stride = image_bytes(context.inputs[0]);
-    args_.dst_pixel_stride = pixel_bytes(context.outputs[0]);
+    args_.dst_pixel_stride = pixel_bytes(y);
     const int64_t pixels = g.out_d * g.out_h * g.out_w;
-    args_.dst_image_stride = image_bytes(context.outputs[0]);
+    args_.dst_image_stride = image_bytes(y);
+    if (kernel.channels_first_) args_.dst_channel_stride = static_cast<ptrdiff_t>(y.strides.back()) * bytes(y);
     args_.input_zero_point = kernel.zeros_.x;
     if (context.inputs.size() > kInputZeroInput) zero_type_ = context.inputs[kInputZeroInput].dtype;
     args_.weight_zero_point = kernel.zeros_.w;
@@ -172,9 +184,11 @@ Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) co
       (epilogue_.bias_op >= 0 && !(context.inputs[kBiasInput].shape == Shape{weights_shape_[0]}))) {
     return InvalidArgument("weights or bias of another shape than the model promises");
   }
-  if (epilogue_.residual_op >= 0) QUERN_RETURN_IF_ERROR(CheckResultShaped(context, kResidualInput));
   const TensorSpec &x = context.inputs[0], &y = context.outputs[0];
-  if (!HasEvenRows(x.shape, x.strides, 1) || !HasEvenRows(y.shape, y.strides, 1)) {
+  if (epilogue_.residual_op >= 0) {
+    QUERN_RETURN_IF_ERROR(CheckShaped(context, kResidualInput, ResultChannelsLast(y.shape)));
+  }
+  if (!HasEvenRows(x.shape, x.strides, 1) || !Stores(y.shape, y.strides)) {
     return Internal("pixels that are not evenly apart");
   }
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));
@@ -186,6 +200,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   QUERN_ASSIGN_OR_RETURN(kernel->epilogue_, MakeEpilogue(node));
   QUERN_ASSIGN_OR_RETURN(kernel->zeros_, ZeroPointsOf(node));
   kernel->epilogue_text_ = EpilogueText(node);
+  kernel->channels_first_ = StoresChannelsFirst(node);
   QUERN_ASSIGN_OR_RETURN(ConvSource source, ReadConvWithWeights(node, *context.config));
   source.weights.zero_point = kernel->zeros_.w;
   source.weights.zero_points = kernel->zeros_.w_vector();
@@ -197,7 +212,7 @@ Result<std::unique_ptr<CpuKernel>> ConvKernel::Create(const Node& node, const Co
   return std::unique_ptr<CpuKernel>(std::move(kernel));
 }
 
-// As ONNX Conv, with the channels last.
+// As ONNX Conv, with the channels last (of the result, those of a Conv that stores them first excepted).
 Status InferChannelsLast(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(0), w = c.input_shape(1);
   if (!x || !w) return c.Error("the operands' shapes must be known");
@@ -210,7 +225,7 @@ Status InferChannelsLast(InferContext& c) {
   QUERN_ASSIGN_OR_RETURN(const Dims out, WindowOutput(c.node(), window, Dims(x->begin() + 1, x->end() - 1)));
   Dims y = {x->front()};
   y.insert(y.end(), out.begin(), out.end());
-  y.push_back(w->front());
+  y.insert(StoresChannelsFirst(c.node()) ? y.begin() + 1 : y.end(), w->front());
   c.SetOutputType(0, ValueType::Tensor(ProductType(c.node()), std::move(y)));
   return OkStatus();
 }

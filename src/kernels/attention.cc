@@ -29,6 +29,8 @@ constexpr int64_t kKeyGrain = 64;
 // Numbers of keys for which products are prepared, when queries see fewer keys than there are: of one block that holds
 // all, and of the last one of several.
 constexpr int64_t kReaches = 8, kBlockReaches = 4;
+// Rows whose factors are gathered for one call.
+constexpr int64_t kTogether = 32;
 // Multiply-adds, in sixteens, below which a task costs more to hand over than to run.
 constexpr int64_t kTaskWork = 32768;
 
@@ -262,7 +264,6 @@ bool Attention::IsPlain(const ScoreRules::Row& row, const ScoreRules::Keys& keys
 
 // The same for rows that see all of `count` keys and to which nothing is added.
 void Attention::NormalizePlain(float* scores, int64_t rows, int64_t count, Carried* carried) const {
-  constexpr int64_t kTogether = 32;
   float inverses[kTogether];
   for (int64_t r = 0; r < rows; r += kTogether) {
     const int64_t n = std::min(kTogether, rows - r);
@@ -280,12 +281,28 @@ void Attention::NormalizePlain(float* scores, int64_t rows, int64_t count, Carri
   }
 }
 
-// A row of results, of `weights` that `inverse` makes probabilities. A product gives no number where a hidden value is
+// Rows of results, of `weights` that `carried` makes probabilities. A product gives no number where a hidden value is
 // none, and infinity where only the probabilities are small enough; so such a row is summed again, of what is seen.
-void Attention::ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const {
+void Attention::ScaleRows(const float* weights, int64_t rows, int64_t keys, const char* v, const Carried* carried,
+                          float* y, int64_t pitch) const {
   const size_t n = static_cast<size_t>(sizes_.value_size);
-  const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = n, .x = y});
-  if (sum < kInfinity) return row_->normalize({.n = n, .x = y, .y = y, .scale = inverse});
+  float scales[kTogether];
+  for (int64_t r = 0; r < rows; r += kTogether) {
+    const int64_t count = std::min(kTogether, rows - r);
+    for (int64_t i = 0; i < count; ++i) scales[i] = carried[r + i].inverse;
+    float* to = y + r * pitch;
+    if (row_->scale_rows({.rows = static_cast<size_t>(count), .n = n, .y = to, .pitch = pitch, .scales = scales})) {
+      continue;
+    }
+    for (int64_t i = 0; i < count; ++i, to += pitch) {
+      const float sum = row_->fold({.kind = FoldKind::kSumAbs, .n = n, .x = to});
+      if (!(sum < kInfinity)) SumAgain(weights + (r + i) * score_pitch_, keys, v, scales[i], to);
+    }
+  }
+}
+
+void Attention::SumAgain(const float* weights, int64_t keys, const char* v, float inverse, float* y) const {
+  const size_t n = static_cast<size_t>(sizes_.value_size);
   std::fill_n(y, n, 0.0f);
   for (int64_t j = 0; j < keys; ++j) {
     const float probability = weights[j] * inverse;
@@ -364,11 +381,10 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     kept.plan = plan;
   }
   const size_t n = static_cast<size_t>(s.value_size);
-  for (int64_t r = 0; r < rows; ++r) {
+  for (int64_t r = 0; !computes && r < rows; ++r) std::fill_n(parts + r * span.pitch, n, kInfinity);
+  ScaleRows(scores, rows, count, v, carried, parts, span.pitch);
+  for (int64_t r = 0; joins && r < rows; ++r) {
     float *part = parts + r * span.pitch, *y = results + r * span.pitch;
-    if (!computes) std::fill_n(part, n, kInfinity);
-    ScaleRow(scores + r * score_pitch_, count, v, carried[r].inverse, part);
-    if (!joins) continue;
     // What no longer counts may be infinite.
     if (carried[r].factor == 0) std::fill_n(y, n, 0.0f);
     row_->normalize({.n = n, .x = y, .y = y, .scale = carried[r].factor, .beta = part});

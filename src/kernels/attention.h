@@ -132,7 +132,9 @@ class Attention {
                  Carried& carried) const;
   bool IsPlain(const ScoreRules::Row& row, const ScoreRules::Keys& keys, const Carried& carried) const;
   void NormalizePlain(float* scores, int64_t rows, int64_t count, Carried* carried) const;
-  void ScaleRow(const float* weights, int64_t keys, const char* v, float inverse, float* y) const;
+  void ScaleRows(const float* weights, int64_t rows, int64_t keys, const char* v, const Carried* carried, float* y,
+                 int64_t pitch) const;
+  void SumAgain(const float* weights, int64_t keys, const char* v, float inverse, float* y) const;
 
   AttentionSizes sizes_;
   const ukernel::VectorKernel* row_ = nullptr;

@@ -22,23 +22,22 @@ T LargestNumber(size_t n, const T* x) {
   using Lanes = typename LanesOf<T>::Type;
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
   const auto larger = [](auto& acc, const auto& v) { acc = v > acc ? v : acc; };
-  T largest = x[0];
-  size_t i = 0;
-  if (n >= kLanes) {
-    Lanes acc[2];
-    for (Lanes& a : acc) Load(x, a);
-    for (i = kLanes; i + 2 * kLanes <= n; i += 2 * kLanes) {
-      Lanes v[2];
-      for (size_t k = 0; k < 2; ++k) {
-        Load(x + i + k * kLanes, v[k]);
-        larger(acc[k], v[k]);
-      }
-    }
-    larger(acc[0], acc[1]);
-    largest = JoinLanes<T, FoldKind::kMax>(acc[0]);
+  if (n < kLanes) {
+    T largest = x[0];
+    for (size_t i = 1; i < n; ++i) larger(largest, x[i]);
+    return largest;
   }
-  for (; i < n; ++i) larger(largest, x[i]);
-  return largest;
+  Lanes acc[2], v[2];
+  for (Lanes& a : acc) Load(x, a);
+  for (size_t i = kLanes; i < n; i += 2 * kLanes) {
+    // The last vectors begin before the end, with numbers that were seen.
+    for (size_t k = 0; k < 2; ++k) {
+      Load(x + (i + (k + 1) * kLanes <= n ? i + k * kLanes : n - kLanes), v[k]);
+      larger(acc[k], v[k]);
+    }
+  }
+  larger(acc[0], acc[1]);
+  return JoinLanesBy<T>(acc[0], larger);
 }
 
 // x plus a, where minus infinity in a stands above any x.
@@ -53,7 +52,8 @@ template <class T>
 T SumOfExps(size_t n, const T* x, T largest, T* y) {
   using Lanes = typename LanesOf<T>::Type;
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
-  Lanes sums[2];
+  constexpr size_t kSide = 4;
+  Lanes sums[kSide];
   for (Lanes& sum : sums) Fill(sum, T{0});
   const auto exps = [&](const T* from, Lanes& to) {
     T e[kLanes];
@@ -67,12 +67,24 @@ T SumOfExps(size_t n, const T* x, T largest, T* y) {
     sum += v;
   };
   size_t i = 0;
-  for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
+  for (; i + kSide * kLanes <= n; i += kSide * kLanes) {
+    T e[kSide * kLanes];
+    QUERN_INDEPENDENT_BY_FOURS
+    for (size_t j = 0; j < kSide * kLanes; ++j) e[j] = SoftmaxExp(x[i + j] - largest);
+    for (size_t k = 0; k < kSide; ++k) {
+      Lanes v;
+      Load(e + k * kLanes, v);
+      if (y) Store(y + i + k * kLanes, v);
+      sums[k] += v;
+    }
+  }
+  if (i + 2 * kLanes <= n) {
     step(i, sums[0]);
     step(i + kLanes, sums[1]);
+    i += 2 * kLanes;
   }
   if (i + kLanes <= n) {
-    step(i, sums[0]);
+    step(i, sums[2]);
     i += kLanes;
   }
   Lanes last, zero, there;
@@ -98,6 +110,8 @@ T SumOfExps(size_t n, const T* x, T largest, T* y) {
     sums[1] += last;
   }
   sums[0] += sums[1];
+  sums[2] += sums[3];
+  sums[0] += sums[2];
   return JoinLanes<T, FoldKind::kSum>(sums[0]);
 }
 

@@ -91,6 +91,14 @@ struct RotateArgs {
   float* y = nullptr;
 };
 
+// y[r * pitch + i] *= scales[r] for r < rows, i < n.
+struct ScaleRowsArgs {
+  size_t rows = 0, n = 0;
+  float* y = nullptr;
+  ptrdiff_t pitch = 0;  // floats from a row to the next one
+  const float* scales = nullptr;
+};
+
 // Whether the intersection of a box with one of n others, over their union, is above the threshold; false for boxes
 // without an area. Corners x0 <= x1, y0 <= y1 of the others, each coordinate by itself, and their areas.
 struct OverlapArgs {
@@ -117,7 +125,8 @@ struct VectorKernel {
   bool (*overlaps)(const OverlapArgs&) = nullptr;
   void (*gather_blend)(const GatherBlendArgs&) = nullptr;
   void (*rotate)(const RotateArgs&) = nullptr;
-  EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
+  bool (*scale_rows)(const ScaleRowsArgs&) = nullptr;  // whether all numbers were finite before
+  EpilogueRun epilogue = nullptr;                      // as ApplyEpilogue
 };
 
 // `vector_f32_<isa>`

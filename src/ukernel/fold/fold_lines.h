@@ -42,17 +42,16 @@ constexpr bool IsSum(FoldKind kind) {
 template <class T, FoldKind kKind>
 using FoldJoin = FoldStep<T, IsSum(kKind) ? FoldKind::kSum : kKind>;
 
-// Joins the lanes of a vector: one half with the other, and so on.
-template <class T, FoldKind kKind, class V>
-T JoinLanes(const V& v) {
+// Joins the lanes of a vector: one half with the other, and so on. join(acc, x), of vectors and elements.
+template <class T, class V, class Join>
+T JoinLanesBy(const V& v, const Join& join) {
   constexpr size_t kLanes = sizeof(V) / sizeof(T);
-  const FoldJoin<T, kKind> join{0};
   if constexpr (sizeof(V) > 16) {
     typename LanesOf<T, sizeof(V) / 2>::Type halves[2];
     static_assert(sizeof(halves) == sizeof(V));
     __builtin_memcpy(halves, &v, sizeof(V));
     join(halves[0], halves[1]);
-    return JoinLanes<T, kKind>(halves[0]);
+    return JoinLanesBy<T>(halves[0], join);
   } else {
     T lanes[kLanes];
     __builtin_memcpy(lanes, &v, sizeof(V));
@@ -61,6 +60,10 @@ T JoinLanes(const V& v) {
     }
     return lanes[0];
   }
+}
+template <class T, FoldKind kKind, class V>
+T JoinLanes(const V& v) {
+  return JoinLanesBy<T>(v, FoldJoin<T, kKind>{0});
 }
 
 // Elements of one partial sum: 64 per lane of floats.

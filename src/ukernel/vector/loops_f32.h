@@ -246,6 +246,31 @@ void Rotate(const RotateArgs& a) {
 }
 void RunRotate(const RotateArgs& a) { a.interleaved ? Rotate<true>(a) : Rotate<false>(a); }
 
+bool RunScaleRows(const ScaleRowsArgs& a) {
+  using Lanes = typename LanesOf<float>::Type;
+  constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
+  // 0 times a number that is infinite or none is none.
+  Lanes nothing;
+  Fill(nothing, 0.0f);
+  float rest = 0;
+  float* y = a.y;
+  for (size_t r = 0; r < a.rows; ++r, y += a.pitch) {
+    const float scale = a.scales[r];
+    size_t i = 0;
+    for (; i + kLanes <= a.n; i += kLanes) {
+      Lanes v;
+      Load(y + i, v);
+      nothing += v * 0.0f;
+      Store(y + i, v * scale);
+    }
+    for (; i < a.n; ++i) {
+      rest += y[i] * 0.0f;
+      y[i] *= scale;
+    }
+  }
+  return JoinLanes<float, FoldKind::kSum>(nothing) + rest == 0.0f;
+}
+
 bool RunOverlaps(const OverlapArgs& a) {
   constexpr size_t kAtOnce = 64;  // between these is looked whether one was found
   for (size_t from = 0; from < a.n; from += kAtOnce) {
@@ -281,6 +306,7 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .overlaps = RunOverlaps,
           .gather_blend = RunGatherBlend,
           .rotate = RunRotate,
+          .scale_rows = RunScaleRows,
           .epilogue = RunEpilogue};
 }
 

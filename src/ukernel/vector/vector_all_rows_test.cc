@@ -485,6 +485,37 @@ TEST(VectorRows, RotationsAreThoseOfTheFormula) {
   }
 }
 
+TEST(VectorRows, RowsAreScaledAndNumbersThatAreNoneFound) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::mt19937 random(29);
+  NormalNumbers<float> normal;
+  for (const VectorKernel* row : Rows()) {
+    for (const size_t n : {0u, 1u, 7u, 16u, 33u, 64u}) {
+      const size_t pitch = n + 3, rows = 5;
+      GuardedArray<float> y((rows - 1) * pitch + n);
+      const std::vector<float> scales = {0.5f, -2, 3, 0, 1e-30f};
+      for (float& v : y) v = normal(random);
+      std::vector<float> want(y.begin(), y.end());
+      for (size_t i = 0; i < rows * n; ++i) want[i / n * pitch + i % n] *= scales[i / n];
+      const ScaleRowsArgs args{
+          .rows = rows, .n = n, .y = y.data(), .pitch = static_cast<ptrdiff_t>(pitch), .scales = scales.data()};
+      EXPECT_TRUE(row->scale_rows(args)) << Name(*row).text << " " << n;
+      ASSERT_EQ(std::vector<float>(y.begin(), y.end()), want) << Name(*row).text << " " << n;
+      for (const float bad : {kInfinity, -kInfinity, std::nanf("")}) {
+        for (size_t at = 0; at < rows * n; at += 3) {
+          for (float& v : y) v = 3e38f;
+          y[at / n * pitch + at % n] = bad;
+          EXPECT_FALSE(row->scale_rows(args)) << Name(*row).text << " " << n << " " << at;
+        }
+      }
+      if (n == 0) continue;
+      for (float& v : y) v = kInfinity;
+      for (size_t i = 0; i < rows * n; ++i) y[i / n * pitch + i % n] = 1;
+      EXPECT_TRUE(row->scale_rows(args)) << "what lies between rows is none of them";
+    }
+  }
+}
+
 TEST(VectorRows, EachCpuGetsItsWidestRow) {
   EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
   const CpuFacts cpu = HostCpu().facts();

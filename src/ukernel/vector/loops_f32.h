@@ -20,15 +20,28 @@ void Each(const UnaryArgs& args, F f) {
   for (size_t i = 0; i < n; ++i) y[i] = f(x[i]);
 }
 
-// f is a long chain of steps, of which CPUs do not look far enough ahead to find others to work on: four vectors go
-// side by side.
+// f is a long chain of steps, of which CPUs do not look far enough ahead to find others to work on: several vectors go
+// side by side. The last elements are a vector's, not one by one.
 template <class F>
 void EachLong(const UnaryArgs& args, F f) {
   const float* x = args.x;
   float* y = args.y;
   const size_t n = args.n;
-  QUERN_INDEPENDENT_BY_FOURS
-  for (size_t i = 0; i < n; ++i) y[i] = f(x[i]);
+  size_t i = 0;
+  for (; i + QUERN_SIDE * kLaneBlock <= n; i += QUERN_SIDE * kLaneBlock) {
+    QUERN_LANES_SIDE_BY_SIDE
+    for (size_t j = 0; j < QUERN_SIDE * kLaneBlock; ++j) y[i + j] = f(x[i + j]);
+  }
+  for (; i + kLaneBlock <= n; i += kLaneBlock) {
+    QUERN_LANES
+    for (size_t j = 0; j < kLaneBlock; ++j) y[i + j] = f(x[i + j]);
+  }
+  if (i == n) return;
+  float last[kLaneBlock] = {};
+  CopyPart(last, x + i, n - i);
+  QUERN_LANES
+  for (float& v : last) v = f(v);
+  CopyPart(y + i, last, n - i);
 }
 
 void RunUnary(const UnaryArgs& args) {

@@ -159,7 +159,8 @@ QUERN_API quern_status quern_ops_matmul_run(const quern_op* op, const quern_matm
  * Spatial extents stand in the order of the tensor, the width last. */
 typedef enum quern_conv_layout {
   QUERN_NHWC = 0, /* [images][...height, width][channels] */
-  QUERN_NCHW = 1  /* [images][channels][...height, width]: transposed in the workspace, both ways */
+  QUERN_NCHW = 1 /* [images][channels][...height, width]: the input, and results of depthwise and Winograd's algorithms,
+                    are transposed in the workspace */
 } quern_conv_layout;
 typedef struct quern_conv_spec {
   size_t struct_size;

@@ -46,6 +46,9 @@ struct ConvOp {
   size_t in_bytes = 0;  // of an element
   int32_t input_zero_point = 0, filter_zero_point = 0;
   std::vector<int32_t> filter_zero_points;
+
+  // Whether the driver itself writes NCHW.
+  bool stores_channels_first() const { return channels_first && driver.algorithm() == kernels::ConvAlgorithm::kDirect; }
 };
 
 struct AttentionOp {

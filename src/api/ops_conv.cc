@@ -139,6 +139,10 @@ Status ReadCall(const quern_op& op, const ConvOp& c, const quern_conv_args* give
   to.in_image_stride = static_cast<ptrdiff_t>(call.in.pixels()) * to.in_pixel_stride;
   to.dst_pixel_stride = (a.dst_pixel_stride ? a.dst_pixel_stride : out_channels) * dst_bytes;
   to.dst_image_stride = static_cast<ptrdiff_t>(call.out.pixels()) * to.dst_pixel_stride;
+  if (c.stores_channels_first()) {
+    to.dst_pixel_stride = dst_bytes;
+    to.dst_channel_stride = static_cast<ptrdiff_t>(call.out.pixels()) * dst_bytes;
+  }
   to.input_zero_point = c.input_zero_point;
   to.weight_zero_point = c.filter_zero_point;
   if (!c.filter_zero_points.empty()) to.weight_zero_points = c.filter_zero_points.data();
@@ -165,7 +169,7 @@ Status ReadCall(const quern_op& op, const ConvOp& c, const quern_conv_args* give
   };
   if (c.channels_first) {
     call.input_offset = take(a.images * static_cast<size_t>(to.in_image_stride));
-    call.dst_offset = take(a.images * static_cast<size_t>(to.dst_image_stride));
+    if (!c.stores_channels_first()) call.dst_offset = take(a.images * static_cast<size_t>(to.dst_image_stride));
     if (op.epilogue.residual >= 0)
       call.residual_offset = take(a.images * call.out.pixels() * p.out_channels * sizeof(float));
   }
@@ -305,10 +309,11 @@ quern_status quern_ops_conv_run(const quern_op* op, const quern_conv_args* args,
       call.ops[op->epilogue.residual].data = base + call.residual_offset;
     }
     call.args.input = base + call.input_offset;
-    call.args.dst = base + call.dst_offset;
+    if (!c->stores_channels_first()) call.args.dst = base + call.dst_offset;
     quern::kernels::RunResources inner = resources;
     inner.workspace_bytes = call.plan.workspace_bytes;
     QUERN_RETURN_IF_ERROR(c->driver.Run(call.plan, call.args, inner));
+    if (c->stores_channels_first()) return OkStatus();
     return Transpose(resources, cpu, images, out_pixels, out_channels, quern::DTypeBytes(op->dst), false, call.args.dst,
                      call.dst);
   });

@@ -166,7 +166,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
       if (m == line_end) line_end += p_.line_rows;
       a.m = std::min(tile_m, line_end - m);
       if (p_.fallback.row && FallsBack(m, n)) {
-        StoreGathered(m, n + columns);
+        if (p_.column_major) StoreGathered(m, n + columns);
         gathered_m0_ = m + a.m;
         continue;
       }
@@ -178,7 +178,9 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
       if (p_.column_major && last_) PrefetchGathered(m, a.m, m1, columns);
       Call(*p_.main.row, b_.main_fused, a);
-      if (next == m1 || next + tile_m > gathered_m0_ + p_.gathered_rows) StoreGathered(next, n + columns);
+      if (p_.column_major && (next == m1 || next + tile_m > gathered_m0_ + p_.gathered_rows)) {
+        StoreGathered(next, n + columns);
+      }
     }
   }
 }
@@ -389,16 +391,15 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
 
 // Of a column-major result, the rows gathered up to m1, of the columns up to n1, go to their places.
 void Part::StoreGathered(size_t m1, size_t n1) {
-  if (p_.column_major && last_ && gathered_m0_ < m1) {
-    const size_t element = FormatBytes(p_.dst_format);
+  if (last_ && gathered_m0_ < m1) {
+    const size_t element = FormatBytes(p_.dst_format), stride = b_.operands.dst_column_stride;
     p_.transpose({.element_bytes = element,
                   .rows = n1 - gathered_n0_,
                   .cols = m1 - gathered_m0_,
                   .x = slot_ + p_.slot_gathered,
                   .x_col = static_cast<ptrdiff_t>(p_.gathered_row_stride / element),
-                  .y = static_cast<char*>(b_.operands.dst) + gathered_m0_ * element +
-                       gathered_n0_ * b_.operands.dst_column_stride,
-                  .y_row = static_cast<ptrdiff_t>(b_.operands.dst_column_stride / element)});
+                  .y = static_cast<char*>(b_.operands.dst) + gathered_m0_ * element + gathered_n0_ * stride,
+                  .y_row = static_cast<ptrdiff_t>(stride / element)});
   }
   gathered_m0_ = m1;
 }
@@ -491,7 +492,7 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
       Call(*f.row, b_.fallback_fused, a);
     }
   }
-  StoreGathered(m1, n1);
+  if (p_.column_major) StoreGathered(m1, n1);
 }
 
 }  // namespace

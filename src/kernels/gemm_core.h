@@ -40,8 +40,8 @@ struct GemmOperands {
   const std::byte* rhs = nullptr;  // packed, of the plan's layout and problem; or the matrix in place
   size_t rhs_k_stride = 0;         // kInPlace, bytes
   void* dst = nullptr;
-  size_t dst_row_stride = 0;     // bytes; of column-major results an element's
-  size_t dst_column_stride = 0;  // bytes; of column-major results only
+  size_t dst_row_stride = 0;     // bytes; an element's in column-major results
+  size_t dst_column_stride = 0;  // bytes, in column-major results only
   const EpilogueOp* ops = nullptr;
   size_t op_count = 0;
 };
@@ -98,8 +98,8 @@ struct GemmPlan {
   size_t m_parts = 1, n_parts = 1;  // tasks of the region
   int slots = 1;
   bool acc_in_dst = false;
-  bool column_major = false;  // the result: columns are contiguous in dst. Rows of a tile of columns are gathered, then
-  size_t gathered_rows = 0;   // about as many at once transposed
+  bool column_major = false;  // the result: elements of a column are contiguous
+  size_t gathered_rows = 0;   // of a tile of columns, that a column-major result is transposed from at once
   Format acc_format = Format::kF32;
   Format dst_format = Format::kF32;
 

@@ -15,6 +15,13 @@ using ukernel::RoundUp;
 
 // Batches are spread over threads, one product each, when there are at least this many for each thread.
 constexpr size_t kBatchesPerSlot = 2;
+// Short rows of a right side that lie further apart than so many bytes share no pages and collide in the caches: for
+// more rows of the left side than these they are packed.
+constexpr size_t kFarBytes = 1024, kManyRows = 32;
+
+bool HasFarRows(const GemmProblem& p, const ukernel::RhsSource& rhs) {
+  return p.n * FormatBytes(p.rhs) <= kFarBytes && rhs.k_stride > static_cast<ptrdiff_t>(kFarBytes);
+}
 
 // Whether `op` sees one longer M when a batch of products of m rows, `stride` bytes apart, becomes one product.
 bool MergesInto(const EpilogueOp& op, size_t m, ptrdiff_t stride) {
@@ -164,7 +171,8 @@ MatMulPlan MatMul::Plan(const MatMulArgs& args, int concurrency) const {
   const bool run_time = args.packed_rhs == nullptr;
   GemmProblem as_given = problem_;
   as_given.rhs_contiguous &= run_time && args.rhs.format == problem_.rhs && args.rhs.k_stride >= 0 &&
-                             args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs));
+                             args.rhs.n_stride == static_cast<ptrdiff_t>(FormatBytes(problem_.rhs)) &&
+                             !(p.m > kManyRows && HasFarRows(problem_, args.rhs));
   const GemmKernel& row = *SelectRow(eligible_, as_given, cpu_, layout_.layout, p.m);
   p.rhs_in_place = !IsInt8(problem_.lhs) && !IsDynamic(problem_.lhs) && ReadsInPlace(row, as_given, cpu_, p.m);
   const GemmKernel* fallback = nullptr;

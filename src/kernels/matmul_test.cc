@@ -295,6 +295,22 @@ TEST(MatMul, FewRowsStreamAMatrixOfTheRun) {
   }
 }
 
+// As the values of attention lie, whose heads are side by side.
+TEST(MatMul, ShortRowsFarApartArePackedForManyRows) {
+  GemmProblem problem{.n = 64, .k = 200, .rhs_constant = false, .rhs_contiguous = true};
+  const SelectOptions options = Options();
+  const MatMul matmul = MatMul::Create(problem, options, SelectLayout(problem, options).value()).value();
+  const auto in_place = [&](size_t m, ptrdiff_t stride) {
+    MatMulArgs args{.m = m, .lhs_row_stride = 800};
+    args.rhs = {.k_stride = stride, .n_stride = 4};
+    args.dst_row_stride = 256;
+    return matmul.Plan(args, 1).rhs_in_place;
+  };
+  EXPECT_EQ(in_place(100, 256), in_place(100, 1024));
+  EXPECT_FALSE(in_place(100, 3072));
+  EXPECT_EQ(in_place(8, 3072), in_place(8, 256));
+}
+
 TEST(MatMul, BatchesBroadcastAndMerge) {
   // [2][3][m x k] x [3][k x n] (repeated over the first dimension) -> [2][3][m x n], run-time right sides.
   const size_t m = 5, n = 19, k = 23;

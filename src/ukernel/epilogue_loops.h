@@ -92,27 +92,20 @@ inline void ForLanes(size_t n, F f) {
   for (size_t j = i; j < n; ++j) f(j);
 }
 
-// In pieces of known sizes: a call of memcpy would take longer.
+// The bit of n that is kFloats: so many floats are copied.
+template <size_t kFloats>
+inline void CopyPiece(float*& to, const float*& from, size_t n) {
+  if ((n & kFloats) == 0) return;
+  __builtin_memcpy(to, from, kFloats * sizeof(float));
+  to += kFloats;
+  from += kFloats;
+}
+// Fewer floats than a block has, in pieces of known sizes: a call of memcpy would take longer.
 inline void CopyPart(float* to, const float* from, size_t n) {
-  size_t i = 0;
-  auto piece = [&](auto floats) {
-    if ((n & sizeof(floats) / sizeof(float)) == 0) return;
-    __builtin_memcpy(to + i, from + i, sizeof(floats));
-    i += sizeof(floats) / sizeof(float);
-  };
-  struct Eight {
-    float x[8];
-  };
-  struct Four {
-    float x[4];
-  };
-  struct Two {
-    float x[2];
-  };
-  piece(Eight());
-  piece(Four());
-  piece(Two());
-  piece(float());
+  CopyPiece<8>(to, from, n);
+  CopyPiece<4>(to, from, n);
+  CopyPiece<2>(to, from, n);
+  CopyPiece<1>(to, from, n);
 }
 
 // Each of the first `columns` values of the rows becomes f of it. f is a long chain of steps, of which CPUs do not look

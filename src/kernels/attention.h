@@ -134,6 +134,7 @@ class Attention {
   void NormalizePlain(float* scores, int64_t rows, int64_t count, Carried* carried) const;
   void ScaleRows(const float* weights, int64_t rows, int64_t keys, const char* v, const Carried* carried, float* y,
                  int64_t pitch) const;
+  // A row of results by plain sums over the keys with a probability.
   void SumAgain(const float* weights, int64_t keys, const char* v, float inverse, float* y) const;
 
   AttentionSizes sizes_;

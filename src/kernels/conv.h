@@ -54,7 +54,7 @@ struct ConvArgs {
   ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
   void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
   ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
-  ptrdiff_t dst_channel_stride = 0;  // not 0: channels first, so far apart (bytes), and pixels contiguous
+  ptrdiff_t dst_channel_stride = 0;  // positive: channels first, so far apart (bytes), and pixels contiguous
   // M of the operands counts output pixels of one image, N output channels of all groups.
   const EpilogueOp* ops = nullptr;
   size_t op_count = 0;

@@ -28,6 +28,7 @@ inline constexpr int kResidualInput = 3;
 Result<EpilogueList> MakeEpilogue(const Node& node);
 // An error unless the input has the shape of output 0, as symbols promise and only numbers show.
 Status CheckResultShaped(const BindContext& context, int input);
+// The same for a result of that shape.
 Status CheckShaped(const BindContext& context, int input, const Shape& result);
 // " + bias + residual + Silu, u8 stored", for reports; "" when there is nothing.
 std::string EpilogueText(const Node& node);

@@ -90,9 +90,11 @@ class ConvKernel final : public CpuKernel {
 
  private:
   friend class ConvStep;
+  // Whether a result of these strides can be written in place.
   bool Stores(const Shape& shape, const Shape& strides) const {
     const int rank = shape.rank();
-    return channels_first_ ? EvenStride(shape, strides, 2, rank - 1) == 1 : HasEvenRows(shape, strides, 1);
+    if (channels_first_) return strides[1] > 0 && EvenStride(shape, strides, 2, rank - 1) == 1;
+    return HasEvenRows(shape, strides, 1);
   }
   Shape ResultChannelsLast(const Shape& of) const { return channels_first_ ? SeenChannelsLast(of) : of; }
 

@@ -12,7 +12,7 @@ template <Format element>
 struct BlockDot : BlockDotYmm<element> {
   using Weights = __m256i;
   using Sum = __m256i;  // 16 bits
-  static constexpr int kRows = 3, kGroups = 8, kFewGroups = 8, kFewRows = 1, kChains = 1;
+  static constexpr int kRows = 3, kGroups = 8, kFewGroups = 8, kFewRows = 1, kFewAsks = 2, kChains = 1;
   static constexpr bool kSeeds = false, kCentered = false;
 
   template <int NG>
@@ -31,7 +31,7 @@ template <Format element>
 struct BlockDotHalves : BlockDotYmm<element> {
   using Weights = BlockHalves;
   using Sum = BlockHalves;
-  static constexpr int kRows = 2, kGroups = 4, kFewGroups = 8, kFewRows = 1, kChains = 1;
+  static constexpr int kRows = 2, kGroups = 4, kFewGroups = 8, kFewRows = 1, kFewAsks = 2, kChains = 1;
   static constexpr bool kSeeds = false, kCentered = false;
 
   template <int NG>

@@ -15,7 +15,7 @@ struct BlockDot {
   using Sum = __m512i;
   static constexpr Format kElement = element;
   static constexpr int kZero = BlockZeroOf(element);
-  static constexpr int kVectors = 2, kRows = 2, kGroups = 8, kFewGroups = 8, kFewRows = 4, kChains = 2;
+  static constexpr int kVectors = 2, kRows = 2, kGroups = 8, kFewGroups = 8, kFewRows = 4, kFewAsks = 4, kChains = 2;
   static constexpr bool kSeeds = true, kCentered = false;
 
   template <int kShift, int kBits>

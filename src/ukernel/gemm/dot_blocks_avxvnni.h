@@ -12,7 +12,7 @@ template <Format element>
 struct BlockDot : BlockDotYmm<element> {
   using Weights = __m256i;
   using Sum = __m256i;
-  static constexpr int kRows = 4, kGroups = 8, kFewGroups = 8, kFewRows = 2, kChains = 2;
+  static constexpr int kRows = 4, kGroups = 8, kFewGroups = 8, kFewRows = 2, kFewAsks = 2, kChains = 2;
   static constexpr bool kSeeds = true, kCentered = false;
 
   template <int NG>

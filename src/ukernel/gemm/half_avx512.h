@@ -55,7 +55,7 @@ struct WeightsBf16 : WeightsInF32<Vector> {
 
 // Pairs of f16 converted where they stand: even and odd k are summed in neighbouring lanes.
 struct WeightsF16 : WeightsInF32<Vector> {
-  static constexpr int kFold = 2, kAsks = 2;
+  static constexpr int kFold = 2, kAsks = 4;
   static __m512 Fold(const __m512* dots) {
     const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
     const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));

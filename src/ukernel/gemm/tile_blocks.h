@@ -18,6 +18,7 @@ namespace {
 //   kGroups          groups of 4 k of a piece: 8, or 4
 //   kFewGroups       likewise, of few rows
 //   kFewRows         so many rows keep their results in registers along K; 0: none do
+//   kFewAsks         how often one row asks L2 for its weights (tile_blocks_few.h); more rows do so once less each
 //   kChains          sums that such a row's piece is split into, where dot products wait for each other
 //   Load<groups>(p, out): the weights of a piece for V::kLanes columns
 //   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)

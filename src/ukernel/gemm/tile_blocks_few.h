@@ -21,10 +21,16 @@ struct FewRows {
 
   static constexpr size_t kUnit = V::kUnit, kVectors = kUnit / V::kLanes;
   static constexpr size_t kStaged = Tile::kSums / R;  // pieces
-  // Memory is asked for weights twice (prefetch.h), across the ends of units: so many bytes ahead, and half as many.
-  // A Zen 5 core has no more than 8 KB on the way to L1, where a block's work is longer than a channel's.
-  static constexpr size_t kAsks = 2;
-  static size_t Far(bool into_l1) { return into_l1 && !Tile::kInChannels ? 7168 : 12288; }
+  // Memory is asked for weights several times (prefetch.h), across the ends of units. Into L1 twice, half as far the
+  // second time: a Zen 5 core has no more than 8 KB on the way there, where a block's work is longer than a channel's.
+  // Into L2 the more often the faster the loop is, as then more of what is asked for is dropped: one row of AVX-512 by
+  // 4 and more bits four times, 4 KB apart.
+  static constexpr size_t kIntoL1Asks = 2;
+  static constexpr size_t kAsks = Tile::kBits == 2 || D::kFewAsks < R + 2 ? 2 : D::kFewAsks - (R - 1);
+  static size_t Ahead(size_t ask, bool into_l1) {
+    if (into_l1) return (Tile::kInChannels ? 12288 : 7168) >> ask;
+    return kAsks > 2 || Tile::kBits == 2 ? 4096 * (kAsks - ask) : 12288 >> ask;
+  }
   static constexpr bool kPrefetches = V::kPrefetch != 0;
 
   // The staged pieces of one unit of columns.
@@ -56,18 +62,22 @@ struct FewRows {
     Int total[R][kVectors];  // of a block that is not finished yet
   };
 
-  QUERN_INLINE static void PrefetchScales(const Pieces& p) {
-    QUERN_UNROLL for (const ptrdiff_t ahead : p.scales_ahead) PrefetchStream(p.scales + ahead, p.into_l1);
+  template <size_t kBytes>
+  QUERN_INLINE static void Prefetch(const char* lines, const ptrdiff_t (&ahead)[kAsks], bool into_l1) {
+    if (into_l1) {
+      QUERN_UNROLL for (size_t i = 0; i < kIntoL1Asks; ++i) PrefetchLines<kBytes>(lines + ahead[i], true);
+    } else {
+      QUERN_UNROLL for (size_t i = 0; i < kAsks; ++i) PrefetchLines<kBytes>(lines + ahead[i], false);
+    }
   }
+  QUERN_INLINE static void PrefetchScales(const Pieces& p) { Prefetch<1>(p.scales, p.scales_ahead, p.into_l1); }
 
   // kWhole: a piece is a block.
   template <int NG, bool kWhole, BlockZero kZeros>
   QUERN_INLINE static void Piece(Pieces& p, Results& to, bool end) {
     // First what branches, which costs registers where weights are in them.
     if constexpr (kPrefetches) {
-      QUERN_UNROLL for (const ptrdiff_t ahead : p.ahead) {
-        PrefetchLines<Tile::template kPieceBytes<NG>>(p.weights + ahead, p.into_l1);
-      }
+      Prefetch<Tile::template kPieceBytes<NG>>(p.weights, p.ahead, p.into_l1);
       if constexpr (kWhole) PrefetchScales(p);
     }
     Reg scale[kVectors]{};
@@ -180,7 +190,7 @@ struct FewRows {
     }
     for (size_t i = 0; i < kAsks; ++i) {
       // Not beyond the next unit.
-      const size_t ahead = Far(a.stream_into_l1) >> i;
+      const size_t ahead = Ahead(i, a.stream_into_l1);
       const size_t pieces = ahead / kBytes < p.count ? ahead / kBytes : p.count;
       p.ahead[i] = static_cast<ptrdiff_t>(pieces * kBytes);
       if constexpr (!Tile::kInChannels) {

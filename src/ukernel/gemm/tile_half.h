@@ -21,7 +21,7 @@ namespace {
 //   kParts        instructions per pair and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
 //   kFold         accumulators that Fold(dots) joins to a vector of columns
 //   kHolds        whether the weights of all accumulators stay in registers, or are made one by one
-//   kAsks         how often few rows ask for what is ahead (prefetch.h): twice, where much is done with each line
+//   kAsks         how often few rows ask L2 for what is ahead (prefetch.h): oftener where more is done with each line
 //   kMostK        of a chain
 //   Acc, ZeroAcc, AddAcc(acc, acc), Dot(acc, lhs, weights)
 template <class V, class L, class W, int MR, int NU>
@@ -74,12 +74,12 @@ struct TileHalf : TileEpilogue<V, MR, NU> {
   // A pair of k; at(r) is where row r has its elements.
   template <bool kIntoL1, class At>
   QUERN_INLINE static void Step(Dots& acc, At at, const char* rhs, size_t unit_stride) {
-    constexpr int kFarAhead = W::kAsks == 2 ? 8192 / NU : 1024;
+    // L1 is asked twice at most; several asks are 4 KB of all units apart.
+    constexpr int kAsks = kIntoL1 && W::kAsks > 2 ? 2 : W::kAsks, kApart = kAsks > 1 ? 4096 / NU : 1024;
     QUERN_UNROLL for (int u = 0; u < NU; ++u) {
       const char* unit = rhs + static_cast<size_t>(u) * unit_stride;
       if constexpr (MR <= V::kFewRows) {
-        PrefetchStream(unit + kFarAhead, kIntoL1);
-        if constexpr (W::kAsks == 2) PrefetchStream(unit + kFarAhead / 2, kIntoL1);
+        QUERN_UNROLL for (int ask = kAsks; ask > 0; --ask) PrefetchStream(unit + ask * kApart, kIntoL1);
       } else if constexpr (V::kPrefetch != 0) {
         __builtin_prefetch(unit + V::kPrefetch);
       }

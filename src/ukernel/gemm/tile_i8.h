@@ -13,8 +13,9 @@ namespace {
 [[maybe_unused]] constexpr size_t kStagedK = 256;
 [[maybe_unused]] constexpr size_t kPanelK = 2048;  // where a whole call's units are computed from what is staged
 // Bytes of its units that memory is asked for ahead, a panel's across their ends: into an L1 that waits for many lines,
-// and of a panel into L2 (V::kPrefetch without a panel).
-[[maybe_unused]] constexpr size_t kAheadIntoL1 = 10240, kPanelAheadIntoL1 = 14336, kPanelAhead = 12288;
+// or into L2.
+[[maybe_unused]] constexpr size_t kAheadIntoL1 = 10240, kAheadIntoL2 = 4096;
+[[maybe_unused]] constexpr size_t kPanelAheadIntoL1 = 14336, kPanelAheadIntoL2 = 12288;
 constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
@@ -82,8 +83,8 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   template <bool kIntoL1>
   QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups,
                                  const char* next) {
-    constexpr size_t kUnits = kIntoL1 ? kAheadIntoL1 : V::kPrefetch;
-    constexpr size_t kPanels = kIntoL1 ? kPanelAheadIntoL1 : kPanelAhead;
+    constexpr size_t kUnits = kIntoL1 ? kAheadIntoL1 : kAheadIntoL2;
+    constexpr size_t kPanels = kIntoL1 ? kPanelAheadIntoL1 : kPanelAheadIntoL2;
     constexpr size_t kAhead = (!V::kPrefetch ? 0 : kPanel ? kPanels : kUnits) / NU / kGroup;  // groups
     IntAcc more[kSets];  // but for the first set, which is acc
     QUERN_UNROLL for (int s = 1; s < kSets; ++s) Base::Each([&](int r, int v) { more[s][r][v] = V::ZeroInt(); });

@@ -59,15 +59,23 @@ TEST(ChannelsLast, BatchNormalizationTakesActivationAndResidual) {
   EXPECT_FALSE(counts.contains("Relu") || counts.contains("Add") || counts.contains("BatchNormalization"));
 }
 
+// Behind a pool, whose channels are last, it is a scale of channels; alone it and what follows are one pass over memory
+// as it lies, without transposes.
 TEST(ChannelsLast, BatchNormalizationOfAnyRank) {
   for (const Shape& shape : {Shape{5, 6}, Shape{2, 6, 7}, Shape{1, 6, 3, 2, 5}, Shape{3, 6, 0, 2}}) {
-    std::string dims;
+    std::string dims, ones;
     for (const int64_t d : shape) dims += (dims.empty() ? "" : ",") + std::to_string(d);
-    const std::map<std::string, int> counts = OperatorsOf(
-        "  input %x: f32[" + dims + "]\n" + kNorm +
-            "  %n = BatchNormalization(%x, %s, %b, %m, %v) {epsilon = 0.01}\n  %y = Sigmoid(%n)\n  return %y\n",
-        {DrawNormal(shape, 1)});
-    EXPECT_EQ(counts.at("ChannelScale"), 1);
+    for (int i = 2; i < shape.rank(); ++i) ones += std::string(i > 2 ? ", " : "") + "1";
+    const auto counts = [&](const std::string& before, const std::string& x) {
+      return OperatorsOf("  input %x: f32[" + dims + "]\n" + kNorm + before + "  %n = BatchNormalization(" + x +
+                             ", %s, %b, %m, %v) {epsilon = 0.01}\n  %y = Sigmoid(%n)\n  return %y\n",
+                         {DrawNormal(shape, 1)});
+    };
+    const std::map<std::string, int> alone = counts("", "%x");
+    EXPECT_EQ(alone.at(shape.rank() == 2 ? "ChannelScale" : "Elementwise"), 1);
+    EXPECT_EQ(alone.size(), 1u);
+    if (shape.rank() == 2 || shape.num_elements() == 0) continue;
+    EXPECT_EQ(counts("  %p = MaxPool(%x) {kernel_shape = [" + ones + "]}\n", "%p").at("ChannelScale"), 1);
   }
 }
 

@@ -21,6 +21,29 @@ struct Block16 {
   uint64_t words[2];
 };
 
+// How often each of neighbouring places comes, where all come as often: 1 where they do not, or more than four times.
+int64_t TimesEach(const std::vector<int64_t>& places) {
+  const auto is_repeated = [&](int64_t times) {
+    if (static_cast<int64_t>(places.size()) % times) return false;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i] != places[0] + static_cast<int64_t>(i) / times) return false;
+    }
+    return true;
+  };
+  for (const int64_t times : {2, 3, 4}) {
+    if (is_repeated(times)) return times;
+  }
+  return 1;
+}
+
+// Each of n elements kTimes times.
+template <int64_t kTimes, typename T>
+void Repeat(const T* from, int64_t n, T* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t t = 0; t < kTimes; ++t) to[i * kTimes + t] = from[i];
+  }
+}
+
 }  // namespace
 
 IndexedCopy IndexedCopy::Prepare(const Shape& in, const std::vector<std::vector<int64_t>>& positions,
@@ -60,6 +83,7 @@ IndexedCopy IndexedCopy::Prepare(const Shape& in, const std::vector<std::vector<
       for (int64_t i = 0; i < s.count; ++i) c.places_.push_back(s.from + i);
     }
     c.row_.clear();
+    c.times_ = TimesEach(c.places_);
   }
   return c;
 }
@@ -87,7 +111,14 @@ void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t e
       std::memcpy(y, y - row_elements_, static_cast<size_t>(row_elements_) * sizeof(T));
       continue;
     }
-    for (size_t i = 0; i < places_.size(); ++i) y[i] = from[at + places_[i]];
+    if (times_ == 1) {
+      for (size_t i = 0; i < places_.size(); ++i) y[i] = from[at + places_[i]];
+    } else {
+      const T* x = from + at + places_[0];
+      if (times_ == 2) Repeat<2>(x, row_elements_ / 2, y);
+      if (times_ == 3) Repeat<3>(x, row_elements_ / 3, y);
+      if (times_ == 4) Repeat<4>(x, row_elements_ / 4, y);
+    }
     for (const Segment& s : row_) {
       if (s.from < 0) {
         std::fill_n(y, s.count, fill);

@@ -149,6 +149,36 @@ TEST(AffineRows, QuantizeAndDequantize) {
   }
 }
 
+// Quotients in the middle between two integers and a few steps of float32 beside it, where a product with the scale's
+// reciprocal may round to another byte; and scales whose reciprocals are no normal numbers.
+template <typename T>
+void CheckMiddles(const AffineKernel& row, DType type) {
+  constexpr size_t kCount = 64 * 21 + 5;
+  for (int round = 0; round < 200; ++round) {
+    const float special[] = {1e-40f, 3e-39f, 2e38f, 0.0f, NAN, INFINITY};
+    const float scale = round < 6 ? special[round] : DrawScale();
+    const T zero = static_cast<T>(Random()());
+    GuardedArray<float> x(kCount);
+    GuardedArray<T> y(kCount);
+    for (size_t i = 0; i < kCount; ++i) {
+      const bool middle = i % 64 == i / 64;  // one among numbers that are sure
+      x[i] = (static_cast<float>(static_cast<int>(Random()() % 600) - 300) + (middle ? 0.5f : 0.25f)) * scale;
+      for (auto steps = Random()() % 3; steps > 0; --steps) x[i] = std::nextafter(x[i], i % 2 ? INFINITY : -INFINITY);
+    }
+    row.quantize({.type = type, .n = kCount, .x = x.data(), .y = y.data(), .scale = &scale, .zero = &zero});
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(y[i], QuantizedByRule<T>(x[i], scale, zero)) << Name(row).text << " " << x[i] << " / " << scale;
+    }
+  }
+}
+
+TEST(AffineRows, QuantizesMiddlesBetweenIntegers) {
+  for (const AffineKernel* row : Rows()) {
+    ASSERT_NO_FATAL_FAILURE(CheckMiddles<int8_t>(*row, DType::kI8));
+    ASSERT_NO_FATAL_FAILURE(CheckMiddles<uint8_t>(*row, DType::kU8));
+  }
+}
+
 int32_t DrawSum() {
   const int32_t any = static_cast<int32_t>(Random()());
   return Random()() % 8 == 0 ? any : any % (Random()() % 2 ? 600 : 60000);

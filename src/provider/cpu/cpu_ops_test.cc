@@ -279,6 +279,21 @@ TEST_F(CpuOps, Resize) {
   ASSERT_NO_FATAL_FAILURE(Check(scalar.In(Tensor::Scalar(1.5f)).Omit().Omit().In(Ints({}), true)));
 }
 
+// Neighbours that come several times, of elements of each width; rows too, or not.
+TEST_F(CpuOps, ResizeRepeatsElements) {
+  for (const DType dtype : {DType::kU8, DType::kF16, DType::kF32, DType::kI64}) {
+    for (const float times : {2.0f, 3.0f, 4.0f, 5.0f}) {
+      for (const float rows : {1.0f, times}) {
+        Case c{.op = "Resize", .opset = 13};
+        c.In(DrawTensor(dtype, Shape{1, Draw(1, 3), Draw(1, 6), Draw(1, 40)})).Attr("mode", "nearest");
+        c.Attr("coordinate_transformation_mode", "asymmetric").Attr("nearest_mode", "floor").Omit();
+        c.In(Tensor::FromValues<float>(Shape{4}, std::vector<float>{1, 1, rows, times}), true);
+        ASSERT_NO_FATAL_FAILURE(Check(c)) << DTypeName(dtype) << " " << times;
+      }
+    }
+  }
+}
+
 TEST_F(CpuOps, Upsample) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     Case c{.op = "Upsample", .opset = Pick({6, 7, 9})};

@@ -34,15 +34,16 @@ QUERN_MATH float Dequantized(T x, T zero, float scale) {
   }
 }
 
-// kCount bytes next to number(i), rounded half to even, plus zero, where that is sure: false where a number is nearer
-// than `doubt` to the middle between two integers, and the bytes are not to be used. NaN gives the lowest.
-template <bool kSigned, size_t kCount, class Number>
+// kSureBlock bytes next to number(i), rounded half to even, plus zero, where that is sure: false where a number is
+// nearer than `doubt` to the middle between two integers, and the bytes are not to be used. NaN gives the lowest.
+constexpr size_t kSureBlock = 64;
+template <bool kSigned, class Number>
 QUERN_MATH bool StoreWhereSure(Number number, int32_t zero, float doubt, uint8_t* y) {
   // Integers, so that it is the same to bound before rounding and after.
   const float low = static_cast<float>((kSigned ? -128 : 0) - zero), high = low + 255;
   int32_t farthest = 0;  // bits of the largest distance from an integer
   QUERN_INDEPENDENT
-  for (size_t i = 0; i < kCount; ++i) {
+  for (size_t i = 0; i < kSureBlock; ++i) {
     const float x = number(i);
     const float bounded = x > low ? (x < high ? x : high) : low;
     const float shifted = bounded + kRoundToInt;  // its low bits are the integer
@@ -52,7 +53,6 @@ QUERN_MATH bool StoreWhereSure(Number number, int32_t zero, float doubt, uint8_t
   }
   return __builtin_bit_cast(float, farthest) < 0.5f - doubt;
 }
-constexpr size_t kSureBlock = 64;  // bytes that are stored at once where they are sure
 // Whether a scale and its reciprocal, and what is near them, are normal.
 inline bool IsPlainScale(float scale) { return __builtin_fabsf(scale) > 0x1p-60f && __builtin_fabsf(scale) < 0x1p60f; }
 
@@ -93,7 +93,7 @@ QUERN_MATH size_t QuantizeBlocks(const QuantizeRowArgs& a) {
   for (; i + kSureBlock <= a.n; i += kSureBlock) {
     const X* x = static_cast<const X*>(a.x) + i;
     T* y = static_cast<T*>(a.y) + i;
-    const bool sure = StoreWhereSure<std::is_signed_v<T>, kSureBlock>(
+    const bool sure = StoreWhereSure<std::is_signed_v<T>>(
         [=](size_t k) { return Converted<float>{}(x[k]) * reciprocal; }, zero, kDoubt, reinterpret_cast<uint8_t*>(y));
     if (sure) continue;
     QUERN_INDEPENDENT
@@ -236,7 +236,7 @@ QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q,
     const int32_t u = StoredNumber<kSigned>(x(i)) - x_zero, v = StoredNumber<kSigned>(z(i)) - z_zero;
     return kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
   };
-  return StoreWhereSure<kSigned, kSureBlock>(number, a.y_scale.zero_point, q.doubt, y);
+  return StoreWhereSure<kSigned>(number, a.y_scale.zero_point, q.doubt, y);
 }
 
 template <bool kSigned, bool kMultiply, class X, class Z>

@@ -150,7 +150,7 @@ TEST(AffineRows, QuantizeAndDequantize) {
 }
 
 // Quotients in the middle between two integers and a few steps of float32 beside it, where a product with the scale's
-// reciprocal may round to another byte; and scales whose reciprocals are no normal numbers.
+// reciprocal would round to another byte; and scales whose reciprocals are no normal numbers.
 template <typename T>
 void CheckMiddles(const AffineKernel& row, DType type) {
   constexpr size_t kCount = 64 * 21 + 5;

@@ -34,28 +34,6 @@ QUERN_MATH float Dequantized(T x, T zero, float scale) {
   }
 }
 
-// kSureBlock bytes next to number(i), rounded half to even, plus zero, where that is sure: false where a number is
-// nearer than `doubt` to the middle between two integers, and the bytes are not to be used. NaN gives the lowest.
-constexpr size_t kSureBlock = 64;
-template <bool kSigned, class Number>
-QUERN_MATH bool StoreWhereSure(Number number, int32_t zero, float doubt, uint8_t* y) {
-  // Integers, so that it is the same to bound before rounding and after.
-  const float low = static_cast<float>((kSigned ? -128 : 0) - zero), high = low + 255;
-  int32_t farthest = 0;  // bits of the largest distance from an integer
-  QUERN_INDEPENDENT
-  for (size_t i = 0; i < kSureBlock; ++i) {
-    const float x = number(i);
-    const float bounded = x > low ? (x < high ? x : high) : low;
-    const float shifted = bounded + kRoundToInt;  // its low bits are the integer
-    const int32_t distance = __builtin_bit_cast(int32_t, bounded - (shifted - kRoundToInt)) & 0x7fffffff;
-    farthest = distance > farthest ? distance : farthest;
-    y[i] = static_cast<uint8_t>(__builtin_bit_cast(int32_t, shifted) + zero);
-  }
-  return __builtin_bit_cast(float, farthest) < 0.5f - doubt;
-}
-// Whether a scale and its reciprocal, and what is near them, are normal.
-inline bool IsPlainScale(float scale) { return __builtin_fabsf(scale) > 0x1p-60f && __builtin_fabsf(scale) < 0x1p60f; }
-
 // y[i] = f(x[i], scale, zero) with T zeros.
 template <class T, class X, class Y, class Args, class F>
 void EachScaled(const Args& a, const X* x, Y* y, F f) {
@@ -80,43 +58,10 @@ void EachScaled(const Args& a, const X* x, Y* y, F f) {
 using QuantizeRun = void (*)(const QuantizeRowArgs&);
 using DequantizeRun = void (*)(const DequantizeRowArgs&);
 
-// Bytes by one scale, by multiplications where those are sure to give the bytes of divisions. Returns how many bytes
-// from the first on it stored: all but those of a last part of a block.
-template <class T, class X>
-QUERN_MATH size_t QuantizeBlocks(const QuantizeRowArgs& a) {
-  const float scale = *a.scale, reciprocal = 1 / scale;
-  if (!IsPlainScale(scale)) return 0;
-  const T zero = a.zero ? *static_cast<const T*>(a.zero) : T{0};
-  // Three roundings of 2^-24, of quotients that saturate beyond 512.
-  constexpr float kDoubt = 512 * 0x1p-22f;
-  size_t i = 0;
-  for (; i + kSureBlock <= a.n; i += kSureBlock) {
-    const X* x = static_cast<const X*>(a.x) + i;
-    T* y = static_cast<T*>(a.y) + i;
-    const bool sure = StoreWhereSure<std::is_signed_v<T>>(
-        [=](size_t k) { return Converted<float>{}(x[k]) * reciprocal; }, zero, kDoubt, reinterpret_cast<uint8_t*>(y));
-    if (sure) continue;
-    QUERN_INDEPENDENT
-    for (size_t k = 0; k < kSureBlock; ++k) {
-      y[k] = Stored<T>(Converted<float>{}(x[k]) / scale, static_cast<float>(zero));
-    }
-  }
-  return i;
-}
-
 // From and to X: float, Float16 or BFloat16.
 template <class T, class X>
 void QuantizeTo(const QuantizeRowArgs& a) {
-  QuantizeRowArgs rest = a;
-  if constexpr (sizeof(T) == 1) {
-    if (a.scale_step == 0 && a.n >= kSureBlock) {
-      const size_t done = QuantizeBlocks<T, X>(a);
-      rest.n -= done;
-      rest.x = static_cast<const X*>(a.x) + done;
-      rest.y = static_cast<T*>(a.y) + done;
-    }
-  }
-  EachScaled<T>(rest, static_cast<const X*>(rest.x), static_cast<T*>(rest.y), [](X x, float scale, T zero) {
+  EachScaled<T>(a, static_cast<const X*>(a.x), static_cast<T*>(a.y), [](X x, float scale, T zero) {
     return Stored<T>(Converted<float>{}(x) / scale, static_cast<float>(zero));
   });
 }
@@ -223,20 +168,31 @@ struct QuickCombine {
     // Four roundings of 2^-24 at most: of terms of up to 255 steps, or of a product, which saturates beyond 512.
     const float terms = a.multiply ? 512.0f : 255 * (__builtin_fabsf(left) + __builtin_fabsf(right));
     doubt = 0x1p-22f * terms;
-    usable = doubt < 0x1p-6f && IsPlainScale(left) && (a.multiply || IsPlainScale(right));
+    const auto normal = [](float f) { return __builtin_fabsf(f) > 0x1p-60f && __builtin_fabsf(f) < 0x1p60f; };
+    usable = doubt < 0x1p-6f && normal(left) && (a.multiply || normal(right));
   }
 };
 
-// kSureBlock bytes; false where one is in doubt. x(i) and z(i) give bytes.
-template <bool kSigned, bool kMultiply, class X, class Z>
+// kCount bytes; false where one is in doubt. x(i) and z(i) give bytes.
+template <bool kSigned, bool kMultiply, size_t kCount, class X, class Z>
 QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q, X x, Z z, uint8_t* y) {
-  const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point;
+  const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point, zero = a.y_scale.zero_point;
   const float left = q.left, right = q.right;
-  const auto number = [=](size_t i) {
+  // Integers, so that it is the same to bound before rounding and after.
+  const float low = static_cast<float>((kSigned ? -128 : 0) - zero), high = low + 255;
+  int32_t farthest = 0;  // bits of the largest distance from an integer
+  QUERN_INDEPENDENT
+  for (size_t i = 0; i < kCount; ++i) {
     const int32_t u = StoredNumber<kSigned>(x(i)) - x_zero, v = StoredNumber<kSigned>(z(i)) - z_zero;
-    return kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
-  };
-  return StoreWhereSure<kSigned>(number, a.y_scale.zero_point, q.doubt, y);
+    const float number =
+        kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
+    const float bounded = number > low ? (number < high ? number : high) : low;
+    const float shifted = bounded + kRoundToInt;  // its low bits are the integer
+    const int32_t distance = __builtin_bit_cast(int32_t, bounded - (shifted - kRoundToInt)) & 0x7fffffff;
+    farthest = distance > farthest ? distance : farthest;
+    y[i] = static_cast<uint8_t>(__builtin_bit_cast(int32_t, shifted) + zero);
+  }
+  return __builtin_bit_cast(float, farthest) < 0.5f - q.doubt;
 }
 
 template <bool kSigned, bool kMultiply, class X, class Z>
@@ -251,12 +207,13 @@ QUERN_MATH void CombineEach(const CombineBytesArgs& a, X x, Z z) {
       y[i] = ByteOf<kSigned>(kMultiply ? u * v : u + v, scale, zero);
     }
   };
+  constexpr size_t kBlock = 64;
   size_t i = 0;
   if (const QuickCombine quick(a); quick.usable) {
-    for (; i + kSureBlock <= a.n; i += kSureBlock) {
-      const bool sure = CombineQuickly<kSigned, kMultiply>(
+    for (; i + kBlock <= a.n; i += kBlock) {
+      const bool sure = CombineQuickly<kSigned, kMultiply, kBlock>(
           a, quick, [=](size_t k) { return x(i + k); }, [=](size_t k) { return z(i + k); }, y + i);
-      if (!sure) whole(i, i + kSureBlock);
+      if (!sure) whole(i, i + kBlock);
     }
   }
   whole(i, a.n);

@@ -18,14 +18,12 @@ namespace {
 //   kGroups          groups of 4 k of a piece: 8, or 4
 //   kFewGroups       likewise, of few rows
 //   kFewRows         so many rows keep their results in registers along K; 0: none do
-//   kFewAsks         how often one row asks L2 for its weights (tile_blocks_few.h); more rows do so once less each
-//   kChains          sums that such a row's piece is split into, where dot products wait for each other
-//   Load<groups>(p, out): the weights of a piece for V::kLanes columns
-//   Group(p), Dot(sum, group, weights), Total(sum, int32 lanes)
-//   kSeeds           sums are int32 lanes that may begin with anything
-//   kCentered        Dot takes signed weights: zero points that are integers come off them, not off the sums
-//   SumPieces(row, count, elements, out)
-//   MulZero(zero points, sum): int32 lanes, both fit 16 bits
+//   kFewAsks         how often one row asks L2 for its weights; each further row once less, but twice
+//   (tile_blocks_few.h) kChains          sums that such a row's piece is split into, where dot products wait for each
+//   other Load<groups>(p, out): the weights of a piece for V::kLanes columns Group(p), Dot(sum, group, weights),
+//   Total(sum, int32 lanes) kSeeds           sums are int32 lanes that may begin with anything kCentered        Dot
+//   takes signed weights: zero points that are integers come off them, not off the sums SumPieces(row, count, elements,
+//   out) MulZero(zero points, sum): int32 lanes, both fit 16 bits
 [[maybe_unused]] constexpr size_t kStagedPieces = 32;  // of K, whose sums are made at once
 
 // Unsigned weights of less than 8 bits to signed ones: less the zero points of their columns (int32 lanes), or the

@@ -24,7 +24,7 @@ struct FewRows {
   // Memory is asked for weights several times (prefetch.h), across the ends of units. Into L1 twice, half as far the
   // second time: a Zen 5 core has no more than 8 KB on the way there, where a block's work is longer than a channel's.
   // Into L2 the more often the faster the loop is, as then more of what is asked for is dropped: one row of AVX-512 by
-  // 4 and more bits four times, 4 KB apart.
+  // 4 and more bits four times, 4 KB apart. By 2 bits, where instructions bind, twice.
   static constexpr size_t kIntoL1Asks = 2;
   static constexpr size_t kAsks = Tile::kBits == 2 || D::kFewAsks < R + 2 ? 2 : D::kFewAsks - (R - 1);
   static size_t Ahead(size_t ask, bool into_l1) {

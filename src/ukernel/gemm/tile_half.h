@@ -21,7 +21,7 @@ namespace {
 //   kParts        instructions per pair and accumulator; part p takes Weights<p>(from) and Lhs<p>(from)
 //   kFold         accumulators that Fold(dots) joins to a vector of columns
 //   kHolds        whether the weights of all accumulators stay in registers, or are made one by one
-//   kAsks         how often few rows ask L2 for what is ahead (prefetch.h): oftener where more is done with each line
+//   kAsks         how often few rows ask L2 for what is ahead (prefetch.h, FewRows of tile_blocks_few.h)
 //   kMostK        of a chain
 //   Acc, ZeroAcc, AddAcc(acc, acc), Dot(acc, lhs, weights)
 template <class V, class L, class W, int MR, int NU>

@@ -13,23 +13,17 @@ namespace quern::cpu {
 
 // Of n elements and 0; NaNs are passed over.
 inline DynamicQuantization DynamicQuantizationOf(const ukernel::VectorKernel& row, const float* x, int64_t n) {
-  constexpr int64_t kBlock = 4096;  // elements, both of whose extremes are looked for while L1 holds them
-  float low = 0, high = 0;
-  for (const float* end = x + n; x < end; x += std::min<int64_t>(kBlock, end - x)) {
-    const auto count = static_cast<size_t>(std::min<int64_t>(kBlock, end - x));
-    const float least = row.fold({.kind = ukernel::FoldKind::kMin, .n = count, .x = x});
-    const float most = row.fold({.kind = ukernel::FoldKind::kMax, .n = count, .x = x});
-    if (!std::isnan(least)) {
-      low = std::min(low, least);
-      high = std::max(high, most);
-      continue;
-    }
-    for (size_t i = 0; i < count; ++i) {
+  const auto count = static_cast<size_t>(n);
+  float low = row.fold({.kind = ukernel::FoldKind::kMin, .n = count, .x = x});
+  float high = row.fold({.kind = ukernel::FoldKind::kMax, .n = count, .x = x});
+  if (std::isnan(low)) {
+    low = high = 0;
+    for (int64_t i = 0; i < n; ++i) {
       low = std::min(low, x[i]);
       high = std::max(high, x[i]);
     }
   }
-  return QuantizationOfRange(low, high);
+  return QuantizationOfRange(std::min(low, 0.0f), std::max(high, 0.0f));
 }
 
 inline void QuantizeBytes(const ukernel::AffineKernel& affine, const DynamicQuantization& q, const float* x, int64_t n,

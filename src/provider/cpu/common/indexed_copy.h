@@ -31,7 +31,7 @@ class IndexedCopy {
   std::vector<std::vector<int64_t>> steps_;  // source offsets (elements) of the outer dimensions
   std::vector<Segment> row_;
   std::vector<int64_t> places_;  // instead of segments where most of them would be of one element, none of them filled
-  int64_t times_ = 1;            // places_[i] is places_[0] + i / times_; 1 where they are not so, or not for each
+  int64_t times_ = 1;  // above 1, neighbouring places come so many times each: places_[i] is places_[0] + i / times_
   int64_t row_elements_ = 0;
   size_t element_bytes_ = 0;
 };

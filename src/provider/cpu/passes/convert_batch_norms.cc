@@ -10,11 +10,17 @@
 namespace quern::cpu {
 namespace {
 
+// Whether the channels of an input are last, or were so before a transpose.
+bool HasChannelsLast(const GraphValue& x) {
+  if (!x.type().has_rank()) return false;
+  const int rank = x.type().rank();
+  return rank == 2 || TransposePermutation(x.producer()) == ToChannelsFirst(rank);
+}
+
 bool Convert(Graph& graph, Node* norm, const CpuConfig& config) {
+  if (!norm->Is("BatchNormalization") || !HasChannelsLast(*norm->input(0))) return false;
   std::optional<FoldedBatchNorm> folded = FoldBatchNorm(*norm, config);
   if (!folded) return false;
-  const int rank = norm->input(0)->type().rank();
-  if (rank > 2 && TransposePermutation(norm->input(0)->producer()) != ToChannelsFirst(rank)) return false;
   const auto constant = [&](const char* what, Tensor t) {
     return graph.AddConstant(graph.UniqueName(norm->output(0)->name() + what), std::move(t));
   };

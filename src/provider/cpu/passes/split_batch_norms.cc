@@ -12,23 +12,20 @@ bool Split(Graph& graph, Node* norm, const CpuConfig& config) {
   if (!folded || !norm->output(0)->type().shape) return false;
   Shape shape = Shape::Filled(norm->input(0)->type().rank() - 1, 1);
   shape[0] = folded->scale.num_elements();
-  const auto apply = [&](const char* op_type, GraphValue* x, Tensor channels) {
-    const std::string name = norm->output(0)->name() + (op_type == std::string_view("Mul") ? "_scale" : "_bias");
+  const auto apply = [&](const char* op_type, GraphValue* x, const Tensor& channels, const std::string& what) {
+    const std::string name = norm->output(0)->name() + what;
     GraphValue* constant = graph.AddConstant(graph.UniqueName(name), channels.Reshaped(shape));
     Node* made = graph.AddNode({.name = norm->name(),
-                                .domain = {},
                                 .op_type = op_type,
                                 .opset = 14,
                                 .inputs = {x, constant},
-                                .outputs = {graph.UniqueName(name + "d")},
-                                .attributes = {},
-                                .captures = {}},
+                                .outputs = {graph.UniqueName(name + "_applied")}},
                                norm);
     made->output(0)->set_type(norm->output(0)->type());
     return made->output(0);
   };
-  GraphValue* scaled = apply("Mul", norm->input(0), std::move(folded->scale));
-  graph.ReplaceAllUses(norm->output(0), apply("Add", scaled, std::move(folded->bias)));
+  GraphValue* scaled = apply("Mul", norm->input(0), folded->scale, "_scale");
+  graph.ReplaceAllUses(norm->output(0), apply("Add", scaled, folded->bias, "_bias"));
   RemoveIfDead(graph, norm);
   return true;
 }

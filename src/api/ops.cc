@@ -223,10 +223,10 @@ std::string Explain(const quern_op& op, size_t rows) {
         break;
       case kernels::ConvAlgorithm::kWinograd:
         choice.algorithm = "winograd";
-        choice.why = "16 products instead of 36 for 2 x 2 outputs";
+        choice.why = d.winograd().Saving();
         choice.kernel = ukernel::Name(d.winograd().row()).text;
         product("component", d.winograd().gemm_problem(), d.winograd().weights().choice(),
-                d.winograd().GemmRowFor(rows), rows / 4 + 1);
+                d.winograd().GemmRowFor(rows), d.winograd().TilesOf(rows));
         break;
       case kernels::ConvAlgorithm::kDirect:
         choice.algorithm = "direct";

@@ -13,6 +13,8 @@ namespace {
 using ukernel::GemmArgs;
 
 constexpr size_t kLine = 64;  // bytes of a cache line
+// With fewer, the calls that share a panel of 64 columns cannot ask for all of the next one in single lines.
+constexpr size_t kFewCalls = 16;
 
 // What a task counted; added to the shared counters once.
 struct Count {
@@ -49,15 +51,20 @@ class Part {
   void Run(size_t m0, size_t m1, size_t n0, size_t n1);
 
  private:
-  void RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, size_t n_end);
+  // Columns of the part, for rows after which the product has no others or some.
+  struct Columns {
+    size_t n0, n1;
+    bool last_rows;
+  };
+  void RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, const Columns& all);
   void RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1);
   void Transform(const KBlock& k, size_t n0, size_t n1);
   void RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1);
   void RunFallback(size_t m0, size_t m1, size_t n0, size_t n1);
   void AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns);
   void PrefetchLhs();
-  void AimAhead(size_t k_index, size_t n0, size_t n1, size_t n_end);
-  const void* Ahead(const GemmArgs& a);
+  void AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all);
+  void AskAhead(GemmArgs& a);
   void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
   void SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const;
   void FillTaps(const KBlock& k);
@@ -88,6 +95,7 @@ class Part {
   size_t prefetch_rows_ = 0, prefetch_lines_ = 0, prefetch_line_bytes_ = 0, prefetch_at_ = 0;
   const char* ahead_ = nullptr;  // weights that come after the panel: units of so many bytes so far apart
   size_t ahead_units_ = 0, ahead_bytes_ = 0, ahead_at_ = 0;
+  bool ahead_few_ = false;
   const void** pointers_ = nullptr;
   size_t pointer_pitch_ = 0;
   ukernel::Tap* taps_ = nullptr;
@@ -105,12 +113,13 @@ void Part::Run(size_t m0, size_t m1, size_t n0, size_t n1) {
   }
   for (size_t m = m0; m < m1; m += p_.m_super) {
     for (size_t n = n0; n < n1; n += p_.n_block) {
-      RunColumns(m, std::min(m1, m + p_.m_super), n, std::min(n1, n + p_.n_block), n1);
+      const bool last_rows = m + p_.m_super >= m1;
+      RunColumns(m, std::min(m1, m + p_.m_super), n, std::min(n1, n + p_.n_block), {n0, n1, last_rows});
     }
   }
 }
 
-void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, size_t n_end) {
+void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, const Columns& all) {
   acc_m0_ = m0;
   acc_n0_ = n0;
   panels_n0_ = p_.keep_panels ? b_.n0 : n0;
@@ -124,7 +133,7 @@ void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, size_t n_end) 
     panels_ =
         p_.keep_panels ? b_.workspace + p_.panels_offset + i * p_.panel_geometry.total_bytes : slot_ + p_.slot_panel;
     if (p_.transform && b_.transforms) Transform(k, n0, n1);
-    AimAhead(i, n0, n1, n_end);
+    AimAhead(i, m1 - m0, n0, n1, all);
     for (size_t m = m0; m < m1; m += p_.m_block) {
       const size_t end = std::min(m1, m + p_.m_block);
       AimPrefetch(k, m, end, std::min(m1, end + p_.m_block), n1 - n0);
@@ -172,7 +181,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
       }
       a.m0 = m;
       SetLhs(a, k, m, m0);
-      a.ahead = Ahead(a);
+      AskAhead(a);
       PrefetchLhs();
       const size_t next = m + a.m;
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
@@ -214,35 +223,43 @@ void Part::PrefetchLhs() {
   }
 }
 
-// What comes after the panel of the columns [n0, n1) is its next K block, or the first one of the next columns: its
-// calls bring it to L2 meanwhile, as hardware follows no weights beyond the panel (Cascade Lake, whose L3 gives 15
-// GB/s, 128x768x3072: 78 to 84 % of the peak, out of memory 74 to 86).
-void Part::AimAhead(size_t k_index, size_t n0, size_t n1, size_t n_end) {
+// What comes after the panel of the columns [n0, n1) is its next K block, the first one of the next columns, or that of
+// the next product: its calls bring it to L2 meanwhile, as hardware follows no weights beyond the panel (Cascade Lake,
+// whose L3 gives 15 GB/s, 128x768x3072: 78 to 84 % of the peak, out of memory 74 to 86).
+void Part::AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all) {
   ahead_units_ = 0;
   if (!p_.main.row->asks_ahead || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace) return;
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
-  const bool more = k_index + 1 < p_.k_block_count;
-  const size_t from = more ? n0 : n1, to = more ? n1 : std::min(n_end, n1 + p_.n_block);
-  if (from >= to) return;
+  const bool more = k_index + 1 < p_.k_block_count, product = !more && n1 >= all.n1;
+  const std::byte* rhs = product ? all.last_rows ? b_.operands.next_rhs : nullptr : b_.operands.rhs;
+  if (!rhs) return;
+  const size_t from = more ? n0 : product ? all.n0 : n1, to = more ? n1 : std::min(all.n1, from + p_.n_block);
   const KBlock k = KBlockAt(p_, more ? k_index + 1 : 0);
   ahead_units_ = ukernel::CeilDiv(to - from, g.n_unit);
   ahead_bytes_ = RhsElementBytes(p_.layout, g.n_unit, k.padded);
-  ahead_ = reinterpret_cast<const char*>(b_.operands.rhs) + g.UnitOffset(from / g.n_unit) +
+  ahead_ = reinterpret_cast<const char*>(rhs) + g.UnitOffset(from / g.n_unit) +
            RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+  if (p_.k_block_count == 1) {  // units follow each other without a gap
+    ahead_bytes_ = (ahead_units_ - 1) * g.unit_stride + ahead_bytes_;
+    ahead_units_ = 1;
+  }
   ahead_at_ = 0;
+  ahead_few_ = rows < kFewCalls * p_.main.tile_m;
 }
 
 // The part of it for a call.
-const void* Part::Ahead(const GemmArgs& a) {
-  if (ahead_units_ == 0) return nullptr;
-  const char* at = ahead_ + ahead_at_;
-  ahead_at_ += a.k * a.tap_count * ukernel::kAheadBytes;
+void Part::AskAhead(GemmArgs& a) {
+  a.ahead = nullptr;
+  a.ahead_lines = ukernel::kAheadLines;
+  if (ahead_units_ == 0) return;
+  if (ahead_few_ && a.lhs_form == ukernel::kLhsRows) a.ahead_lines = ukernel::kAheadLinesOfFewRows;
+  a.ahead = ahead_ + ahead_at_;
+  ahead_at_ += a.k * a.tap_count * a.ahead_lines * kLine / ukernel::kAheadK;
   if (ahead_at_ >= ahead_bytes_) {
     ahead_at_ = 0;
     ahead_ += p_.rhs_geometry.unit_stride;
     --ahead_units_;
   }
-  return at;
 }
 
 // The accumulators of the tile that is next: the kernel begins with reading them.

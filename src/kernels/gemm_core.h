@@ -37,8 +37,9 @@ struct GemmOperands {
   ptrdiff_t lhs_row_stride = 0;  // bytes
   const ImageRows* image = nullptr;
   ukernel::RhsForm rhs_form = ukernel::RhsForm::kPacked;
-  const std::byte* rhs = nullptr;  // packed, of the plan's layout and problem; or the matrix in place
-  size_t rhs_k_stride = 0;         // kInPlace, bytes
+  const std::byte* rhs = nullptr;       // packed, of the plan's layout and problem; or the matrix in place
+  const std::byte* next_rhs = nullptr;  // the same of the product that comes next, asked for in advance; null: unknown
+  size_t rhs_k_stride = 0;              // kInPlace, bytes
   void* dst = nullptr;
   size_t dst_row_stride = 0;     // bytes; an element's in column-major results
   size_t dst_column_stride = 0;  // bytes, in column-major results only

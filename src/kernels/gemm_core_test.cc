@@ -63,6 +63,8 @@ class Product {
 
   // Results are column-major from now on; Run returns them as before.
   void StoreColumns() { column_major_ = true; }
+  // Each run is followed by the same product from now on.
+  void Repeats() { repeats_ = true; }
 
   float& LhsAt(size_t m, size_t k) { return reinterpret_cast<float*>(lhs_.data())[m * problem_.k + k]; }
 
@@ -93,6 +95,7 @@ class Product {
     const GemmOperands operands{.lhs = lhs_.data(),
                                 .lhs_row_stride = static_cast<ptrdiff_t>(problem_.k * lhs_element()),
                                 .rhs = packed_.data(),
+                                .next_rhs = repeats_ ? packed_.data() : nullptr,
                                 .dst = dst.data(),
                                 .dst_row_stride = column_major_ ? element : dst_row,
                                 .dst_column_stride = column_major_ ? m_ * element : 0,
@@ -190,7 +193,7 @@ class Product {
   const GemmKernel& row_;
   const CpuFacts cpu_;
   const size_t m_;
-  bool column_major_ = false;
+  bool column_major_ = false, repeats_ = false;
   LayoutChoice choice_;
   GemmProblem problem_;
   std::vector<char> lhs_;
@@ -476,7 +479,8 @@ TEST(Gemm, WholePanelsAreOneCallEach) {
   EXPECT_EQ(g_entered, PanelCalls(plan, m, n));
 }
 
-// A row that asks ahead finds each panel of weights but the first asked for by the calls of the one before it.
+// A row that asks ahead finds each panel of weights but the first asked for by the calls of the one before it, and
+// the first one by those of the product before.
 std::vector<std::pair<const char*, const char*>> g_asked;
 size_t g_unasked = 0;
 bool g_asks = false;  // the last call did
@@ -487,7 +491,7 @@ void RunAsking(const ukernel::GemmArgs& a) {
   g_unasked += at < static_cast<const char*>(a.rhs) + a.k * kUnitBytes;
   g_asks = a.ahead;
   const char* ahead = static_cast<const char*>(a.ahead);
-  if (ahead) g_asked.emplace_back(ahead, ahead + a.k * ukernel::kAheadBytes);
+  if (ahead) g_asked.emplace_back(ahead, ahead + a.k * a.ahead_lines * 64 / ukernel::kAheadK);
   g_run(a);
 }
 
@@ -497,19 +501,33 @@ TEST(Gemm, PanelsAreAskedForAhead) {
   g_run = row.run;
   row.run = RunAsking;
   row.asks_ahead = true;
-  const size_t m = 120, n = 400, k = 800;
-  Product product(row, 0, m, n, k), without(silent, 0, m, n, k);
+  const size_t n = 400;
   InlineExecutor executor;
-  const std::vector<char> want = without.Run(without.Plan({}, 1), {}, &executor);
-  const GemmPlan plan = product.Plan({}, 1);
-  ASSERT_GT(plan.k_block_count, 1u);
-  ASSERT_LT(plan.n_block, n);
-  ASSERT_EQ(k % (plan.k_block * 4), 0u);  // each call asks for a quarter of a unit
-  g_asked.clear();
-  g_unasked = 0;
-  EXPECT_EQ(product.Run(plan, {}, &executor), want);
-  EXPECT_EQ(g_unasked, CeilDiv(m, plan.main.tile_m) * plan.n_block / plan.main.tile_n);  // the first panel's calls
-  EXPECT_FALSE(g_asks);  // nothing comes after the last one
+  // Many rows, whose calls ask for a quarter of a unit each, and few, whose calls ask for two; one and several K
+  // blocks.
+  for (const size_t m : {120, 20}) {
+    for (const size_t k : {200, 800}) {
+      SCOPED_TRACE(testing::Message() << m << " rows, " << k << " k");
+      Product product(row, 0, m, n, k), without(silent, 0, m, n, k);
+      const std::vector<char> want = without.Run(without.Plan({}, 1), {}, &executor);
+      const GemmPlan plan = product.Plan({}, 1);
+      ASSERT_EQ(plan.k_block_count > 1, k == 800);
+      ASSERT_LT(plan.n_block, n);
+      ASSERT_EQ(k % plan.k_block, 0u);
+      ASSERT_EQ(plan.k_block % ukernel::kAheadK, 0u);
+      g_asked.clear();
+      g_unasked = 0;
+      const size_t first = CeilDiv(m, plan.main.tile_m) * CeilDiv(plan.n_block, plan.main.tile_n);  // panel's calls
+      EXPECT_EQ(product.Run(plan, {}, &executor), want);
+      EXPECT_EQ(g_unasked, first);
+      EXPECT_FALSE(g_asks);  // nothing comes after the last one
+      product.Repeats();
+      EXPECT_EQ(product.Run(plan, {}, &executor), want);
+      g_unasked = 0;
+      EXPECT_EQ(product.Run(plan, {}, &executor), want);
+      EXPECT_EQ(g_unasked, 0u);
+    }
+  }
 }
 
 // Cores share SME units: a region has no more slots than there are units, and rows of other engines all of them.

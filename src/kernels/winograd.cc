@@ -15,19 +15,33 @@ namespace quern::kernels {
 namespace {
 
 using ukernel::CeilDiv;
-using ukernel::kWinogradComponents;
-using ukernel::kWinogradTile;
+using ukernel::kMostWinogradComponents;
+using ukernel::kMostWinogradTile;
 using ukernel::RoundUp;
+using ukernel::WinogradComponents;
+using ukernel::WinogradPatch;
 
-constexpr size_t kPatchPixels = ukernel::kWinogradPatch * ukernel::kWinogradPatch;
-constexpr size_t kTilePixels = kWinogradTile * kWinogradTile;
+// What a form costs.
+struct Form {
+  size_t tile;
+  // Cycles per tile and vector of channels, measured from L2: of 2 x 2 outputs 16 loads, 32 additions and 16 stores; 16
+  // loads, 24 additions, 4 stores and the epilogue's pass over these.
+  double input_cycles, output_cycles;
+  // The channels come in so many equal parts, which are summed one by one, and there are at least so many: otherwise
+  // the error can be above that of a sequential sum over all taps (one sum of 3 x 3 outputs has up to 1.3 times as
+  // much).
+  size_t sums, least_channels;
 
-// Cycles per tile and vector of channels, measured from L2: 16 loads, 32 additions and 16 stores; 16 loads, 24
-// additions, 4 stores and the epilogue's pass over these.
-constexpr double kInputCycles = 48, kOutputCycles = 44;
+  bool Takes(size_t channels) const { return channels % sums == 0 && channels >= least_channels; }
+};
+constexpr Form kForms[] = {{2, 48, 44, 1, 1}, {3, 100, 110, 2, 64}};
+const Form& FormOf(size_t tile) { return kForms[tile - kForms[0].tile]; }
 // Costs are estimates: what is expected to be less than so much faster is not worth twice the weights.
 constexpr double kWorthwhile = 0.85;
-constexpr size_t kMostTiles = 48;  // of a block
+// Of the shorter of two times, products and weights from memory, what does not pass during the other.
+constexpr double kNotHidden = 0.25;
+constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
+constexpr size_t kLeastTiles = 32, kMostTiles = 48;  // of a block that has more after it
 // Multiply-adds of a block that three regions of threads are worth: about 60 us of one core.
 constexpr double kTogetherOperations = 5e6;
 // Pixels of an output of unknown size.
@@ -44,7 +58,7 @@ float WeightAt(const ConvWeights& w, size_t o, size_t i, size_t tap) {
   return value;
 }
 
-// Components are sums of nine weights at most.
+// No component is more than nine times the largest weight.
 bool HaveFiniteComponents(const ConvProblem& p, const ConvWeights& w) {
   constexpr float kMost = std::numeric_limits<float>::max() / 9;
   bool all = true;
@@ -66,28 +80,91 @@ std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   return {};
 }
 
-GemmProblem ProductOf(const ConvProblem& p) {
+size_t ExpectedPixels(const ConvProblem& p) { return p.expected_pixels ? p.expected_pixels : kUsualPixels; }
+
+// Of `m` rows by `k` channels.
+GemmProblem ProductOf(const ConvProblem& p, size_t m, size_t k) {
   GemmProblem g;
   g.lhs = p.lhs;
   g.rhs = p.rhs;
   g.n = p.out_channels;
-  g.k = p.in_channels;
+  g.k = k;
   g.precision = Precision::kFp32;  // rows on split terms would need what they fall back to
-  g.expected_m = CeilDiv(p.expected_pixels ? p.expected_pixels : kUsualPixels, kTilePixels);
+  g.expected_m = m;
   g.lhs_form = ukernel::kLhsRows;
   return g;
 }
 
-// What a dilation makes of the costs, as the direct algorithm passes over taps that lie outside of the image and the
-// tiles of interleaved images are filled worse: the tiles' share over the taps' share, for a square image.
-double TileShare(const ConvProblem& p, size_t pixels) {
-  const double side = std::sqrt(static_cast<double>(pixels));
+// Along a side of so many pixels, of which a dilation makes several interleaved images.
+size_t TilesAlong(size_t pixels, size_t dilation, size_t tile) {
+  return dilation * CeilDiv(CeilDiv(pixels, dilation), tile);
+}
+
+// Of a square image.
+size_t ExpectedSide(const ConvProblem& p) {
+  return static_cast<size_t>(std::ceil(std::sqrt(static_cast<double>(ExpectedPixels(p)))));
+}
+size_t ExpectedTiles(const ConvProblem& p, size_t tile) {
+  const size_t side = ExpectedSide(p);
+  return TilesAlong(side, p.dilation_h, tile) * TilesAlong(side, p.dilation_w, tile);
+}
+
+// The share of the taps that the direct algorithm multiplies by: of a dilated kernel it passes over those that lie
+// outside of the image.
+double TapsWithin(const ConvProblem& p) {
+  const auto side = static_cast<double>(ExpectedSide(p));
   const auto share = [&](size_t dilation) {
-    const auto d = static_cast<double>(dilation);
-    const double tiles = d * std::ceil(std::ceil(side / d) / kWinogradTile) * kWinogradTile / side;
-    return tiles / ((1 + 2 * std::max(0.0, 1 - d / side)) / 3);
+    return dilation == 1 ? 1.0 : (1 + 2 * std::max(0.0, 1 - static_cast<double>(dilation) / side)) / 3;
   };
   return share(p.dilation_h) * share(p.dilation_w);
+}
+
+// Cycles that all products of `g` are expected to take; 0 without a row.
+double ProductCycles(const GemmProblem& g, const SelectOptions& options) {
+  const Result<LayoutChoice> layout = SelectLayout(g, options);
+  if (!layout.ok()) return 0;
+  const std::vector<const GemmKernel*> rows = EligibleRows(g, options, *layout);
+  const GemmKernel* row = SelectRow(rows, g, options.cpu, layout->layout, g.expected_m);
+  return row ? EstimateCycles(*row, g, options.cpu, layout->layout, g.expected_m) : 0;
+}
+
+// With `weights` floats for each pair of channels, which come from memory in each run of a model, most of them while
+// products are computed.
+double WithWeights(double cycles, size_t weights, const ConvProblem& p, const SelectOptions& options) {
+  const double stream = static_cast<double>(weights * p.in_channels * p.out_channels * sizeof(float)) /
+                        static_cast<double>(options.cpu.memory_read);
+  return std::max(cycles, stream) + kNotHidden * std::min(cycles, stream);
+}
+
+// Cycles by a form; 0 without a row for its products.
+double FormCycles(const ConvProblem& p, const SelectOptions& options, const Form& form) {
+  const size_t tiles = ExpectedTiles(p, form.tile), components = WinogradComponents(form.tile);
+  const double part = ProductCycles(ProductOf(p, tiles, p.in_channels / form.sums), options);
+  if (part == 0) return 0;
+  // Fewer channels than lanes are taken in shorter vectors.
+  const auto vectors = [&](size_t channels) {
+    size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
+    while (lanes > 4 && channels < lanes) lanes /= 2;
+    return static_cast<double>(CeilDiv(channels, lanes));
+  };
+  const double transforms = static_cast<double>(tiles) *
+                            (vectors(p.in_channels) * form.input_cycles + vectors(p.out_channels) * form.output_cycles);
+  return WithWeights(static_cast<double>(components * form.sums) * part + transforms, components, p, options);
+}
+
+// The form that is expected to be the fastest, and its cycles; 0 without a row for its products.
+struct FormChoice {
+  size_t tile = 2;
+  double cycles = 0;
+};
+FormChoice ChooseForm(const ConvProblem& p, const SelectOptions& options) {
+  FormChoice best;
+  for (const Form& form : kForms) {
+    if (!form.Takes(p.in_channels)) continue;
+    const double cycles = FormCycles(p, options, form);
+    if (cycles != 0 && (best.cycles == 0 || cycles < best.cycles)) best = {form.tile, cycles};
+  }
+  return best;
 }
 
 // Rows whose distance is a multiple of the page size would fall into few sets of the caches.
@@ -102,8 +179,8 @@ struct TilePlace {
 };
 TilePlace PlaceOf(const WinogradPlan& p, const ConvProblem& c, size_t index) {
   const size_t phase = index / (p.tiles_h * p.tiles_w), within = index % (p.tiles_h * p.tiles_w);
-  return {phase / c.dilation_w + within / p.tiles_w * kWinogradTile * c.dilation_h,
-          phase % c.dilation_w + within % p.tiles_w * kWinogradTile * c.dilation_w};
+  return {phase / c.dilation_w + within / p.tiles_w * p.tile * c.dilation_h,
+          phase % c.dilation_w + within % p.tiles_w * p.tile * c.dilation_w};
 }
 
 // Runs the blocks of an image; here each slice of a volume is an image of its own.
@@ -111,7 +188,13 @@ class WinogradRun {
  public:
   WinogradRun(const ConvProblem& problem, const ukernel::WinogradKernel& row, const PackedRhs& weights,
               const WinogradPlan& plan, const ConvArgs& args, const RunResources& resources)
-      : c_(problem), row_(row), weights_(weights), p_(plan), a_(args), r_(resources) {}
+      : c_(problem),
+        weights_(weights),
+        p_(plan),
+        transforms_(row.OfTile(plan.tile)),
+        components_(WinogradComponents(plan.tile)),
+        a_(args),
+        r_(resources) {}
 
   void Run(size_t image, size_t block, size_t slot) const {
     char* area = static_cast<char*>(r_.workspace) + p_.area_offset + slot * p_.area_stride;
@@ -119,7 +202,7 @@ class WinogradRun {
     auto* output = reinterpret_cast<float*>(area + p_.output_offset);
     const size_t first = block * p_.block_tiles, count = std::min(p_.block_tiles, p_.tiles - first);
     TransformInput(image, first, count, input);
-    for (size_t i = 0; i < kWinogradComponents; ++i) Multiply(i, count, input, output, area + p_.core_offset);
+    for (size_t i = 0; i < components_; ++i) Multiply(i, count, input, output, area + p_.core_offset);
     TransformOutput(image, first, count, output);
   }
 
@@ -139,7 +222,7 @@ class WinogradRun {
       const auto from = static_cast<size_t>(begin);
       TransformInput(image, first + from, static_cast<size_t>(end - begin), input + from * p_.input_stride);
     }));
-    QUERN_RETURN_IF_ERROR(region(kWinogradComponents, 1, [&](int slot, int64_t begin, int64_t end) {
+    QUERN_RETURN_IF_ERROR(region(components_, 1, [&](int slot, int64_t begin, int64_t end) {
       char* core = area + p_.core_offset + static_cast<size_t>(slot) * p_.core_stride;
       for (int64_t i = begin; i < end; ++i) Multiply(static_cast<size_t>(i), count, input, output, core);
     }));
@@ -150,38 +233,48 @@ class WinogradRun {
   }
 
  private:
-  // Component i of a block's products.
-  void Multiply(size_t i, size_t count, const float* input, float* output, void* core) const {
+  // Component i of a block's products. The parts before the last one go to the core, each added by the next.
+  void Multiply(size_t i, size_t count, const float* input, float* output, char* core) const {
     const GemmPlan& gemm = count == p_.block_tiles ? p_.gemm : p_.last_gemm;
     RunResources inner = r_;
     inner.executor = nullptr;
     inner.cancel = nullptr;
-    inner.workspace = core;
+    inner.workspace = core + p_.part_bytes;
     inner.workspace_bytes = gemm.workspace_bytes;
+    const EpilogueOp add{
+        .kind = ukernel::EpilogueKind::kAddMatrix, .data = core, .row_stride = p_.output_stride * sizeof(float)};
     GemmOperands g;
     g.lhs = input + i * p_.block_tiles * p_.input_stride;
     g.lhs_row_stride = static_cast<ptrdiff_t>(p_.input_stride * sizeof(float));
-    g.rhs = weights_.data(i);
-    g.dst = output + i * p_.block_tiles * p_.output_stride;
     g.dst_row_stride = p_.output_stride * sizeof(float);
-    // Nothing can fail here: sizes were checked, and there is no executor to be cancelled.
-    (void)RunGemm(gemm, g, inner).ok();
+    for (size_t part = 0; part < p_.sums; ++part) {
+      const size_t batch = i * p_.sums + part;
+      g.rhs = weights_.data(batch);
+      g.next_rhs = batch + 1 < components_ * p_.sums ? weights_.data(batch + 1) : nullptr;
+      g.dst = part + 1 < p_.sums ? reinterpret_cast<float*>(core) : output + i * p_.block_tiles * p_.output_stride;
+      g.ops = &add;
+      g.op_count = part;
+      // Nothing can fail here: sizes were checked, and there is no executor to be cancelled.
+      (void)RunGemm(gemm, g, inner).ok();
+      g.lhs = static_cast<const float*>(g.lhs) + gemm.k;
+    }
   }
 
   void TransformInput(size_t image, size_t first, size_t count, float* to) const {
     const auto* zeros = reinterpret_cast<const float*>(static_cast<const char*>(r_.workspace) + p_.zero_row_offset);
     for (size_t t = 0; t < count; ++t) {
       const TilePlace at = PlaceOf(p_, c_, first + t);
-      const float* pixels[kPatchPixels];
-      for (size_t i = 0; i < kPatchPixels; ++i) {
-        const float* pixel = InputAt(image, at.y + i / ukernel::kWinogradPatch * c_.dilation_h,
-                                     at.x + i % ukernel::kWinogradPatch * c_.dilation_w);
-        pixels[i] = pixel ? pixel : zeros;
+      const float* pixels[kMostWinogradComponents];
+      for (size_t r = 0, i = 0; r < WinogradPatch(p_.tile); ++r) {
+        for (size_t s = 0; s < WinogradPatch(p_.tile); ++s, ++i) {
+          const float* pixel = InputAt(image, at.y + r * c_.dilation_h, at.x + s * c_.dilation_w);
+          pixels[i] = pixel ? pixel : zeros;
+        }
       }
-      row_.input({.pixels = pixels,
-                  .channels = c_.in_channels,
-                  .to = to + t * p_.input_stride,
-                  .stride = p_.block_tiles * p_.input_stride});
+      transforms_.input({.pixels = pixels,
+                         .channels = c_.in_channels,
+                         .to = to + t * p_.input_stride,
+                         .stride = p_.block_tiles * p_.input_stride});
     }
   }
 
@@ -203,8 +296,8 @@ class WinogradRun {
     size_t run = 0;     // its tiles
     const auto finish = [&] {
       if (a_.op_count == 0) return;
-      const size_t width = c_.dilation_w == 1 ? run * kWinogradTile : 1, steps = run * kWinogradTile / width;
-      for (size_t i = 0; i < kWinogradTile; ++i) {
+      const size_t width = c_.dilation_w == 1 ? run * p_.tile : 1, steps = run * p_.tile / width;
+      for (size_t i = 0; i < p_.tile; ++i) {
         const size_t y = begin.y + i * c_.dilation_h;
         for (size_t step = 0; step < steps && y < p_.out_h; ++step) {
           const size_t x = begin.x + step * c_.dilation_w;
@@ -224,17 +317,19 @@ class WinogradRun {
     };
     for (size_t t = 0; t < count; ++t) {
       const TilePlace at = PlaceOf(p_, c_, first + t);
-      float* pixels[kTilePixels];
-      for (size_t i = 0; i < kTilePixels; ++i) {
-        const size_t y = at.y + i / kWinogradTile * c_.dilation_h, x = at.x + i % kWinogradTile * c_.dilation_w;
-        pixels[i] = y < p_.out_h && x < p_.out_w ? reinterpret_cast<float*>(pixel(y, x)) : nullptr;
+      float* pixels[kMostTilePixels];
+      for (size_t r = 0, i = 0; r < p_.tile; ++r) {
+        for (size_t s = 0; s < p_.tile; ++s, ++i) {
+          const size_t y = at.y + r * c_.dilation_h, x = at.x + s * c_.dilation_w;
+          pixels[i] = y < p_.out_h && x < p_.out_w ? reinterpret_cast<float*>(pixel(y, x)) : nullptr;
+        }
       }
-      const bool finite = row_.output({.from = from + t * p_.output_stride,
-                                       .stride = p_.block_tiles * p_.output_stride,
-                                       .channels = c_.out_channels,
-                                       .pixels = pixels});
+      const bool finite = transforms_.output({.from = from + t * p_.output_stride,
+                                              .stride = p_.block_tiles * p_.output_stride,
+                                              .channels = c_.out_channels,
+                                              .pixels = pixels});
       if (!finite) ComputeDirectly(image, at, pixels);
-      if (run > 0 && at.y == begin.y && at.x == begin.x + run * kWinogradTile * c_.dilation_w) {
+      if (run > 0 && at.y == begin.y && at.x == begin.x + run * p_.tile * c_.dilation_w) {
         ++run;
         continue;
       }
@@ -256,63 +351,46 @@ class WinogradRun {
         static_cast<ptrdiff_t>(line) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride);
   }
 
-  // Component `index` of the weights of output channel o and input channel i.
-  double Component(size_t index, size_t o, size_t i) const {
-    return static_cast<double>(
-        ukernel::UnpackRhsElement(weights_.layout(), weights_.shape(), weights_.data(index), i, o));
-  }
-
-  // A weight, out of its components: of a line of three, the first and the last are components 0 and 3, and the second
-  // is the difference of 1 and 2.
-  double Weight(size_t o, size_t i, size_t tap) const {
-    const auto along = [](size_t t, size_t(&components)[2]) {
-      components[0] = t == 0 ? 0 : t == 1 ? 1 : 3;
-      components[1] = 2;
-      return t == 1 ? size_t{2} : size_t{1};
-    };
-    size_t rows[2], columns[2];
-    const size_t row_count = along(tap / 3, rows), column_count = along(tap % 3, columns);
-    double sum = 0;
-    for (size_t r = 0; r < row_count; ++r) {
-      for (size_t s = 0; s < column_count; ++s) {
-        const double component = Component(4 * rows[r] + columns[s], o, i);
-        sum += (r + s) % 2 ? -component : component;
+  // The outputs of a tile with infinities, or with sums that overflow only on Winograd's way. Slow: it is rare.
+  void ComputeDirectly(size_t image, const TilePlace& at, float* const* pixels) const {
+    const float* taps[kMostTilePixels][9];  // null in the padding
+    bool nan[kMostTilePixels] = {};
+    const size_t count = p_.tile * p_.tile;
+    for (size_t p = 0; p < count; ++p) {
+      const size_t y = at.y + p / p_.tile * c_.dilation_h, x = at.x + p % p_.tile * c_.dilation_w;
+      for (size_t t = 0; t < 9; ++t) {
+        taps[p][t] = InputAt(image, y + t / 3 * c_.dilation_h, x + t % 3 * c_.dilation_w);
+        for (size_t i = 0; taps[p][t] && i < c_.in_channels; ++i) nan[p] |= std::isnan(taps[p][t][i]);
       }
     }
-    return sum;
-  }
-
-  // The outputs of a tile with infinities, or with sums that overflow only on Winograd's way. Slow: it is rare.
-  void ComputeDirectly(size_t image, const TilePlace& at, float* const (&pixels)[kTilePixels]) const {
-    for (size_t p = 0; p < kTilePixels; ++p) {
-      if (!pixels[p]) continue;
-      const size_t y = at.y + p / kWinogradTile * c_.dilation_h, x = at.x + p % kWinogradTile * c_.dilation_w;
-      const float* taps[9];
-      bool nan = false;
-      for (size_t t = 0; t < 9; ++t) {
-        taps[t] = InputAt(image, y + t / 3 * c_.dilation_h, x + t % 3 * c_.dilation_w);
-        for (size_t i = 0; taps[t] && i < c_.in_channels; ++i) nan |= std::isnan(taps[t][i]);
-      }
-      if (nan) {
-        std::fill_n(pixels[p], c_.out_channels, std::numeric_limits<float>::quiet_NaN());
-        continue;
-      }
-      for (size_t o = 0; o < c_.out_channels; ++o) {
-        double sum = 0;
-        for (size_t t = 0; t < 9; ++t) {
-          for (size_t i = 0; taps[t] && i < c_.in_channels; ++i) {
-            sum += static_cast<double>(taps[t][i]) * Weight(o, i, t);
+    for (size_t o = 0; o < c_.out_channels; ++o) {
+      double sums[kMostTilePixels] = {};
+      for (size_t i = 0; i < c_.in_channels; ++i) {
+        double components[kMostWinogradComponents], weights[9];
+        for (size_t x = 0; x < components_; ++x) {
+          const std::byte* part = weights_.data(x * p_.sums + i / p_.gemm.k);
+          components[x] = static_cast<double>(
+              ukernel::UnpackRhsElement(weights_.layout(), weights_.shape(), part, i % p_.gemm.k, o));
+        }
+        ukernel::RestoreWinogradWeights(p_.tile, components, weights);
+        for (size_t p = 0; p < count; ++p) {
+          if (!pixels[p] || nan[p]) continue;
+          for (size_t t = 0; t < 9; ++t) {
+            if (taps[p][t]) sums[p] += static_cast<double>(taps[p][t][i]) * weights[t];
           }
         }
-        pixels[p][o] = static_cast<float>(sum);
+      }
+      for (size_t p = 0; p < count; ++p) {
+        if (pixels[p]) pixels[p][o] = nan[p] ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(sums[p]);
       }
     }
   }
 
   const ConvProblem& c_;
-  const ukernel::WinogradKernel& row_;
   const PackedRhs& weights_;
   const WinogradPlan& p_;
+  const ukernel::WinogradTransforms& transforms_;
+  const size_t components_;
   const ConvArgs& a_;
   const RunResources& r_;
 };
@@ -323,109 +401,107 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
                                           const ConvWeights& weights) {
   if (options.cpu.IsDisabled(KernelGroup::kWinograd)) return "winograd is switched off";
   if (std::string why = CannotServe(problem, weights); !why.empty()) return why;
-  const size_t pixels = problem.expected_pixels ? problem.expected_pixels : kUsualPixels;
-  GemmProblem direct = ProductOf(problem);
+  const FormChoice choice = ChooseForm(problem, options);
+  GemmProblem direct = ProductOf(problem, ExpectedPixels(problem), problem.in_channels);
   direct.segments = 9;
   direct.precision = problem.precision;
-  direct.expected_m = pixels;
   direct.lhs_form = ukernel::kLhsRowPointers;
-  const GemmProblem product = ProductOf(problem);
-  const auto cycles = [&](const GemmProblem& g) {
-    const Result<LayoutChoice> layout = SelectLayout(g, options);
-    if (!layout.ok()) return 0.0;
-    const std::vector<const GemmKernel*> rows = EligibleRows(g, options, *layout);
-    const GemmKernel* row = SelectRow(rows, g, options.cpu, layout->layout, g.expected_m);
-    return row ? EstimateCycles(*row, g, options.cpu, layout->layout, g.expected_m) : 0.0;
-  };
-  const double products = cycles(direct), part = cycles(product);
-  if (products == 0 || part == 0) return "no row for its products";
-  // Fewer channels than lanes are taken in shorter vectors.
-  const auto vectors = [&](size_t channels) {
-    size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
-    while (lanes > 4 && channels < lanes) lanes /= 2;
-    return static_cast<double>(CeilDiv(channels, lanes));
-  };
-  const double transforms = static_cast<double>(product.expected_m) * (vectors(problem.in_channels) * kInputCycles +
-                                                                       vectors(problem.out_channels) * kOutputCycles);
-  // A model's weights come from memory in each run, of which 16 components read more than nine taps.
-  const double stream = static_cast<double>(problem.in_channels * problem.out_channels * sizeof(float)) /
-                        static_cast<double>(options.cpu.memory_read);
-  const double cost = (static_cast<double>(kWinogradComponents) * part + transforms) * TileShare(problem, pixels) +
-                      static_cast<double>(kWinogradComponents) * stream;
-  const double whole = products + 9 * stream;
+  const double products = ProductCycles(direct, options);
+  if (products == 0 || choice.cycles == 0) return "no row for its products";
+  const double cost = choice.cycles, whole = WithWeights(products * TapsWithin(problem), 9, problem, options);
   if (cost >= kWorthwhile * whole) return CostReason(cost, whole) + ", the direct algorithm";
   // Last, as it reads all weights.
   return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";
 }
 
+size_t WinogradConv::TileFor(const ConvProblem& problem, const SelectOptions& options) {
+  return ChooseForm(problem, options).tile;
+}
+
 Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const SelectOptions& options,
-                                          const ConvWeights& weights, const Packing& packing) {
+                                          const ConvWeights& weights, const Packing& packing, size_t tile) {
   if (const std::string why = CannotServe(problem, weights); !why.empty())
     return InvalidArgument("Winograd convolution: " + why);
+  if (tile == 0) tile = TileFor(problem, options);
+  const size_t sums = FormOf(tile).sums;
+  if (problem.in_channels % sums != 0) return InvalidArgument("Winograd convolution: an odd number of channels");
   WinogradConv c;
   c.problem_ = problem;
+  c.tile_ = tile;
   c.cpu_ = options.cpu;
   c.row_ = ukernel::SelectWinogradRow(options.cpu);
-  c.gemm_ = ProductOf(problem);
+  c.gemm_ = ProductOf(problem, ExpectedTiles(problem, tile), problem.in_channels / sums);
   QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.gemm_, options));
   c.eligible_ = EligibleRows(c.gemm_, options, layout);
   const auto element = static_cast<ptrdiff_t>(sizeof(float));
-  const size_t n = problem.out_channels, k = problem.in_channels, plane = n * k;
+  const size_t n = problem.out_channels, k = problem.in_channels, part = c.gemm_.k, plane = n * part;
+  const size_t batches = WinogradComponents(tile) * sums;  // a component's parts follow each other
   AlignedBuffer components;
   const auto derive = [&]() -> Result<ukernel::RhsSource> {
-    QUERN_ASSIGN_OR_RETURN(components, AlignedBuffer::Allocate(kWinogradComponents * plane * sizeof(float)));
+    QUERN_ASSIGN_OR_RETURN(components, AlignedBuffer::Allocate(batches * plane * sizeof(float)));
     auto* to = components.as<float>();
     const auto transform = [&](int, int64_t begin, int64_t end) {
       for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
         for (size_t i = 0; i < k; ++i) {
-          double kernel[9], result[kWinogradComponents];
+          double kernel[9], result[kMostWinogradComponents];
           for (size_t t = 0; t < 9; ++t) kernel[t] = static_cast<double>(WeightAt(weights, o, i, t));
-          ukernel::TransformWinogradWeights(kernel, result);
-          for (size_t x = 0; x < kWinogradComponents; ++x) to[x * plane + o * k + i] = static_cast<float>(result[x]);
+          ukernel::TransformWinogradWeights(tile, kernel, result);
+          float* place = to + i / part * plane + o * part + i % part;
+          for (size_t x = 0; x < WinogradComponents(tile); ++x) {
+            place[x * sums * plane] = static_cast<float>(result[x]);
+          }
         }
       }
     };
     QUERN_RETURN_IF_ERROR(packing.executor.ParallelFor(static_cast<int64_t>(n), 8, transform, nullptr));
     return ukernel::RhsSource{
-        .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(k) * element};
+        .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(part) * element};
   };
   std::optional<ContentKey> key;
   if (packing.store != nullptr) {
-    ContentHash hash =
-        StartPackedKey(packing, layout.layout, RhsShapeOf(c.gemm_, layout.vector_bytes), kWinogradComponents);
+    ContentHash hash = StartPackedKey(packing, layout.layout, RhsShapeOf(c.gemm_, layout.vector_bytes), batches);
     hash.AddText("winograd");
     const StridedExtent extents[] = {
         {n, weights.o_stride}, {k, weights.i_stride}, {3, weights.h_stride}, {3, weights.w_stride}};
     if (AddStrided(hash, weights.data, sizeof(float), extents, packing)) key = hash.Finish();
   }
-  QUERN_ASSIGN_OR_RETURN(c.weights_,
-                         PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, kWinogradComponents,
-                                                static_cast<ptrdiff_t>(plane) * element));
+  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, batches,
+                                                            static_cast<ptrdiff_t>(plane) * element));
   return c;
 }
 
 const GemmKernel* WinogradConv::GemmRowFor(size_t pixels) const {
-  return SelectRow(eligible_, gemm_, cpu_, weights_.layout(), CeilDiv(pixels, kTilePixels));
+  return SelectRow(eligible_, gemm_, cpu_, weights_.layout(), TilesOf(pixels));
+}
+
+std::string WinogradConv::Saving() const {
+  const std::string side = std::to_string(tile_);
+  return std::to_string(WinogradComponents(tile_)) + " products instead of " + std::to_string(9 * tile_ * tile_) +
+         " for " + side + " x " + side + " outputs";
 }
 
 WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   WinogradPlan p;
   const ConvProblem& c = problem_;
+  const size_t components = WinogradComponents(tile_);
+  p.tile = tile_;
+  p.sums = problem_.in_channels / gemm_.k;
   p.slices = args.in_d;
   const size_t images = args.images * p.slices;
   p.out_h = OutExtent(args.in_h, c.pad_top, c.pad_bottom, 3, c.dilation_h, 1);
   p.out_w = OutExtent(args.in_w, c.pad_left, c.pad_right, 3, c.dilation_w, 1);
-  p.tiles_h = CeilDiv(CeilDiv(p.out_h, c.dilation_h), kWinogradTile);
-  p.tiles_w = CeilDiv(CeilDiv(p.out_w, c.dilation_w), kWinogradTile);
+  p.tiles_h = TilesAlong(p.out_h, c.dilation_h, tile_) / c.dilation_h;
+  p.tiles_w = TilesAlong(p.out_w, c.dilation_w, tile_) / c.dilation_w;
   p.tiles = c.dilation_h * c.dilation_w * p.tiles_h * p.tiles_w;
   p.input_stride = RowFloats(c.in_channels);
   p.output_stride = RowFloats(c.out_channels);
   p.epilogue = ukernel::SelectVectorRow(cpu_)->epilogue;
   if (p.tiles == 0) return p;
-  // Components of both sides lie in L2. Blocks are the same for every number of threads, as the results' bits depend on
+  // Components of both sides lie in L2, where that are not so few tiles that most of the time goes into reading the
+  // weights, which each block does. Blocks are the same for every number of threads, as the results' bits depend on
   // them, and short enough that there are several of most images.
-  const size_t tile_bytes = kWinogradComponents * (p.input_stride + p.output_stride) * sizeof(float);
-  const size_t most = std::clamp<size_t>(cpu_.l2_bytes / tile_bytes, 8, kMostTiles);
+  const size_t tile_bytes = components * (p.input_stride + p.output_stride) * sizeof(float);
+  const size_t most = std::clamp(cpu_.l2_bytes / tile_bytes, kLeastTiles, kMostTiles);
   p.blocks = CeilDiv(p.tiles, most);
   if (p.blocks > 1) p.blocks = RoundUp(p.blocks, size_t{2});  // the last round has work for two threads
   p.block_tiles = CeilDiv(p.tiles, p.blocks);
@@ -434,14 +510,16 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
   concurrency = RowConcurrency(*SelectRow(eligible_, gemm_, cpu_, weights_.layout(), p.block_tiles), cpu_, concurrency);
   const auto threads = static_cast<size_t>(reduces ? 1 : std::max(concurrency, 1));
-  const double operations = static_cast<double>(kWinogradComponents * p.tiles) * static_cast<double>(c.in_channels) *
+  const double operations = static_cast<double>(components * p.tiles) * static_cast<double>(c.in_channels) *
                             static_cast<double>(c.out_channels);
   p.together = p.blocks * images < threads && operations > kTogetherOperations;
-  p.slots =
-      static_cast<int>(std::min(threads, p.together ? kWinogradComponents : std::max<size_t>(1, p.blocks * images)));
+  p.slots = static_cast<int>(std::min(threads, p.together ? components : std::max<size_t>(1, p.blocks * images)));
+  // What a component's parts before it have come to is added to a later part.
+  const EpilogueOp add{.kind = ukernel::EpilogueKind::kAddMatrix, .row_stride = p.output_stride * sizeof(float)};
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
-    return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr, {.m = m}, 1);
+    return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr,
+                    {.m = m, .ops = &add, .op_count = p.sums > 1 ? 1u : 0u}, 1);
   };
   p.gemm = plan(p.block_tiles);
   p.last_gemm = plan(p.tiles - (p.blocks - 1) * p.block_tiles);
@@ -454,9 +532,11 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   p.zero_row_offset = take(c.in_channels * sizeof(float));
   p.area_offset = at;
   at = 0;
-  p.input_offset = take(kWinogradComponents * p.block_tiles * p.input_stride * sizeof(float));
-  p.output_offset = take(kWinogradComponents * p.block_tiles * p.output_stride * sizeof(float));
-  p.core_stride = RoundUp(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes), ukernel::kPackAlignment);
+  p.input_offset = take(components * p.block_tiles * p.input_stride * sizeof(float));
+  p.output_offset = take(components * p.block_tiles * p.output_stride * sizeof(float));
+  p.part_bytes = p.sums > 1 ? RoundUp(p.block_tiles * p.output_stride * sizeof(float), ukernel::kPackAlignment) : 0;
+  p.core_stride =
+      p.part_bytes + RoundUp(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes), ukernel::kPackAlignment);
   p.core_offset = take(p.core_stride * static_cast<size_t>(p.together ? p.slots : 1));
   p.area_stride = RoundUp(at, 4096) + ukernel::kPackAlignment;
   p.workspace_bytes = p.area_offset + p.area_stride * static_cast<size_t>(p.together ? 1 : p.slots);

@@ -188,7 +188,7 @@ void AddFourier(const CpuInfo& cpu, Json& rows) {
 }
 void AddWinograd(const CpuInfo& cpu, Json& rows) {
   AddIsaRows(
-      "winograd", ukernel::AllWinogradKernels(), cpu, rows, [](const auto& r) { return r.input; }, "lanes",
+      "winograd", ukernel::AllWinogradKernels(), cpu, rows, [](const auto& r) { return r.tiles2.input; }, "lanes",
       [](const auto& r) { return r.lanes; });
 }
 

@@ -34,8 +34,8 @@ enum class RhsForm : uint8_t {
   kInPlace,  // a run-time matrix with contiguous columns: element (k, n) at rhs + k*rhs_k_stride + n*element size
 };
 
-// GemmArgs::ahead.
-static constexpr size_t kAheadBytes = 16;
+// GemmArgs::ahead: lines of 64 bytes for each kAheadK k. Where few calls share a panel, each asks for more of the next.
+static constexpr size_t kAheadK = 4, kAheadLines = 1, kAheadLinesOfFewRows = 8;
 
 // One call. It computes acc[m][n] (+)= sum over taps and k of lhs * rhs for an m x n tile; with last_k it then runs the
 // fused epilogue and writes dst. lhs is the stored number (for kI8d the int8 q, not x), rhs the number that the
@@ -70,8 +70,10 @@ struct GemmArgs {
   Format rhs_scale = Format::kNone;   // of rhs_scales: rows take every format that their layouts have
   Format rhs_offset = Format::kNone;  // likewise; kNone: unsigned weights have the zero point 2^(bits-1)
   size_t block = 0;                   // elements along K per scale
-  const void* ahead = nullptr;     // packed weights of a later call, kAheadBytes of them for each k and tap, which rows
-                                   // with `asks_ahead` bring to L2; null: none
+  // Packed weights of a later call, which rows with `asks_ahead` bring to L2: so many lines for each kAheadK k of each
+  // tap; kAheadLinesOfFewRows only with kLhsRows and kPacked. Null: none.
+  const void* ahead = nullptr;
+  size_t ahead_lines = kAheadLines;
   const void* rhs_sums = nullptr;  // at the tile's first column: sums over the whole K (rows with `uses_sums`)
 
   bool first_k = true;        // start from zero; else from acc

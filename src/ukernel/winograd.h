@@ -1,9 +1,12 @@
-// The contract of Winograd micro-kernels: float32 convolutions of 3 x 3 by F(2x2, 3x3). Four outputs that are
-// neighbours come from a patch of 4 x 4 inputs: both sides are transformed to 16 components, of which products over the
-// channels are taken one by one (16 multiplications where the direct algorithm has 36), and the sums are transformed
-// back:
+// The contract of Winograd micro-kernels: float32 convolutions of 3 x 3 by F(2x2, 3x3) and F(3x3, 3x3). A tile of
+// outputs that are neighbours, 2 x 2 or 3 x 3, comes from a patch of 4 x 4 or 5 x 5 inputs: both sides are transformed
+// to as many components as the patch has pixels, of which products over the channels are taken one by one (16
+// multiplications where the direct algorithm has 36, or 25 where it has 81), and the sums are transformed back:
 //   y = A' [ (G w G') * (B' x B) ] A        (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015)
-// Kernel-safe. Any alignment; counts may be 0.
+// Of 2 x 2 outputs, the polynomials behind the matrices are evaluated at 0, 1, -1 and infinity; of 3 x 3 at 11/8,
+// -11/8, 3/8, -3/8 and infinity, which of the pairs of eighths round least (Barabasz et al., "Error Analysis and
+// Improving the Accuracy of Winograd Convolution for Deep Neural Networks", 2020, has how points decide on it). All
+// constants are exact in float32. Kernel-safe. Any alignment; counts may be 0.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +18,14 @@
 
 namespace quern::ukernel {
 
-constexpr size_t kWinogradPatch = 4;        // pixels along a side of the patch
-constexpr size_t kWinogradTile = 2;         // outputs along a side
-constexpr size_t kWinogradComponents = 16;  // of a patch and channel
+constexpr size_t kLeastWinogradTile = 2, kMostWinogradTile = 3;   // outputs along a side of a tile
+constexpr size_t WinogradPatch(size_t tile) { return tile + 2; }  // pixels along a side of its patch
+constexpr size_t WinogradComponents(size_t tile) { return WinogradPatch(tile) * WinogradPatch(tile); }
+constexpr size_t kMostWinogradComponents = WinogradComponents(kMostWinogradTile);
 
 // to[i * stride + c] = component i of channel c's patch B' x B.
 struct WinogradInputArgs {
-  const float* const* pixels = nullptr;  // [16], the patch row by row, each with its channels
+  const float* const* pixels = nullptr;  // the patch row by row, each with its channels
   size_t channels = 0;
   float* to = nullptr;
   size_t stride = 0;  // floats
@@ -32,21 +36,31 @@ struct WinogradOutputArgs {
   const float* from = nullptr;
   size_t stride = 0;  // floats
   size_t channels = 0;
-  float* const* pixels = nullptr;  // [4], row by row; null: outside of the image, not stored
+  float* const* pixels = nullptr;  // of the tile, row by row; null: outside of the image, not stored
 };
 
-// One row per ISA.
-struct WinogradKernel {
-  Isa isa{};
-  uint16_t lanes = 4;  // floats of a register: of the rows that a CPU runs, the one with most lanes is taken
+struct WinogradTransforms {
   void (*input)(const WinogradInputArgs&) = nullptr;
   // False if a result (or a sum of results) is no finite number: differences of infinities, and sums that overflow on
   // the way, are not what the direct algorithm gives.
   bool (*output)(const WinogradOutputArgs&) = nullptr;
 };
 
-// The components G w G' of a kernel w of 3 x 3, both row by row. In double: it runs once, when weights are packed.
-void TransformWinogradWeights(const double w[9], double components[kWinogradComponents]);
+// One row per ISA.
+struct WinogradKernel {
+  Isa isa{};
+  uint16_t lanes = 4;  // floats of a register: of the rows that a CPU runs, the one with most lanes is taken
+  WinogradTransforms tiles2, tiles3;
+
+  const WinogradTransforms& OfTile(size_t tile) const { return tile == 2 ? tiles2 : tiles3; }
+};
+
+// The components G w G' of a kernel w of 3 x 3, both row by row, for tiles of `tile` outputs along a side. In double:
+// it runs once, when weights are packed.
+void TransformWinogradWeights(size_t tile, const double w[9], double* components);
+
+// The kernel whose components they are.
+void RestoreWinogradWeights(size_t tile, const double* components, double w[9]);
 
 // `winograd_f32_<isa>`
 KernelName Name(const WinogradKernel& row);

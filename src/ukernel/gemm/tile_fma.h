@@ -174,7 +174,7 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   // Inline in each of its calls: out of line it would keep the accumulators in memory.
   template <bool kMasked>
   QUERN_INLINE static void Segment(Acc& acc, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
-                                   size_t k_stride, size_t k_count, Mask tail, const char*& ahead) {
+                                   size_t k_stride, size_t k_count, Mask tail, const char*& ahead, bool few) {
     size_t k = 0;
     if constexpr (kManyRows) {
       for (; k + kRowBlock <= k_count; k += kRowBlock, rhs += kRowBlock * k_stride) {
@@ -212,23 +212,28 @@ struct TileFma : TileEpilogue<V, MR, NU> {
     if constexpr (kSets == 1 && O::kLhsBlock == 1 && !kMasked && !kManyRows) {
       // Counters and branches compete with multiply-adds for ports: fewer of them are worth 4 % on AVX-512.
       constexpr size_t kUnroll = 4;
-      const auto steps = [&](auto asks) __attribute__((always_inline)) {
+      const auto steps = [&](auto lines) __attribute__((always_inline)) {
+        constexpr bool asks = lines > 0;
+        static_assert(kUnroll == kAheadK);
         for (; k + kUnroll <= k_count; k += kUnroll) {
           QUERN_UNROLL for (size_t u = 0; u < kUnroll; ++u) {
             Step<kMasked, 0, asks>(acc, row, k + u, rhs + u * k_stride, unit_stride, tail);
           }
           rhs += kUnroll * k_stride;
           if constexpr (asks) {
-            __builtin_prefetch(ahead, 0, 2);
-            ahead += kUnroll * kAheadBytes;
-            static_assert(kUnroll * kAheadBytes == 64);
+            QUERN_UNROLL for (size_t i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64, 0, 2);
+            ahead += lines * 64;
+            // A pointer of its own: as a multiple of the weights' it took registers from the sums (8x48, clang 19).
+            if constexpr (lines > 1) asm("" : "+r"(ahead));
           }
         }
       };
-      if (kAsksAhead && ahead) {
-        steps(std::bool_constant<kAsksAhead>());
+      if (!kAsksAhead || !ahead) {
+        steps(std::integral_constant<size_t, 0>());
+      } else if (few) {
+        steps(std::integral_constant<size_t, kAsksAhead ? kAheadLinesOfFewRows : 0>());
       } else {
-        steps(std::false_type());
+        steps(std::integral_constant<size_t, kAsksAhead ? kAheadLines : 0>());
       }
     }
     if constexpr (O::kGroup == 1) {
@@ -244,7 +249,9 @@ struct TileFma : TileEpilogue<V, MR, NU> {
 
   QUERN_INLINE static void AddTaps(const GemmArgs& a, Acc& acc, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
-    const char* ahead = a.k * a.tap_count < kFewK ? nullptr : static_cast<const char*>(a.ahead ? a.ahead : a.rhs);
+    const bool few = a.ahead_lines > kAheadLines;
+    const char* ahead =
+        a.k * a.tap_count < kFewK && !few ? nullptr : static_cast<const char*>(a.ahead ? a.ahead : a.rhs);
     // The common form apart: what a loop over taps keeps is some 30 stores, which wait for those of the tile before.
     // Not in float64, where clang 19 then keeps accumulators in memory.
     if constexpr (MR >= 4 && std::is_same_v<typename V::Scalar, float>) {
@@ -253,14 +260,15 @@ struct TileFma : TileEpilogue<V, MR, NU> {
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
           row[r] = reinterpret_cast<const Lhs*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
         }
-        return Segment<false>(acc, row, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead);
+        return Segment<false>(acc, row, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
+                              few);
       }
     }
     EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
       if (in_place) {
-        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead);
+        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead, false);
       } else {
-        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead);
+        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead, false);
       }
     });
   }

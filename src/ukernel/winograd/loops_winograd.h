@@ -2,6 +2,7 @@
 // ISA. Everything has internal linkage.
 #pragma once
 
+#include "ukernel/vector_math.h"
 #include "ukernel/winograd.h"
 
 namespace quern::ukernel {
@@ -29,51 +30,103 @@ struct WinogradVector {
     __builtin_memcpy(part, &x, sizeof x);
     for (size_t i = 0; i < count; ++i) p[i] = part[i];
   }
+  // a * x + y
+  QUERN_MATH Reg MulAdd(float a, const Reg& x, const Reg& y) {
+    Reg to;
+    for (int i = 0; i < kLanes; ++i) to[i] = ukernel::MulAdd(a, x[i], y[i]);
+    return to;
+  }
 };
 
-// B' has the rows (1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1).
+// Along one dimension: to = B' x and y = A' m, for tiles of kTile outputs.
+template <int kTile, int kLanes>
+struct WinogradLine;
+
 template <int kLanes>
+struct WinogradLine<2, kLanes> {
+  using Reg = typename WinogradVector<kLanes>::Reg;
+  // B' has the rows (1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1).
+  QUERN_MATH void Input(const Reg (&x)[4], Reg (&to)[4]) {
+    to[0] = x[0] - x[2];
+    to[1] = x[1] + x[2];
+    to[2] = x[2] - x[1];
+    to[3] = x[1] - x[3];
+  }
+  // A' has the rows (1, 1, 1, 0), (0, 1, -1, -1).
+  QUERN_MATH void Output(const Reg (&m)[4], Reg (&y)[2]) {
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+  }
+};
+
+// Points p, -p, q, -q and infinity.
+template <int kLanes>
+struct WinogradLine<3, kLanes> {
+  using V = WinogradVector<kLanes>;
+  using Reg = typename WinogradVector<kLanes>::Reg;
+  static constexpr float kP = 11.0f / 8, kQ = 3.0f / 8, kP2 = kP * kP, kQ2 = kQ * kQ;
+  // The row of point p holds the coefficients of (t^2 - q^2) (t + p), that of infinity those of (t^2 - p^2) (t^2 -
+  // q^2).
+  QUERN_MATH void Input(const Reg (&x)[5], Reg (&to)[5]) {
+    const Reg even_p = V::MulAdd(-kQ2, x[0], x[2]), odd_p = V::MulAdd(-kQ2, x[1], x[3]);
+    const Reg even_q = V::MulAdd(-kP2, x[0], x[2]), odd_q = V::MulAdd(-kP2, x[1], x[3]);
+    to[0] = V::MulAdd(kP, even_p, odd_p);
+    to[1] = V::MulAdd(-kP, even_p, odd_p);
+    to[2] = V::MulAdd(kQ, even_q, odd_q);
+    to[3] = V::MulAdd(-kQ, even_q, odd_q);
+    to[4] = V::MulAdd(kP2 * kQ2, x[0], V::MulAdd(-(kP2 + kQ2), x[2], x[4]));
+  }
+  // Row r of A' holds the points' powers r; of infinity, 0, 0 and 1.
+  QUERN_MATH void Output(const Reg (&m)[5], Reg (&y)[3]) {
+    const Reg sum_p = m[0] + m[1], sum_q = m[2] + m[3];
+    y[0] = sum_p + sum_q;
+    y[1] = V::MulAdd(kP, m[0] - m[1], kQ * (m[2] - m[3]));
+    y[2] = V::MulAdd(kP2, sum_p, V::MulAdd(kQ2, sum_q, m[4]));
+  }
+};
+
+template <int kTile, int kLanes>
 void WinogradInputBlock(const WinogradInputArgs& a, size_t c, size_t count) {
   using V = WinogradVector<kLanes>;
-  using Reg = typename V::Reg;
-  Reg half[4][4];  // B' x, column by column
-  for (size_t col = 0; col < 4; ++col) {
-    Reg x[4];
-    for (size_t r = 0; r < 4; ++r) V::Load(a.pixels[4 * r + col] + c, count, x[r]);
-    half[0][col] = x[0] - x[2];
-    half[1][col] = x[1] + x[2];
-    half[2][col] = x[2] - x[1];
-    half[3][col] = x[1] - x[3];
+  using Line = WinogradLine<kTile, kLanes>;
+  constexpr size_t kPatch = WinogradPatch(kTile);
+  typename V::Reg half[kPatch][kPatch];  // B' x
+  for (size_t col = 0; col < kPatch; ++col) {
+    typename V::Reg x[kPatch], to[kPatch];
+    for (size_t r = 0; r < kPatch; ++r) V::Load(a.pixels[kPatch * r + col] + c, count, x[r]);
+    Line::Input(x, to);
+    for (size_t r = 0; r < kPatch; ++r) half[r][col] = to[r];
   }
-  for (size_t r = 0; r < 4; ++r) {
-    const Reg* h = half[r];
-    float* to = a.to + 4 * r * a.stride + c;
-    V::Store(to, count, h[0] - h[2]);
-    V::Store(to + a.stride, count, h[1] + h[2]);
-    V::Store(to + 2 * a.stride, count, h[2] - h[1]);
-    V::Store(to + 3 * a.stride, count, h[1] - h[3]);
+  for (size_t r = 0; r < kPatch; ++r) {
+    typename V::Reg to[kPatch];
+    Line::Input(half[r], to);
+    for (size_t col = 0; col < kPatch; ++col) V::Store(a.to + (kPatch * r + col) * a.stride + c, count, to[col]);
   }
 }
 
-// A' has the rows (1, 1, 1, 0), (0, 1, -1, -1). `finite` stays 0 as long as all results are finite.
-template <int kLanes>
+// `finite` stays 0 as long as all results are finite.
+template <int kTile, int kLanes>
 void WinogradOutputBlock(const WinogradOutputArgs& a, size_t c, size_t count,
                          typename WinogradVector<kLanes>::Reg& finite) {
   using V = WinogradVector<kLanes>;
-  using Reg = typename V::Reg;
-  Reg top[4], bottom[4];  // A' m
-  for (size_t col = 0; col < 4; ++col) {
-    Reg m[4];
-    for (size_t r = 0; r < 4; ++r) V::Load(a.from + (4 * r + col) * a.stride + c, count, m[r]);
-    top[col] = m[0] + m[1] + m[2];
-    bottom[col] = m[1] - m[2] - m[3];
+  using Line = WinogradLine<kTile, kLanes>;
+  constexpr size_t kPatch = WinogradPatch(kTile);
+  typename V::Reg half[kTile][kPatch];  // A' m
+  for (size_t col = 0; col < kPatch; ++col) {
+    typename V::Reg m[kPatch], to[kTile];
+    for (size_t r = 0; r < kPatch; ++r) V::Load(a.from + (kPatch * r + col) * a.stride + c, count, m[r]);
+    Line::Output(m, to);
+    for (size_t r = 0; r < kTile; ++r) half[r][col] = to[r];
   }
-  const Reg y[4] = {top[0] + top[1] + top[2], top[1] - top[2] - top[3], bottom[0] + bottom[1] + bottom[2],
-                    bottom[1] - bottom[2] - bottom[3]};
-  for (size_t i = 0; i < 4; ++i) {
-    if (a.pixels[i]) V::Store(a.pixels[i] + c, count, y[i]);
+  typename V::Reg sum{};
+  for (size_t r = 0; r < kTile; ++r) {
+    typename V::Reg y[kTile];
+    Line::Output(half[r], y);
+    for (size_t col = 0; col < kTile; ++col) {
+      if (float* const to = a.pixels[kTile * r + col]) V::Store(to + c, count, y[col]);
+      sum = sum + y[col];
+    }
   }
-  const Reg sum = (y[0] + y[1]) + (y[2] + y[3]);
   finite = finite + (sum - sum);  // 0, or NaN
 }
 
@@ -91,22 +144,23 @@ void ForBlocks(size_t channels, F f) {
 }
 
 // What does not fill a register fills shorter ones, down to four lanes.
-template <int kLanes>
+template <int kTile, int kLanes>
 void RunWinogradInput(const WinogradInputArgs& a) {
   if constexpr (kLanes > 4) {
-    if (a.channels < kLanes) return RunWinogradInput<kLanes / 2>(a);
+    if (a.channels < kLanes) return RunWinogradInput<kTile, kLanes / 2>(a);
   }
-  ForBlocks<kLanes>(a.channels, [&](size_t c, size_t count) { WinogradInputBlock<kLanes>(a, c, count); });
+  ForBlocks<kLanes>(a.channels, [&](size_t c, size_t count) { WinogradInputBlock<kTile, kLanes>(a, c, count); });
 }
 
 // Likewise; false if a result is no finite number.
-template <int kLanes>
+template <int kTile, int kLanes>
 bool RunWinogradOutput(const WinogradOutputArgs& a) {
   if constexpr (kLanes > 4) {
-    if (a.channels < kLanes) return RunWinogradOutput<kLanes / 2>(a);
+    if (a.channels < kLanes) return RunWinogradOutput<kTile, kLanes / 2>(a);
   }
   typename WinogradVector<kLanes>::Reg finite{};
-  ForBlocks<kLanes>(a.channels, [&](size_t c, size_t count) { WinogradOutputBlock<kLanes>(a, c, count, finite); });
+  ForBlocks<kLanes>(a.channels,
+                    [&](size_t c, size_t count) { WinogradOutputBlock<kTile, kLanes>(a, c, count, finite); });
   float lanes[kLanes];
   __builtin_memcpy(lanes, &finite, sizeof lanes);
   bool all = true;
@@ -116,7 +170,10 @@ bool RunWinogradOutput(const WinogradOutputArgs& a) {
 
 template <int kLanes>
 constexpr WinogradKernel WinogradRow(const Isa& isa) {
-  return {.isa = isa, .lanes = kLanes, .input = RunWinogradInput<kLanes>, .output = RunWinogradOutput<kLanes>};
+  return {.isa = isa,
+          .lanes = kLanes,
+          .tiles2 = {RunWinogradInput<2, kLanes>, RunWinogradOutput<2, kLanes>},
+          .tiles3 = {RunWinogradInput<3, kLanes>, RunWinogradOutput<3, kLanes>}};
 }
 
 }  // namespace

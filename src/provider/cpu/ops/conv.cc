@@ -70,10 +70,10 @@ class ConvKernel final : public CpuKernel {
                   : "groups of few channels: vectors across groups, no products";
     } else if (conv_.algorithm() == ConvAlgorithm::kWinograd) {
       const kernels::WinogradConv& c = conv_.winograd();
-      const size_t m = (pixels ? pixels : 64) / 4 + 1;
-      d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.GemmRowFor(4 * m), m);
+      const size_t count = pixels ? pixels : 64;
+      d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.GemmRowFor(count), c.TilesOf(count));
       d.kernel = std::string(ukernel::Name(c.row()).text) + " + " + d.kernel;
-      d.why = "16 products instead of 36 for 2 x 2 outputs; each: " + d.why;
+      d.why = c.Saving() + "; each: " + d.why;
     } else {
       const kernels::Conv& c = conv_.direct();
       const size_t m = pixels ? pixels : 64;

@@ -32,31 +32,36 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
                       source_batch_stride);
   }
   return PackDerived(
-      problem, choice, key, [&]() -> Result<ukernel::RhsSource> { return source; }, packing, cpu, batches,
-      source_batch_stride);
+      problem, choice, key, [&](size_t, size_t) -> Result<Columns> { return Columns{source, source_batch_stride}; },
+      packing, cpu, batches, Packing::kDropBytes);
 }
 
 Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const LayoutChoice& choice,
-                                         const std::optional<ContentKey>& key,
-                                         const std::function<Result<ukernel::RhsSource>()>& derive,
+                                         const std::optional<ContentKey>& key, const Derive& derive,
                                          const Packing& packing, const CpuFacts& cpu, size_t batches,
-                                         ptrdiff_t source_batch_stride) {
+                                         size_t chunk_bytes) {
   PackedRhs r = Describe(problem, choice, batches);
   PackedStore* store = key && r.packed_bytes() >= kLeastStoredBytes ? packing.store : nullptr;
   if (store != nullptr && (r.bytes_ = store->Find(*key, r.packed_bytes())) != nullptr) return r;
-  QUERN_ASSIGN_OR_RETURN(const ukernel::RhsSource source, derive());
-  if (!ukernel::CanPackRhs(choice.layout, source)) {
-    return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " +
-                       LayoutName(choice.layout));
-  }
   QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
   r.ClearVectors(buffer.data());
-  const auto together = static_cast<int64_t>(Packing::kDropBytes / (r.geometry_.unit_stride + 1) + 1);
-  for (int64_t begin = 0; begin < r.num_units(); begin += together) {
-    const int64_t end = std::min(begin + together, r.num_units());
-    QUERN_RETURN_IF_ERROR(
-        r.PackUnits(begin, end, buffer.data(), source, packing.executor, cpu, source_batch_stride, nullptr, 0));
-    if (end - begin == together) packing.DropSource();
+  const size_t units = r.geometry_.units, unit = r.geometry_.n_unit;
+  const size_t together = std::max<size_t>(1, chunk_bytes / (r.geometry_.unit_stride * batches + 1));
+  size_t read = 0;
+  for (size_t begin = 0; begin < units; begin += together) {
+    const size_t end = std::min(begin + together, units);
+    QUERN_ASSIGN_OR_RETURN(const Columns columns, derive(begin * unit, std::min(end * unit, problem.n)));
+    if (!ukernel::CanPackRhs(choice.layout, columns.source)) {
+      return Unsupported(std::string(FormatName(columns.source.format)) + " weights cannot be packed as " +
+                         LayoutName(choice.layout));
+    }
+    QUERN_RETURN_IF_ERROR(r.PackUnits(begin, end, buffer.data(), columns.source, packing.executor, cpu,
+                                      columns.batch_stride, nullptr, 0));
+    read += (end - begin) * r.geometry_.unit_stride * batches;
+    if (read >= Packing::kDropBytes) {
+      packing.DropSource();
+      read = 0;
+    }
   }
   const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
   r.bytes_ = {owner, owner->data()};
@@ -84,20 +89,18 @@ void PackedRhs::ClearVectors(std::byte* to) const {
 Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
                            ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
   ClearVectors(to);
-  return PackUnits(0, num_units(), to, source, executor, cpu, source_batch_stride, cancel, max_slots);
+  return PackUnits(0, geometry_.units, to, source, executor, cpu, source_batch_stride, cancel, max_slots);
 }
 
-Status PackedRhs::PackUnits(int64_t from, int64_t until, std::byte* to, const ukernel::RhsSource& source,
+Status PackedRhs::PackUnits(size_t from, size_t until, std::byte* to, const ukernel::RhsSource& source,
                             Executor& executor, const CpuFacts& cpu, ptrdiff_t source_batch_stride,
                             const CancelToken* cancel, int max_slots) const {
   const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
-  const int64_t units = static_cast<int64_t>(geometry_.units);
-  const int64_t share = (until - from) / executor.SlotCount(max_slots);
+  const auto units = static_cast<int64_t>(until - from), all = units * static_cast<int64_t>(batches_);
+  const int64_t share = all / executor.SlotCount(max_slots);
   const int64_t least = fast && fast->contiguous_n ? std::min(kRowUnits, share) : 1;
   const int64_t grain = std::max(least, static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1));
   auto pack = [&](int, int64_t begin, int64_t end) {
-    begin += from;
-    end += from;
     while (begin < end) {
       const int64_t batch = begin / units;
       const int64_t first = begin % units;
@@ -111,12 +114,12 @@ Status PackedRhs::PackUnits(int64_t from, int64_t until, std::byte* to, const uk
       if (s.channel_scales) s.channel_scales += columns;
       s.bias = Advance(s.bias, columns * 4);
       std::byte* base = to + static_cast<size_t>(batch) * geometry_.total_bytes;
-      (fast ? fast->run : ukernel::PackRhs)(layout(), shape_, s, static_cast<size_t>(first), static_cast<size_t>(last),
-                                            base);
+      (fast ? fast->run : ukernel::PackRhs)(layout(), shape_, s, from + static_cast<size_t>(first),
+                                            from + static_cast<size_t>(last), base);
       begin += last - first;
     }
   };
-  return executor.ParallelFor(until - from, grain, pack, cancel, max_slots);
+  return executor.ParallelFor(all, grain, pack, cancel, max_slots);
 }
 
 }  // namespace quern::kernels

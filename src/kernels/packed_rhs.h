@@ -27,12 +27,17 @@ class PackedRhs {
   static Result<PackedRhs> Pack(const GemmProblem& problem, const LayoutChoice& choice,
                                 const ukernel::RhsSource& source, const Packing& packing, const CpuFacts& cpu,
                                 size_t batches = 1, ptrdiff_t source_batch_stride = 0);
-  // The same for a source that is computed first, where the store does not have it under the key.
+  // The same for sources that are computed first, where the store does not have the result under the key: one for the
+  // columns [n0, n1) after the other, each good until the next. Together they make about `chunk_bytes` of packed
+  // weights.
+  struct Columns {
+    ukernel::RhsSource source;  // as if column 0 were where it would lie before n0
+    ptrdiff_t batch_stride = 0;
+  };
+  using Derive = std::function<Result<Columns>(size_t n0, size_t n1)>;
   static Result<PackedRhs> PackDerived(const GemmProblem& problem, const LayoutChoice& choice,
-                                       const std::optional<ContentKey>& key,
-                                       const std::function<Result<ukernel::RhsSource>()>& derive,
-                                       const Packing& packing, const CpuFacts& cpu, size_t batches,
-                                       ptrdiff_t source_batch_stride);
+                                       const std::optional<ContentKey>& key, const Derive& derive,
+                                       const Packing& packing, const CpuFacts& cpu, size_t batches, size_t chunk_bytes);
 
   // The form alone, of right sides that come with each run: data() is not to be asked for.
   static PackedRhs Describe(const GemmProblem& problem, const LayoutChoice& choice, size_t batches = 1);
@@ -50,10 +55,9 @@ class PackedRhs {
   const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
-  // Units [begin, end) of all batches' units. The vectors behind the units must be zero.
-  Status PackUnits(int64_t begin, int64_t end, std::byte* to, const ukernel::RhsSource& source, Executor& executor,
+  // Units [begin, end) of each batch. The vectors behind the units must be zero.
+  Status PackUnits(size_t begin, size_t end, std::byte* to, const ukernel::RhsSource& source, Executor& executor,
                    const CpuFacts& cpu, ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const;
-  int64_t num_units() const { return static_cast<int64_t>(geometry_.units * batches_); }
   void ClearVectors(std::byte* to) const;
 
   LayoutChoice choice_;

@@ -44,6 +44,8 @@ constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
 constexpr size_t kLeastTiles = 32, kMostTiles = 48;  // of a block that has more after it
 // Multiply-adds of a block that three regions of threads are worth: about 60 us of one core.
 constexpr double kTogetherOperations = 5e6;
+// Of weights that are transformed before they are packed.
+constexpr size_t kDerivedBytes = size_t{2} << 20;
 // Pixels of an output of unknown size.
 constexpr size_t kUsualPixels = 28 * 28;
 
@@ -56,6 +58,23 @@ float WeightAt(const ConvWeights& w, size_t o, size_t i, size_t tap) {
                   static_cast<ptrdiff_t>(tap % 3) * w.w_stride,
               sizeof value);
   return value;
+}
+
+// The components of the kernels of output channel o and of `count` input channels from i on, each `stride` floats after
+// the one before.
+void TransformWeights(const ConvWeights& w, size_t tile, size_t o, size_t i, size_t count, float* to, size_t stride) {
+  using ukernel::kWinogradKernels;
+  for (size_t at = 0; at < count; at += kWinogradKernels) {
+    const size_t some = std::min(kWinogradKernels, count - at);
+    ukernel::WinogradKernels taps[9] = {}, components[kMostWinogradComponents];
+    for (size_t k = 0; k < some; ++k) {
+      for (size_t t = 0; t < 9; ++t) taps[t][k] = static_cast<double>(WeightAt(w, o, i + at + k, t));
+    }
+    ukernel::TransformWinogradWeights(tile, taps, components);
+    for (size_t x = 0; x < WinogradComponents(tile); ++x) {
+      for (size_t k = 0; k < some; ++k) to[x * stride + at + k] = static_cast<float>(components[x][k]);
+    }
+  }
 }
 
 // No component is more than nine times the largest weight.
@@ -434,28 +453,30 @@ Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const Sele
   QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(c.gemm_, options));
   c.eligible_ = EligibleRows(c.gemm_, options, layout);
   const auto element = static_cast<ptrdiff_t>(sizeof(float));
-  const size_t n = problem.out_channels, k = problem.in_channels, part = c.gemm_.k, plane = n * part;
+  const size_t n = problem.out_channels, k = problem.in_channels, part = c.gemm_.k;
   const size_t batches = WinogradComponents(tile) * sums;  // a component's parts follow each other
-  AlignedBuffer components;
-  const auto derive = [&]() -> Result<ukernel::RhsSource> {
-    QUERN_ASSIGN_OR_RETURN(components, AlignedBuffer::Allocate(batches * plane * sizeof(float)));
+  AlignedBuffer components;  // of some output channels: [batch][output channel][input channel of the part]
+  const auto derive = [&](size_t n0, size_t n1) -> Result<PackedRhs::Columns> {
+    const size_t columns = n1 - n0, batch = columns * part;
+    if (const size_t bytes = batches * batch * sizeof(float); components.size_bytes() < bytes) {
+      QUERN_ASSIGN_OR_RETURN(components, AlignedBuffer::Allocate(bytes));
+    }
     auto* to = components.as<float>();
     const auto transform = [&](int, int64_t begin, int64_t end) {
       for (auto o = static_cast<size_t>(begin); o < static_cast<size_t>(end); ++o) {
-        for (size_t i = 0; i < k; ++i) {
-          double kernel[9], result[kMostWinogradComponents];
-          for (size_t t = 0; t < 9; ++t) kernel[t] = static_cast<double>(WeightAt(weights, o, i, t));
-          ukernel::TransformWinogradWeights(tile, kernel, result);
-          float* place = to + i / part * plane + o * part + i % part;
-          for (size_t x = 0; x < WinogradComponents(tile); ++x) {
-            place[x * sums * plane] = static_cast<float>(result[x]);
-          }
+        for (size_t p = 0; p < sums; ++p) {
+          TransformWeights(weights, tile, n0 + o, p * part, part, to + p * batch + o * part, sums * batch);
         }
       }
     };
-    QUERN_RETURN_IF_ERROR(packing.executor.ParallelFor(static_cast<int64_t>(n), 8, transform, nullptr));
-    return ukernel::RhsSource{
-        .format = Format::kF32, .data = to, .k_stride = element, .n_stride = static_cast<ptrdiff_t>(part) * element};
+    QUERN_RETURN_IF_ERROR(packing.executor.ParallelFor(static_cast<int64_t>(columns), 8, transform, nullptr));
+    const auto n_stride = static_cast<ptrdiff_t>(part * sizeof(float));
+    return PackedRhs::Columns{
+        .source = {.format = Format::kF32,
+                   .data = reinterpret_cast<const char*>(to) - static_cast<ptrdiff_t>(n0) * n_stride,
+                   .k_stride = element,
+                   .n_stride = n_stride},
+        .batch_stride = static_cast<ptrdiff_t>(batch) * element};
   };
   std::optional<ContentKey> key;
   if (packing.store != nullptr) {
@@ -465,8 +486,8 @@ Result<WinogradConv> WinogradConv::Create(const ConvProblem& problem, const Sele
         {n, weights.o_stride}, {k, weights.i_stride}, {3, weights.h_stride}, {3, weights.w_stride}};
     if (AddStrided(hash, weights.data, sizeof(float), extents, packing)) key = hash.Finish();
   }
-  QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, batches,
-                                                            static_cast<ptrdiff_t>(plane) * element));
+  QUERN_ASSIGN_OR_RETURN(
+      c.weights_, PackedRhs::PackDerived(c.gemm_, layout, key, derive, packing, options.cpu, batches, kDerivedBytes));
   return c;
 }
 

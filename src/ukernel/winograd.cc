@@ -33,15 +33,18 @@ const WinogradKernel* SelectWinogradRow(const CpuFacts& cpu) {
       [](const WinogradKernel& row) { return row.lanes; });
 }
 
-void TransformWinogradWeights(size_t tile, const double w[9], double* components) {
+void TransformWinogradWeights(size_t tile, const WinogradKernels w[9], WinogradKernels* components) {
   const size_t patch = WinogradPatch(tile);
   const double(*g)[3] = tile == 2 ? kG2 : kG3;
-  for (size_t r = 0; r < patch; ++r) {
-    double line[3];  // of G w
-    for (size_t c = 0; c < 3; ++c) line[c] = g[r][0] * w[c] + g[r][1] * w[3 + c] + g[r][2] * w[6 + c];
-    for (size_t c = 0; c < patch; ++c) {
-      components[r * patch + c] = g[c][0] * line[0] + g[c][1] * line[1] + g[c][2] * line[2];
+  const auto combine = [](const double(&of)[3], const WinogradKernels* v, size_t step, WinogradKernels& to) {
+    for (size_t k = 0; k < kWinogradKernels; ++k) {
+      to[k] = of[0] * v[0][k] + of[1] * v[step][k] + of[2] * v[2 * step][k];
     }
+  };
+  for (size_t r = 0; r < patch; ++r) {
+    WinogradKernels line[3];  // of G w
+    for (size_t c = 0; c < 3; ++c) combine(g[r], w + c, 3, line[c]);
+    for (size_t c = 0; c < patch; ++c) combine(g[c], line, 1, components[r * patch + c]);
   }
 }
 

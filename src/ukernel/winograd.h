@@ -55,11 +55,13 @@ struct WinogradKernel {
   const WinogradTransforms& OfTile(size_t tile) const { return tile == 2 ? tiles2 : tiles3; }
 };
 
-// The components G w G' of a kernel w of 3 x 3, both row by row, for tiles of `tile` outputs along a side. In double:
-// it runs once, when weights are packed.
-void TransformWinogradWeights(size_t tile, const double w[9], double* components);
+// The components G w G' of kernels w of 3 x 3, both row by row, for tiles of `tile` outputs along a side; of so many
+// kernels side by side. In double: it runs once, when weights are packed.
+constexpr size_t kWinogradKernels = 8;
+using WinogradKernels = double[kWinogradKernels];  // an element of each
+void TransformWinogradWeights(size_t tile, const WinogradKernels w[9], WinogradKernels* components);
 
-// The kernel whose components they are.
+// The kernel whose components they are; one.
 void RestoreWinogradWeights(size_t tile, const double* components, double w[9]);
 
 // `winograd_f32_<isa>`

@@ -174,18 +174,26 @@ TEST(WinogradRows, WeightsAreTransformedAsTheHeaderSaysAndBack) {
   for (const Algebra& form : Forms()) {
     std::mt19937 random(5);
     NormalNumbers<double> normal;
-    double w[9], components[kMostWinogradComponents], back[9];
-    for (double& v : w) v = normal(random);
-    TransformWinogradWeights(form.tile, w, components);
-    for (size_t i = 0; i < form.components(); ++i) {
-      double want = 0;
-      for (size_t r = 0; r < 3; ++r) {
-        for (size_t s = 0; s < 3; ++s) want += form.g[i / form.patch()][r] * form.g[i % form.patch()][s] * w[3 * r + s];
-      }
-      EXPECT_NEAR(components[i], want, 1e-14);
+    WinogradKernels w[9], components[kMostWinogradComponents];
+    for (auto& tap : w) {
+      for (double& v : tap) v = normal(random);
     }
-    RestoreWinogradWeights(form.tile, components, back);
-    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(back[i], w[i], 1e-13);
+    TransformWinogradWeights(form.tile, w, components);
+    for (size_t k = 0; k < kWinogradKernels; ++k) {
+      double own[kMostWinogradComponents], back[9];
+      for (size_t i = 0; i < form.components(); ++i) {
+        own[i] = components[i][k];
+        double want = 0;
+        for (size_t r = 0; r < 3; ++r) {
+          for (size_t s = 0; s < 3; ++s) {
+            want += form.g[i / form.patch()][r] * form.g[i % form.patch()][s] * w[3 * r + s][k];
+          }
+        }
+        EXPECT_NEAR(own[i], want, 1e-14);
+      }
+      RestoreWinogradWeights(form.tile, own, back);
+      for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(back[i], w[i][k], 1e-13);
+    }
   }
 }
 

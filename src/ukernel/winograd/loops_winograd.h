@@ -32,9 +32,13 @@ struct WinogradVector {
   }
   // a * x + y
   QUERN_MATH Reg MulAdd(float a, const Reg& x, const Reg& y) {
-    Reg to;
-    for (int i = 0; i < kLanes; ++i) to[i] = ukernel::MulAdd(a, x[i], y[i]);
-    return to;
+    float from[kLanes], to[kLanes];
+    __builtin_memcpy(from, &x, sizeof from);
+    __builtin_memcpy(to, &y, sizeof to);
+    for (int i = 0; i < kLanes; ++i) to[i] = ukernel::MulAdd(a, from[i], to[i]);
+    Reg sum;
+    __builtin_memcpy(&sum, to, sizeof sum);
+    return sum;
   }
 };
 

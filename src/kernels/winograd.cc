@@ -252,7 +252,7 @@ class WinogradRun {
   }
 
  private:
-  // Component i of a block's products. The parts before the last one go to the core, each added by the next.
+  // Component i of a block's products. The first of two parts goes to the core and is added to the second.
   void Multiply(size_t i, size_t count, const float* input, float* output, char* core) const {
     const GemmPlan& gemm = count == p_.block_tiles ? p_.gemm : p_.last_gemm;
     RunResources inner = r_;
@@ -506,7 +506,7 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const ConvProblem& c = problem_;
   const size_t components = WinogradComponents(tile_);
   p.tile = tile_;
-  p.sums = problem_.in_channels / gemm_.k;
+  p.sums = FormOf(tile_).sums;
   p.slices = args.in_d;
   const size_t images = args.images * p.slices;
   p.out_h = OutExtent(args.in_h, c.pad_top, c.pad_bottom, 3, c.dilation_h, 1);
@@ -535,7 +535,7 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
                             static_cast<double>(c.out_channels);
   p.together = p.blocks * images < threads && operations > kTogetherOperations;
   p.slots = static_cast<int>(std::min(threads, p.together ? components : std::max<size_t>(1, p.blocks * images)));
-  // What a component's parts before it have come to is added to a later part.
+  // The first part of a component's channels is added to the second.
   const EpilogueOp add{.kind = ukernel::EpilogueKind::kAddMatrix, .row_stride = p.output_stride * sizeof(float)};
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);

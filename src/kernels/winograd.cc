@@ -29,12 +29,10 @@ struct Form {
   double input_cycles, output_cycles;
   // The channels come in so many equal parts, which are summed one by one, and there are at least so many: otherwise
   // the error can be above that of a sequential sum over all taps (one sum of 3 x 3 outputs has up to 1.3 times as
-  // much).
-  size_t sums, least_channels;
-
-  bool Takes(size_t channels) const { return channels % sums == 0 && channels >= least_channels; }
+  // much). The last is for transforms whose multiply-adds round twice.
+  size_t sums, least_channels, least_unfused;
 };
-constexpr Form kForms[] = {{2, 48, 44, 1, 1}, {3, 100, 110, 2, 64}};
+constexpr Form kForms[] = {{2, 48, 44, 1, 1, 1}, {3, 100, 110, 2, 64, 128}};
 const Form& FormOf(size_t tile) { return kForms[tile - kForms[0].tile]; }
 // Costs are estimates: what is expected to be less than so much faster is not worth twice the weights.
 constexpr double kWorthwhile = 0.85;
@@ -179,7 +177,8 @@ struct FormChoice {
 FormChoice ChooseForm(const ConvProblem& p, const SelectOptions& options) {
   FormChoice best;
   for (const Form& form : kForms) {
-    if (!form.Takes(p.in_channels)) continue;
+    const size_t least = WinogradConv::LeastChannels(form.tile, options.cpu);
+    if (p.in_channels % form.sums != 0 || p.in_channels < least) continue;
     const double cycles = FormCycles(p, options, form);
     if (cycles != 0 && (best.cycles == 0 || cycles < best.cycles)) best = {form.tile, cycles};
   }
@@ -431,6 +430,11 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
   if (cost >= kWorthwhile * whole) return CostReason(cost, whole) + ", the direct algorithm";
   // Last, as it reads all weights.
   return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";
+}
+
+size_t WinogradConv::LeastChannels(size_t tile, const CpuFacts& cpu) {
+  const Form& form = FormOf(tile);
+  return ukernel::SelectWinogradRow(cpu)->fused ? form.least_channels : form.least_unfused;
 }
 
 size_t WinogradConv::TileFor(const ConvProblem& problem, const SelectOptions& options) {

@@ -50,6 +50,7 @@ struct WinogradTransforms {
 struct WinogradKernel {
   Isa isa{};
   uint16_t lanes = 4;  // floats of a register: of the rows that a CPU runs, the one with most lanes is taken
+  bool fused = false;  // multiply-adds round once
   WinogradTransforms tiles2, tiles3;
 
   const WinogradTransforms& OfTile(size_t tile) const { return tile == 2 ? tiles2 : tiles3; }

@@ -176,6 +176,9 @@ template <int kLanes>
 constexpr WinogradKernel WinogradRow(const Isa& isa) {
   return {.isa = isa,
           .lanes = kLanes,
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+          .fused = true,
+#endif
           .tiles2 = {RunWinogradInput<2, kLanes>, RunWinogradOutput<2, kLanes>},
           .tiles3 = {RunWinogradInput<3, kLanes>, RunWinogradOutput<3, kLanes>}};
 }

@@ -44,6 +44,8 @@ constexpr size_t kLeastTiles = 32, kMostTiles = 48;  // of a block that has more
 constexpr double kTogetherOperations = 5e6;
 // Of weights that are transformed before they are packed.
 constexpr size_t kDerivedBytes = size_t{2} << 20;
+// Of smaller images, many windows lie at the borders, where a sequential sum is over fewer taps and has less error.
+constexpr size_t kSmallSide = 14;
 // Pixels of an output of unknown size.
 constexpr size_t kUsualPixels = 28 * 28;
 
@@ -177,7 +179,7 @@ struct FormChoice {
 FormChoice ChooseForm(const ConvProblem& p, const SelectOptions& options) {
   FormChoice best;
   for (const Form& form : kForms) {
-    const size_t least = WinogradConv::LeastChannels(form.tile, options.cpu);
+    const size_t least = WinogradConv::LeastChannels(form.tile, ExpectedSide(p), options.cpu);
     if (p.in_channels % form.sums != 0 || p.in_channels < least) continue;
     const double cycles = FormCycles(p, options, form);
     if (cycles != 0 && (best.cycles == 0 || cycles < best.cycles)) best = {form.tile, cycles};
@@ -432,9 +434,10 @@ std::string WinogradConv::RejectionReason(const ConvProblem& problem, const Sele
   return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";
 }
 
-size_t WinogradConv::LeastChannels(size_t tile, const CpuFacts& cpu) {
+size_t WinogradConv::LeastChannels(size_t tile, size_t side, const CpuFacts& cpu) {
   const Form& form = FormOf(tile);
-  return ukernel::SelectWinogradRow(cpu)->fused ? form.least_channels : form.least_unfused;
+  const size_t least = ukernel::SelectWinogradRow(cpu)->fused ? form.least_channels : form.least_unfused;
+  return side < kSmallSide ? 2 * least : least;
 }
 
 size_t WinogradConv::TileFor(const ConvProblem& problem, const SelectOptions& options) {

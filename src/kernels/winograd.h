@@ -52,8 +52,9 @@ class WinogradConv {
   static std::string RejectionReason(const ConvProblem& problem, const SelectOptions& options,
                                      const ConvWeights& weights);
 
-  // Input channels from which on tiles of 2 or 3 outputs along a side keep the error of precision fp32.
-  static size_t LeastChannels(size_t tile, const CpuFacts& cpu);
+  // Input channels from which on tiles of 2 or 3 outputs along a side keep the error of precision fp32, for images of
+  // `side` pixels along one.
+  static size_t LeastChannels(size_t tile, size_t side, const CpuFacts& cpu);
 
   // Outputs along a side of a tile, 2 or 3: what is expected to be faster, where there are LeastChannels.
   static size_t TileFor(const ConvProblem& problem, const SelectOptions& options);

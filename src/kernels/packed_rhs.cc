@@ -21,6 +21,10 @@ constexpr size_t kLeastStoredBytes = 64 << 10;
 
 const void* Advance(const void* p, ptrdiff_t bytes) { return p ? static_cast<const char*>(p) + bytes : nullptr; }
 
+Status CannotPack(const ukernel::RhsSource& source, const PackLayout& layout) {
+  return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " + LayoutName(layout));
+}
+
 }  // namespace
 
 Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice& choice,
@@ -31,38 +35,55 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
     key = PackedKeyOf(packing, choice.layout, RhsShapeOf(problem, choice.vector_bytes), source, batches,
                       source_batch_stride);
   }
-  return PackDerived(
-      problem, choice, key, [&](size_t, size_t) -> Result<Columns> { return Columns{source, source_batch_stride}; },
-      packing, cpu, batches, Packing::kDropBytes);
+  return Make(problem, choice, key, packing, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
+    if (!ukernel::CanPackRhs(choice.layout, source)) return CannotPack(source, choice.layout);
+    // Batch after batch: columns of all batches would read some sources' pages again and again.
+    const auto all = static_cast<int64_t>(r.geometry_.units * batches);
+    const auto together = static_cast<int64_t>(Packing::kDropBytes / (r.geometry_.unit_stride + 1) + 1);
+    for (int64_t begin = 0; begin < all; begin += together) {
+      const int64_t end = std::min(begin + together, all);
+      QUERN_RETURN_IF_ERROR(r.PackUnits({0, r.geometry_.units}, begin, end, to, source, packing.executor, cpu,
+                                        source_batch_stride, nullptr, 0));
+      if (end - begin == together) packing.DropSource();
+    }
+    return OkStatus();
+  });
 }
 
 Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const LayoutChoice& choice,
                                          const std::optional<ContentKey>& key, const Derive& derive,
                                          const Packing& packing, const CpuFacts& cpu, size_t batches,
                                          size_t chunk_bytes) {
+  return Make(problem, choice, key, packing, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
+    const size_t units = r.geometry_.units, unit = r.geometry_.n_unit;
+    const size_t unit_bytes = r.geometry_.unit_stride * batches;
+    const size_t together = std::max<size_t>(1, chunk_bytes / (unit_bytes + 1));
+    size_t made = 0;
+    for (size_t begin = 0; begin < units; begin += together) {
+      const size_t count = std::min(together, units - begin);
+      QUERN_ASSIGN_OR_RETURN(const Columns columns, derive(begin * unit, std::min((begin + count) * unit, problem.n)));
+      if (!ukernel::CanPackRhs(choice.layout, columns.source)) return CannotPack(columns.source, choice.layout);
+      QUERN_RETURN_IF_ERROR(r.PackUnits({begin, count}, 0, static_cast<int64_t>(count * batches), to, columns.source,
+                                        packing.executor, cpu, columns.batch_stride, nullptr, 0));
+      made += count * unit_bytes;
+      if (made < Packing::kDropBytes) continue;
+      packing.DropSource();
+      made = 0;
+    }
+    return OkStatus();
+  });
+}
+
+template <class Fill>
+Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice& choice,
+                                  const std::optional<ContentKey>& key, const Packing& packing, size_t batches,
+                                  Fill fill) {
   PackedRhs r = Describe(problem, choice, batches);
   PackedStore* store = key && r.packed_bytes() >= kLeastStoredBytes ? packing.store : nullptr;
   if (store != nullptr && (r.bytes_ = store->Find(*key, r.packed_bytes())) != nullptr) return r;
   QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
   r.ClearVectors(buffer.data());
-  const size_t units = r.geometry_.units, unit = r.geometry_.n_unit;
-  const size_t together = std::max<size_t>(1, chunk_bytes / (r.geometry_.unit_stride * batches + 1));
-  size_t read = 0;
-  for (size_t begin = 0; begin < units; begin += together) {
-    const size_t end = std::min(begin + together, units);
-    QUERN_ASSIGN_OR_RETURN(const Columns columns, derive(begin * unit, std::min(end * unit, problem.n)));
-    if (!ukernel::CanPackRhs(choice.layout, columns.source)) {
-      return Unsupported(std::string(FormatName(columns.source.format)) + " weights cannot be packed as " +
-                         LayoutName(choice.layout));
-    }
-    QUERN_RETURN_IF_ERROR(r.PackUnits(begin, end, buffer.data(), columns.source, packing.executor, cpu,
-                                      columns.batch_stride, nullptr, 0));
-    read += (end - begin) * r.geometry_.unit_stride * batches;
-    if (read >= Packing::kDropBytes) {
-      packing.DropSource();
-      read = 0;
-    }
-  }
+  QUERN_RETURN_IF_ERROR(fill(r, buffer.data()));
   const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
   r.bytes_ = {owner, owner->data()};
   if (store != nullptr) store->Put(*key, {owner->data(), r.packed_bytes()});
@@ -89,18 +110,21 @@ void PackedRhs::ClearVectors(std::byte* to) const {
 Status PackedRhs::PackInto(std::byte* to, const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
                            ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
   ClearVectors(to);
-  return PackUnits(0, geometry_.units, to, source, executor, cpu, source_batch_stride, cancel, max_slots);
+  return PackUnits({0, geometry_.units}, 0, static_cast<int64_t>(geometry_.units * batches_), to, source, executor, cpu,
+                   source_batch_stride, cancel, max_slots);
 }
 
-Status PackedRhs::PackUnits(size_t from, size_t until, std::byte* to, const ukernel::RhsSource& source,
-                            Executor& executor, const CpuFacts& cpu, ptrdiff_t source_batch_stride,
-                            const CancelToken* cancel, int max_slots) const {
+Status PackedRhs::PackUnits(const UnitRange& range, int64_t from, int64_t until, std::byte* to,
+                            const ukernel::RhsSource& source, Executor& executor, const CpuFacts& cpu,
+                            ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const {
   const ukernel::PackKernel* fast = ukernel::FindPackKernel(layout(), source, cpu, ukernel::Lookup::kRun);
-  const auto units = static_cast<int64_t>(until - from), all = units * static_cast<int64_t>(batches_);
-  const int64_t share = all / executor.SlotCount(max_slots);
+  const auto units = static_cast<int64_t>(range.count);
+  const int64_t share = (until - from) / executor.SlotCount(max_slots);
   const int64_t least = fast && fast->contiguous_n ? std::min(kRowUnits, share) : 1;
   const int64_t grain = std::max(least, static_cast<int64_t>(kTaskBytes / (geometry_.unit_stride + 1) + 1));
   auto pack = [&](int, int64_t begin, int64_t end) {
+    begin += from;
+    end += from;
     while (begin < end) {
       const int64_t batch = begin / units;
       const int64_t first = begin % units;
@@ -114,12 +138,12 @@ Status PackedRhs::PackUnits(size_t from, size_t until, std::byte* to, const uker
       if (s.channel_scales) s.channel_scales += columns;
       s.bias = Advance(s.bias, columns * 4);
       std::byte* base = to + static_cast<size_t>(batch) * geometry_.total_bytes;
-      (fast ? fast->run : ukernel::PackRhs)(layout(), shape_, s, from + static_cast<size_t>(first),
-                                            from + static_cast<size_t>(last), base);
+      (fast ? fast->run : ukernel::PackRhs)(layout(), shape_, s, range.first + static_cast<size_t>(first),
+                                            range.first + static_cast<size_t>(last), base);
       begin += last - first;
     }
   };
-  return executor.ParallelFor(all, grain, pack, cancel, max_slots);
+  return executor.ParallelFor(until - from, grain, pack, cancel, max_slots);
 }
 
 }  // namespace quern::kernels

@@ -55,9 +55,19 @@ class PackedRhs {
   const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
-  // Units [begin, end) of each batch. The vectors behind the units must be zero.
-  Status PackUnits(size_t begin, size_t end, std::byte* to, const ukernel::RhsSource& source, Executor& executor,
-                   const CpuFacts& cpu, ptrdiff_t source_batch_stride, const CancelToken* cancel, int max_slots) const;
+  // Some units of each batch, the same of all.
+  struct UnitRange {
+    size_t first = 0, count = 0;
+  };
+  // Of those units, batch after batch, [begin, end). The vectors behind the units must be zero.
+  Status PackUnits(const UnitRange& units, int64_t begin, int64_t end, std::byte* to, const ukernel::RhsSource& source,
+                   Executor& executor, const CpuFacts& cpu, ptrdiff_t source_batch_stride, const CancelToken* cancel,
+                   int max_slots) const;
+  // From the store, or made by fill(packed, its bytes), which packs all units.
+  template <class Fill>
+  static Result<PackedRhs> Make(const GemmProblem& problem, const LayoutChoice& choice,
+                                const std::optional<ContentKey>& key, const Packing& packing, size_t batches,
+                                Fill fill);
   void ClearVectors(std::byte* to) const;
 
   LayoutChoice choice_;

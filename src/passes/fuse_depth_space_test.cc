@@ -78,10 +78,10 @@ TEST(FuseFocus, BecomesOneMove) {
   for (const char* order : {"%a, %c, %d, %e", "%e, %a, %c, %d", "%a, %d, %c, %e"}) {
     SCOPED_TRACE(order);
     const std::string lines = Convolved("  %k = Concat(" + std::string(order) + ") {axis = 1}\n");
-    EXPECT_EQ(CountAfterAll(lines + "\n", x, "SpaceToDepth"), 1);
+    EXPECT_EQ(CountAfterAll(lines + "\n", x, "SpaceToDepth", {"fuse_space_to_depth"}), 1);
     EXPECT_EQ(CountAfterAll(lines + "\n", x, "Slice"), 0);
-    EXPECT_EQ(CountAfterAll(lines + "\n", x, "SpaceToDepth", {"fuse_focus"}), 0);
-    EXPECT_EQ(CountAfterAll(lines + ", %k\n", x, "SpaceToDepth"), 0);
+    EXPECT_EQ(CountAfterAll(lines + "\n", x, "Slice", {"fuse_focus"}), 6);
+    EXPECT_EQ(CountAfterAll(lines + ", %k\n", x, "SpaceToDepth", {"fuse_space_to_depth"}), 0);
   }
 }
 
@@ -96,8 +96,64 @@ TEST(FuseFocus, LeavesOtherSlices) {
            "  %early = Slice(%x, %from, %five, %axes, %twos)\n  %k = Concat(%early, %c, %d, %e) {axis = 1}\n",
        }) {
     SCOPED_TRACE(concat);
-    EXPECT_EQ(CountAfterAll(Convolved(concat) + "\n", x, "SpaceToDepth"), 0);
+    EXPECT_EQ(CountAfterAll(Convolved(concat) + "\n", x, "SpaceToDepth", {"fuse_space_to_depth"}), 0);
   }
+}
+
+// Blocks of `block` x `block` pixels of an image, and a convolution of them whose weights all differ.
+std::string ConvolvedBlocks(int channels, int block, int kh, int kw, const std::string& attributes,
+                            const std::string& image = "b,2,6,12") {
+  std::string weights;
+  const int in = channels * block * block;
+  for (int i = 0; i < 3 * in * kh * kw; ++i)
+    weights += (i == 0 ? "" : ", ") + std::to_string(i * 37 % 101 * 0.01 - 0.5);
+  return "  input %x: f32[" + image + "]\n  %k = SpaceToDepth(%x) {blocksize = " + std::to_string(block) +
+         "}\n  const %w = f32[3," + std::to_string(in) + "," + std::to_string(kh) + "," + std::to_string(kw) + "] {" +
+         weights + "}\n  const %bias = f32[3] {1.0, 2.0, 3.0}\n  %y = Conv(%k, %w, %bias)" + attributes +
+         "\n  return %y";
+}
+
+TEST(FuseSpaceToDepth, ReadsThePixels) {
+  EXPECT_EQ(After({"fuse_space_to_depth"},
+                  "  input %x: f32[b,1,4,6]\n  const %w = f32[1,4,1,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0}\n"
+                  "  %k: f32[b,4,2,3] = SpaceToDepth(%x) {blocksize = 2}\n"
+                  "  %y: f32[b,1,1,2] = Conv(%k, %w) {pads = [0, 1, 0, 0], strides = [2, 3]}\n  return %y\n"),
+            "  input %x: f32[b,1,4,6]\n"
+            "  const %y_weights = f32[1,1,2,4] {1.0, 3.0, 2.0, 4.0, 5.0, 7.0, 6.0, 8.0}\n"
+            "  %y: f32[b,1,1,2] = Conv(%x, %y_weights) {kernel_shape = [2, 4], pads = [0, 2, 0, 0], strides = [4, 6]}\n"
+            "  return %y\n");
+}
+
+TEST(FuseSpaceToDepth, InAllForms) {
+  const std::vector<Value> x = {DrawNormal(Shape{2, 2, 6, 12}, 1)};
+  struct {
+    int block, kh, kw;
+    const char* attributes;
+  } const cases[] = {{2, 3, 3, " {pads = [1, 1, 1, 1]}"},
+                     {3, 2, 3, " {pads = [0, 1, 1, 2], strides = [1, 2]}"},
+                     {2, 1, 2, ""},
+                     {3, 1, 1, " {kernel_shape = [1, 1]}"},
+                     {2, 2, 2, " {auto_pad = \"VALID\", dilations = [1, 1]}"}};
+  for (const auto& c : cases) {
+    const std::string lines = ConvolvedBlocks(2, c.block, c.kh, c.kw, c.attributes);
+    SCOPED_TRACE(lines);
+    EXPECT_EQ(CountAfterAll(lines + "\n", x, "SpaceToDepth"), 0);
+    EXPECT_EQ(CountAfterAll(lines + "\n", x, "SpaceToDepth", {"fuse_space_to_depth"}), 1);
+    EXPECT_EQ(CountAfterAll(lines + ", %k\n", x, "SpaceToDepth"), 1);
+  }
+  // A convolution of single pixels takes any number of channels.
+  const std::vector<Value> many = {DrawNormal(Shape{2, 20, 6, 12}, 1)};
+  EXPECT_EQ(CountAfterAll(ConvolvedBlocks(20, 2, 1, 1, "", "b,20,6,12") + "\n", many, "SpaceToDepth"), 0);
+}
+
+TEST(FuseSpaceToDepth, LeavesOtherConvolutions) {
+  const std::vector<Value> x = {DrawNormal(Shape{2, 2, 6, 12}, 1)}, many = {DrawNormal(Shape{2, 20, 6, 12}, 1)};
+  for (const char* attributes : {" {dilations = [1, 2], pads = [1, 2, 1, 2]}", " {auto_pad = \"SAME_UPPER\"}"}) {
+    EXPECT_EQ(CountAfterAll(ConvolvedBlocks(2, 2, 3, 3, attributes) + "\n", x, "SpaceToDepth"), 1) << attributes;
+  }
+  EXPECT_EQ(CountAfterAll(ConvolvedBlocks(2, 2, 3, 3, "", "b,2,h,w") + "\n", x, "SpaceToDepth"), 1)
+      << "sides not known";
+  EXPECT_EQ(CountAfterAll(ConvolvedBlocks(20, 2, 3, 3, "", "b,20,6,12") + "\n", many, "SpaceToDepth"), 1);
 }
 
 }  // namespace

@@ -106,5 +106,38 @@ TEST(ChannelsLast, ShufflesOfChannels) {
   EXPECT_EQ(counts.at("Transpose"), 6 + 1) << "of the shuffles and the input";
 }
 
+// What a Reshape of a convolution's result leaves of transposes: `behind` reads %r and gives %y.
+int TransposesBehindReshape(const std::string& input, const std::string& list, const std::string& behind) {
+  const std::map<std::string, int> counts =
+      OperatorsOf("  input %x: f32[" + input + "]\n  const %w = f32[6,6,1,1] splat 0.25\n  const %list = i64" + list +
+                      "\n  %c = Conv(%x, %w)\n  %r = Reshape(%c, %list)\n" + behind + "  return %y\n",
+                  {DrawNormal(Shape{2, 6, 4, 5}, 1)});
+  return (counts.contains("Transpose") ? counts.at("Transpose") : 0) - 1;  // but for that of the image
+}
+
+TEST(ChannelsLast, ReshapesOfImages) {
+  const std::string rows_last = "  %y = Transpose(%r) {perm = [0, 2, 1]}\n";
+  for (const char* input : {"2,6,4,5", "n,6,4,5", "n,6,h,5", "n,6,h,w"}) {
+    SCOPED_TRACE(input);
+    EXPECT_EQ(TransposesBehindReshape(input, "[3] {0, 6, -1}", rows_last), 0);
+    EXPECT_EQ(TransposesBehindReshape(input, "[3] {0, 0, -1}",
+                                      "  %s = Sigmoid(%r)\n  %k = Concat(%s, %r) {axis = 2}\n"
+                                      "  %y = Transpose(%k) {perm = [0, 2, 1]}\n"),
+              0);
+    EXPECT_EQ(TransposesBehindReshape(input, "[3] {0, 6, -1}", "  %y = Neg(%r)\n"), 0) << "stored channels first";
+  }
+  // Channels apart, as heads of detectors have them: one transpose where there were two.
+  EXPECT_EQ(
+      TransposesBehindReshape("2,6,4,5", "[5] {2, 3, 2, 4, 5}", "  %y = Transpose(%r) {perm = [0, 1, 3, 4, 2]}\n"), 1);
+  EXPECT_EQ(
+      TransposesBehindReshape("2,6,4,5", "[5] {2, 3, 2, 4, 5}", "  %y = Transpose(%r) {perm = [0, 3, 4, 1, 2]}\n"), 0);
+  // Ones in between; channels together with a side, which a move of the transpose would tear apart; an order of its
+  // own.
+  EXPECT_EQ(
+      TransposesBehindReshape("2,6,4,5", "[5] {2, 1, 6, 20, 1}", "  %y = Transpose(%r) {perm = [0, 3, 4, 1, 2]}\n"), 0);
+  EXPECT_EQ(TransposesBehindReshape("2,6,4,5", "[3] {2, 24, 5}", rows_last), 1) << "the other is the convolution's";
+  EXPECT_EQ(TransposesBehindReshape("2,6,4,5", "[3] {2, 6, 20}", "  %y = Transpose(%r) {perm = [2, 0, 1]}\n"), 1);
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -1,15 +1,16 @@
 // Transposes move from the inputs of an operator to its outputs, where others may cancel them:
 //   Add(Transpose(x, p), Transpose(y, p))  ->  Transpose(Add(x, y), p)
 // for elementwise operators (constants are permuted), quantization with one scale, Concat, Split, Pad, Slice, Softmax,
-// reductions and Resize (axes are renamed), LRN (this provider's takes channels last), and shuffles of channels
-// (sink_shuffle.h). An operand that has no such transpose gets the inverse one; the move is made only when it takes
-// away more transposes than it adds.
+// reductions and Resize (axes are renamed), LRN (this provider's takes channels last), shuffles of channels
+// (sink_shuffle.h) and Reshape (sink_reshape.h). An operand that has no such transpose gets the inverse one; the move
+// is made only when it takes away more transposes than it adds.
 #include <algorithm>
 #include <cstring>
 #include <set>
 #include <string_view>
 
 #include "provider/cpu/passes/edit.h"
+#include "provider/cpu/passes/sink_reshape.h"
 #include "provider/cpu/passes/sink_shuffle.h"
 #include "tensor/tensor.h"
 
@@ -345,6 +346,9 @@ Result<int> Run(Graph& graph, const void* pass_context) {
     QUERN_ASSIGN_OR_RETURN(const bool sunk, Sink(graph, node, config));
     changes += sunk;
   }
+  // A shuffle begins with a Reshape that could move too.
+  if (changes > 0) return changes;
+  for (Node* node : graph.nodes()) changes += SinkReshape(graph, node);
   return changes;
 }
 

@@ -70,7 +70,9 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     if (v->constant()->is_tensor()) add(v);
   }
   const CompileContext compile{&config, &executor, exe->graph_.get()};
-  // Packed weights stand beside the file's; of these, only as much stays in memory meanwhile.
+  // Packed weights stand beside the file's; of these, only so much stays in memory meanwhile. Less than within one
+  // source (Packing::kDropBytes), whose pages may be wanted again.
+  constexpr size_t kDropBytes = size_t{2} << 20;
   size_t packed_since = 0;
   for (Node* n = graph.first_node(); n; n = n->next()) {
     CompiledNode c;
@@ -101,7 +103,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
       const Status charged = exe->ChargeBytes(c.packed_bytes);
       if (!charged.ok()) return charged.WithContext(n->Describe() + ": packed weights");
       packed_since += c.packed_bytes;
-      if (packed_since > kernels::Packing::kDropBytes) {
+      if (packed_since > kDropBytes) {
         graph.DropFilePages();
         packed_since = 0;
       }

@@ -105,6 +105,28 @@ TEST(Select, FollowsThePortsOfTheCpu) {
   EXPECT_GT(cycles(), 1.6 * two);
 }
 
+// Half a vector of columns takes half of the time where vectors are computed in halves, in the calls that have a body
+// for it.
+TEST(Select, CountsNarrowUnits) {
+  const auto cycles = [](const char* cpu, const char* name, size_t m, size_t n) {
+    SelectOptions options = On(cpu);
+    options.force_row = name;
+    const GemmProblem p{.n = n, .k = 96, .expected_m = m};
+    const LayoutChoice layout = SelectLayout(p, options).value();
+    const GemmKernel* row = SelectRow(EligibleRows(p, options, layout), p, options.cpu, layout.layout, m);
+    return GemmTileCycles(*row, options.cpu, m, n, p.k);
+  };
+  const char* const tile = "gemm_f32_f32_f32_8x48x1_avx512";
+  EXPECT_LT(cycles("zen4", tile, 8, 24), cycles("zen4", tile, 8, 25));
+  EXPECT_EQ(cycles("zen4", tile, 8, 40), cycles("zen4", tile, 8, 41)) << "three units";
+  EXPECT_EQ(cycles("zen4", tile, 7, 24), cycles("zen4", tile, 7, 25)) << "not all rows";
+  EXPECT_EQ(cycles("skylake-avx512", tile, 8, 24), cycles("skylake-avx512", tile, 8, 25)) << "whole vectors";
+  EXPECT_LT(cycles("zen4", "gemm_f32_f32_f32_6x64x1_avx512", 6, 40),
+            cycles("zen4", "gemm_f32_f32_f32_6x64x1_avx512", 6, 41));
+  EXPECT_LT(cycles("zen4", "gemm_f32_f32_f32_16x16x1_avx512", 16, 8),
+            cycles("zen4", "gemm_f32_f32_f32_16x16x1_avx512", 16, 9));
+}
+
 TEST(Select, FollowsMAndN) {
   const GemmProblem wide{.n = 4096, .k = 1024};
   EXPECT_NE(Choose("haswell", wide, 1), Choose("haswell", wide, 1024));

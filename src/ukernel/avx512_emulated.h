@@ -250,6 +250,8 @@ QUERN_EMULATED __m512i Reversed(const int (&lanes)[16]) {
 #define _mm512_castsi512_ps(x) ((__m512)(x))
 #define _mm512_castps_si512(x) ((__m512i)(x))
 #define _mm512_castpd_ps(x) ((__m512)(x))
+#define _mm512_castps512_ps256(x) ::quern::ukernel::avx512::Half<0>(x)
+#define _mm512_zextps256_ps512(x) ::quern::ukernel::avx512::Join<__m512>(x, _mm256_setzero_ps())
 #define _mm512_castsi512_si256(x) ::quern::ukernel::avx512::Half<0>(x)
 #define _mm512_castsi256_si512(x) QUERN_TWICE(__m512i, x)
 #undef _mm512_extracti64x4_epi64

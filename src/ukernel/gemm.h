@@ -132,8 +132,8 @@ enum class Engine : uint8_t {
 // Cycles of one call, for full-speed caches:
 //   call + share*m*row + tile + steps * max(share*step_min, m * (share*step_row + step_load))
 // where a step is kr elements of K, m is counted in whole units of m_grain, and the share is of nr, what the whole
-// units of n columns have. With a scaled mr, a vector of rows counts as one in the steps and the grain; with a scaled
-// nr alone, the steps are per lane.
+// units of n columns have; for step_row without the half of a narrow unit. With a scaled mr, a vector of rows counts as
+// one in the steps and the grain; with a scaled nr alone, the steps are per lane.
 struct GemmCost {
   Engine engine = Engine::kVector;
   float step_row = 0;    // per row of the tile and K step: the engine's, longer where a CPU has less of it
@@ -194,7 +194,9 @@ struct GemmKernel {
   uint16_t k_divisor = 1;             // K (per tap) must be a multiple of this
   uint16_t block_divisor = 1;         // the block length must be a multiple of this
   bool asks_ahead = false;            // reads GemmArgs::ahead
-  bool uses_sums = false;             // reads rhs_sums: all taps must then be in the calls from first_k to last_k
+  // Calls of mr rows and up to this many units compute the last unit as half of one where it has no more columns.
+  uint8_t narrow_units = 0;
+  bool uses_sums = false;  // reads rhs_sums: all taps must then be in the calls from first_k to last_k
   SumOrder sum_order = SumOrder::kOfItsKind;
 
   // The numbers of another row, in portable C++: what tests compare that row's with where the CPU lacks its ISA, and
@@ -247,12 +249,16 @@ static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, si
   const GemmCost& t = r.cost;
   const size_t unit = r.consumed.n_unit * ScaleLanes(r.consumed.n_scale, RowVectorBytes(r, c));
   const float share = static_cast<float>(RoundUp(n, unit)) / static_cast<float>(TileN(r, c));
+  // Where vectors are computed in halves, half a vector takes half of the time.
+  const bool narrow = c.fma512_ports == 1 && m == TileM(r, c) && n % unit != 0 && n % unit <= unit / 2 &&
+                      CeilDiv(n, unit) <= r.narrow_units;
+  const float computed = narrow ? share - static_cast<float>(unit / 2) / static_cast<float>(TileN(r, c)) : share;
   const size_t m_lanes = TileM(r, c) / r.mr;
   const float width = r.mr_scale == VectorScale::kFixed ? static_cast<float>(TileN(r, c) / r.nr) : 1.0f;
   const float rows = static_cast<float>(RoundUp(m, t.m_grain * (m_lanes ? m_lanes : 1)));
   const float vectors = m_lanes > 1 ? rows / static_cast<float>(m_lanes) : rows;
   const float steps = static_cast<float>(CeilDiv(k, r.kr)) * width;
-  const float by_row = vectors * (share * t.step_row * EngineScale(t.engine, c) + t.step_load);
+  const float by_row = vectors * (computed * t.step_row * EngineScale(t.engine, c) + t.step_load);
   const float least = share * t.step_min;
   return t.call + t.tile + rows * share * t.row + steps * (by_row > least ? by_row : least);
 }

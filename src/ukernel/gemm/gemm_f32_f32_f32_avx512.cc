@@ -10,18 +10,24 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kRun8x48 = DispatchTileFma<Vector, 8, 3>;
-static constexpr GemmRun kRun6x64 = DispatchTileFma<Vector, 6, 4>;
-static constexpr GemmRun kRun16x16 = DispatchTileFma<Vector, 16, 1>;
+static constexpr GemmRun kRun8x48 = DispatchTileFma<HalvedVector, 8, 3>;
+static constexpr GemmRun kRun6x64 = DispatchTileFma<HalvedVector, 6, 4>;
+static constexpr GemmRun kRun16x16 = DispatchTileFma<HalvedVector, 16, 1>;
 static constexpr GemmRun kRunStream = RunStreamFma<Vector, 2>;
 #else
 static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nullptr, kRunStream = nullptr;
 #endif
 
+constexpr GemmKernel Tile(uint16_t mr, uint16_t units, GemmRun run) {
+  GemmKernel row = Avx512Tile(kF32x16, mr, units, run);
+  row.narrow_units = NarrowUnits(mr) < units ? NarrowUnits(mr) : units;
+  return row;
+}
+
 static constexpr GemmKernel kRows[] = {
-    Avx512Tile(kF32x16, 8, 3, kRun8x48),
-    Avx512Tile(kF32x16, 6, 4, kRun6x64),
-    Avx512Tile(kF32x16, 16, 1, kRun16x16),
+    Tile(8, 3, kRun8x48),
+    Tile(6, 4, kRun6x64),
+    Tile(16, 1, kRun16x16),
     StreamF32Row(kF32x16, Engine::kVector512, 2, 64, 16, kRunStream),
 };
 

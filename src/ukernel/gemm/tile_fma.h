@@ -63,8 +63,22 @@ struct UnitOf<HalfUnit<V>> {
   static constexpr bool kHalf = true;
 };
 
-// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kTileAhead (0: none).
-template <class V, int MR, int NU, class O = FloatOperands<V>>
+// The first kNarrowLanes of a vector, of types that have such, at half of the multiply-adds' cost on CPUs that compute
+// vectors in halves.
+template <class V>
+concept HasNarrow = requires { V::kNarrowLanes; };
+template <class V>
+struct NarrowOf {
+  struct Type {};
+};
+template <HasNarrow V>
+struct NarrowOf<V> {
+  using Type = typename V::Narrow;
+};
+
+// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kTileAhead (0: none). kNarrow: the
+// last vector has at most V::kNarrowLanes columns, and is computed as so many.
+template <class V, int MR, int NU, class O = FloatOperands<V>, bool kNarrow = false>
 struct TileFma : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
   using Base::kPerUnit;
@@ -88,6 +102,12 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   using typename Base::Acc;
   using typename Base::Mask;
   using typename Base::Reg;
+  using Narrow = typename NarrowOf<V>::Type;
+  static constexpr int kWide = kNarrow ? kVectors - 1 : kVectors;
+  struct Sums {
+    Acc wide;  // [r][v], v < kWide; all vectors once they are summed up
+    Narrow last[MR];
+  };
 
   static const Rhs* UnitAt(const char* rhs, size_t unit_stride, int v) {
     return reinterpret_cast<const Rhs*>(rhs + static_cast<size_t>(v / kPerUnit) * unit_stride);
@@ -95,16 +115,19 @@ struct TileFma : TileEpilogue<V, MR, NU> {
 
   // kMasked: the last unit is read up to the mask (a masked load takes a slot of a multiply-add port).
   template <bool kMasked, int I = 0, bool kAsks = false>
-  QUERN_INLINE static void Step(Acc& acc, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t unit_stride,
+  QUERN_INLINE static void Step(Sums& sums, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t unit_stride,
                                 Mask tail) {
     Reg b[kVectors];
+    Narrow last;
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       const Rhs* p = UnitAt(rhs, unit_stride, v);
       if constexpr (kMasked) {
         b[v] =
             v == kVectors - 1 ? V::LoadMask(p + v % kPerUnit * V::kLanes, tail) : V::Load(p + v % kPerUnit * V::kLanes);
+        if constexpr (kNarrow) last = V::First(b[v]);
       } else {
-        b[v] = O::template LoadFloats<I>(p, v % kPerUnit);
+        if constexpr (kNarrow) last = V::LoadNarrow(p);
+        if (v < kWide) b[v] = O::template LoadFloats<I>(p, v % kPerUnit);
         if constexpr (kAsks) {
           __builtin_prefetch(reinterpret_cast<const char*>(p + v % kPerUnit * V::kLanes) + V::kTileAhead);
         }
@@ -112,35 +135,44 @@ struct TileFma : TileEpilogue<V, MR, NU> {
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       const Reg x = O::template Broadcast<I>(row[r] + k);
-      QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = O::Fma(x, b[v], acc[r][v]);
+      QUERN_UNROLL for (int v = 0; v < kWide; ++v) sums.wide[r][v] = O::Fma(x, b[v], sums.wide[r][v]);
+      if constexpr (kNarrow) sums.last[r] = V::FmaNarrow(V::BroadcastNarrow(row[r] + k), last, sums.last[r]);
     }
   }
 
   // kCount of K for one row after the other; next() is the next row at the first of them.
   template <bool kMasked, size_t kCount, class Next>
-  QUERN_INLINE static void RowBlock(Acc& acc, Next next, const char* rhs, size_t k_stride, Mask tail) {
+  QUERN_INLINE static void RowBlock(Sums& sums, Next next, const char* rhs, size_t k_stride, Mask tail) {
     Reg b[kCount];
+    Narrow last[kCount];
     QUERN_UNROLL for (size_t u = 0; u < kCount; ++u) {
       const auto* p = reinterpret_cast<const Rhs*>(rhs + u * k_stride);
       b[u] = kMasked ? V::LoadMask(p, tail) : V::Load(p);
+      if constexpr (kNarrow) last[u] = kMasked ? V::First(b[u]) : V::LoadNarrow(p);
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       const Lhs* x = next();
       // In a register of its own: Intel's cores split a multiply-add from memory whose address has an index (16x16 by
       // 256 on Cascade Lake: 59 % of the peak, so 75).
       asm("" : "+r"(x));
-      QUERN_UNROLL for (size_t u = 0; u < kCount; ++u) acc[r][0] = O::Fma(V::Broadcast(x + u), b[u], acc[r][0]);
+      QUERN_UNROLL for (size_t u = 0; u < kCount; ++u) {
+        if constexpr (kNarrow) {
+          sums.last[r] = V::FmaNarrow(V::BroadcastNarrow(x + u), last[u], sums.last[r]);
+        } else {
+          sums.wide[r][0] = O::Fma(V::Broadcast(x + u), b[u], sums.wide[r][0]);
+        }
+      }
     }
   }
 
   // Many rows that lie evenly apart, which takes no pointers: half of the loads where blocks of K are short.
   template <bool kMasked>
-  QUERN_INLINE static void EvenSegment(Acc& acc, const char* lhs, ptrdiff_t row_stride, const char* rhs,
+  QUERN_INLINE static void EvenSegment(Sums& sums, const char* lhs, ptrdiff_t row_stride, const char* rhs,
                                        size_t k_stride, size_t k_count, Mask tail) {
     const auto block = [&](auto count) __attribute__((always_inline)) {
       const char* row = lhs;
       RowBlock<kMasked, count>(
-          acc,
+          sums,
           [&]() __attribute__((always_inline)) {
             const auto* x = reinterpret_cast<const Lhs*>(row);
             row += row_stride;
@@ -157,47 +189,43 @@ struct TileFma : TileEpilogue<V, MR, NU> {
 
   // k values [I, kLhsBlock) of the blocks x; rhs is at the group that holds the first of them.
   template <int I>
-  QUERN_INLINE static void LaneSteps(Acc& acc, const Left (&x)[MR], const char* rhs, size_t unit_stride,
+  QUERN_INLINE static void LaneSteps(Sums& sums, const Left (&x)[MR], const char* rhs, size_t unit_stride,
                                      size_t k_stride) {
     if constexpr (I < O::kLhsBlock) {
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         const auto b = O::template LoadRhs<I % O::kGroup>(UnitAt(rhs, unit_stride, v), v % kPerUnit);
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          acc[r][v] = O::template FmaLane<I>(acc[r][v], b, v % kPerUnit, x[r]);
+          sums.wide[r][v] = O::template FmaLane<I>(sums.wide[r][v], b, v % kPerUnit, x[r]);
         }
       }
       const size_t to_next = I % O::kGroup == O::kGroup - 1 ? O::kGroup * k_stride : 0;
-      LaneSteps<I + 1>(acc, x, rhs + to_next, unit_stride, k_stride);
+      LaneSteps<I + 1>(sums, x, rhs + to_next, unit_stride, k_stride);
     }
   }
 
   // Inline in each of its calls: out of line it would keep the accumulators in memory.
   template <bool kMasked>
-  QUERN_INLINE static void Segment(Acc& acc, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
+  QUERN_INLINE static void Segment(Sums& sums, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
                                    size_t k_stride, size_t k_count, Mask tail, const char*& ahead, bool few) {
     size_t k = 0;
     if constexpr (kManyRows) {
       for (; k + kRowBlock <= k_count; k += kRowBlock, rhs += kRowBlock * k_stride) {
         int r = 0;
         RowBlock<kMasked, kRowBlock>(
-            acc, [&]() __attribute__((always_inline)) { return row[r++] + k; }, rhs, k_stride, tail);
+            sums, [&]() __attribute__((always_inline)) { return row[r++] + k; }, rhs, k_stride, tail);
       }
     } else if constexpr (O::kLhsBlock > 1) {
       for (; k + O::kLhsBlock <= k_count; k += O::kLhsBlock) {
         Left x[MR];
         QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = O::LoadLhs(row[r] + k);
-        LaneSteps<0>(acc, x, rhs, unit_stride, k_stride);
+        LaneSteps<0>(sums, x, rhs, unit_stride, k_stride);
         rhs += O::kLhsBlock * k_stride;
       }
     } else if constexpr (kSets > 1) {
-      Acc more[kSets - 1];
-      QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) more[s][r][v] = V::Zero();
-        }
-      }
+      Sums more[kSets - 1];
+      QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) SetZero(more[s]);
       for (; k + kSets <= k_count; k += kSets) {
-        Step<kMasked>(acc, row, k, rhs, unit_stride, tail);
+        Step<kMasked>(sums, row, k, rhs, unit_stride, tail);
         QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
           Step<kMasked>(more[s], row, k + s + 1, rhs + (s + 1) * k_stride, unit_stride, tail);
         }
@@ -205,7 +233,10 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       }
       QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Add(acc[r][v], more[s][r][v]);
+          QUERN_UNROLL for (int v = 0; v < kWide; ++v) {
+            sums.wide[r][v] = V::Add(sums.wide[r][v], more[s].wide[r][v]);
+          }
+          if constexpr (kNarrow) sums.last[r] = V::AddNarrow(sums.last[r], more[s].last[r]);
         }
       }
     }
@@ -217,7 +248,7 @@ struct TileFma : TileEpilogue<V, MR, NU> {
         static_assert(kUnroll == kAheadK);
         for (; k + kUnroll <= k_count; k += kUnroll) {
           QUERN_UNROLL for (size_t u = 0; u < kUnroll; ++u) {
-            Step<kMasked, 0, asks>(acc, row, k + u, rhs + u * k_stride, unit_stride, tail);
+            Step<kMasked, 0, asks>(sums, row, k + u, rhs + u * k_stride, unit_stride, tail);
           }
           rhs += kUnroll * k_stride;
           if constexpr (asks) {
@@ -237,17 +268,17 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       }
     }
     if constexpr (O::kGroup == 1) {
-      for (; k < k_count; ++k, rhs += k_stride) Step<kMasked>(acc, row, k, rhs, unit_stride, tail);
+      for (; k < k_count; ++k, rhs += k_stride) Step<kMasked>(sums, row, k, rhs, unit_stride, tail);
     } else {
       static_assert(O::kGroup == 2 && !kMasked);
       for (; k < k_count; k += 2, rhs += 2 * k_stride) {
-        Step<false, 0>(acc, row, k, rhs, unit_stride, tail);
-        if (k + 1 < k_count) Step<false, 1>(acc, row, k + 1, rhs, unit_stride, tail);
+        Step<false, 0>(sums, row, k, rhs, unit_stride, tail);
+        if (k + 1 < k_count) Step<false, 1>(sums, row, k + 1, rhs, unit_stride, tail);
       }
     }
   }
 
-  QUERN_INLINE static void AddTaps(const GemmArgs& a, Acc& acc, Mask tail) {
+  QUERN_INLINE static void AddTaps(const GemmArgs& a, Sums& sums, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
     const bool few = a.ahead_lines > kAheadLines;
     const char* ahead =
@@ -260,21 +291,21 @@ struct TileFma : TileEpilogue<V, MR, NU> {
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
           row[r] = reinterpret_cast<const Lhs*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
         }
-        return Segment<false>(acc, row, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
+        return Segment<false>(sums, row, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
                               few);
       }
     }
     EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
       if (in_place) {
-        Segment<V::kCheapMasks>(acc, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead, false);
+        Segment<V::kCheapMasks>(sums, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead, false);
       } else {
-        Segment<false>(acc, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead, false);
+        Segment<false>(sums, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead, false);
       }
     });
   }
 
   // Of kManyRows, in the forms whose rows lie evenly apart.
-  QUERN_INLINE static void AddEvenTaps(const GemmArgs& a, Acc& acc, Mask tail) {
+  QUERN_INLINE static void AddEvenTaps(const GemmArgs& a, Sums& sums, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
     const size_t taps = a.lhs_form == kLhsTaps ? a.tap_count : 1;
     for (size_t t = 0; t < taps; ++t) {
@@ -282,28 +313,42 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       const char* lhs = static_cast<const char*>(a.lhs) + tap.lhs_offset;
       const char* rhs = static_cast<const char*>(a.rhs) + tap.rhs_offset;
       if (in_place) {
-        EvenSegment<V::kCheapMasks>(acc, lhs, a.lhs_row_stride, rhs, a.rhs_k_stride, a.k, tail);
+        EvenSegment<V::kCheapMasks>(sums, lhs, a.lhs_row_stride, rhs, a.rhs_k_stride, a.k, tail);
       } else {
-        EvenSegment<false>(acc, lhs, a.lhs_row_stride, rhs, kUnitK, a.k, tail);
+        EvenSegment<false>(sums, lhs, a.lhs_row_stride, rhs, kUnitK, a.k, tail);
       }
     }
   }
 
+  QUERN_INLINE static void SetZero(Sums& sums) {
+    QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+      QUERN_UNROLL for (int v = 0; v < kWide; ++v) sums.wide[r][v] = V::Zero();
+      if constexpr (kNarrow) sums.last[r] = V::First(V::Zero());
+    }
+  }
+
   static void Run(const GemmArgs& a) {
-    Acc acc;
+    Sums sums;
     const typename Base::Tail tail = Base::MakeTail(a.n);
     if (a.first_k) {
-      Base::Each([&](int r, int v) { acc[r][v] = V::Zero(); });
+      SetZero(sums);
     } else {
-      Base::Read(a.acc, a.acc_row_stride, acc, tail);
+      Base::Read(a.acc, a.acc_row_stride, sums.wide, tail);
+      if constexpr (kNarrow) {
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) sums.last[r] = V::First(sums.wide[r][kVectors - 1]);
+      }
     }
 
     if constexpr (kManyRows) {
-      a.lhs_form == kLhsRowPointers ? AddTaps(a, acc, tail.mask) : AddEvenTaps(a, acc, tail.mask);
+      a.lhs_form == kLhsRowPointers ? AddTaps(a, sums, tail.mask) : AddEvenTaps(a, sums, tail.mask);
     } else {
-      AddTaps(a, acc, tail.mask);
+      AddTaps(a, sums, tail.mask);
     }
 
+    Acc& acc = sums.wide;
+    if constexpr (kNarrow) {
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][kVectors - 1] = V::Widen(sums.last[r]);
+    }
     if (a.last_k) {
       if constexpr (std::is_same_v<typename V::Scalar, float>) Base::Apply(a, a.ops, a.ops + a.op_count, acc, tail);
       Base::Write(a.dst, a.dst_row_stride, acc, tail);
@@ -313,17 +358,32 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   }
 };
 
-// The body for the call's m and number of units.
-template <class V, int MR, int NU, class O = FloatOperands<V>>
+// Units of a call of whole tiles up to which the last one may be narrow: with more accumulators clang 19 keeps some of
+// them in memory.
+[[maybe_unused]] constexpr uint8_t NarrowUnits(int rows) { return static_cast<uint8_t>(18 / rows); }
+
+// Not inline: two bodies in one function would keep accumulators in memory.
+template <class V, int MR, int NU>
+__attribute__((noinline)) void RunNarrow(const GemmArgs& a) {
+  TileFma<V, MR, NU, FloatOperands<V>, true>::Run(a);
+}
+
+// The body for the call's m and number of units. kWhole: m may be the row's own, which alone has bodies for a narrow
+// last vector.
+template <class V, int MR, int NU, class O = FloatOperands<V>, bool kWhole = true>
 void DispatchTileFma(const GemmArgs& a) {
   if constexpr (NU > 1) {
-    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileFma<V, MR, NU - 1, O>(a);
+    if (a.n <= static_cast<size_t>((NU - 1) * V::kUnit)) return DispatchTileFma<V, MR, NU - 1, O, kWhole>(a);
+  }
+  if constexpr (kWhole && HasNarrow<V> && NU <= NarrowUnits(MR) && std::is_same_v<O, FloatOperands<V>>) {
+    constexpr size_t kNarrow = (NU - 1) * V::kUnit + V::kNarrowLanes;
+    if (a.m == static_cast<size_t>(MR) && a.n <= kNarrow) return RunNarrow<V, MR, NU>(a);
   }
   if constexpr (NU == 1 && !UnitOf<V>::kHalf && V::kUnit > V::kLanes) {
     if (a.n <= static_cast<size_t>(V::kUnit / 2)) return DispatchTileFma<HalfUnit<V>, MR, NU, O>(a);
   }
   if constexpr (MR > 1) {
-    if (a.m < static_cast<size_t>(MR)) return DispatchTileFma<V, MR - 1, NU, O>(a);
+    if (a.m < static_cast<size_t>(MR)) return DispatchTileFma<V, MR - 1, NU, O, false>(a);
   }
   TileFma<V, MR, NU, O>::Run(a);
 }

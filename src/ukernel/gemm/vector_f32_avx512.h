@@ -35,5 +35,17 @@ struct Vector {
   static Reg Max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
 };
 
+// With the first half of a vector as a type of its own.
+struct HalvedVector : Vector {
+  using Narrow = __m256;
+  static constexpr int kNarrowLanes = 8;
+  static Narrow LoadNarrow(const float* p) { return _mm256_loadu_ps(p); }
+  static Narrow First(Reg x) { return _mm512_castps512_ps256(x); }
+  static Reg Widen(Narrow x) { return _mm512_zextps256_ps512(x); }
+  static Narrow AddNarrow(Narrow a, Narrow b) { return _mm256_add_ps(a, b); }
+  static Narrow BroadcastNarrow(const float* p) { return _mm256_set1_ps(*p); }
+  static Narrow FmaNarrow(Narrow a, Narrow b, Narrow c) { return _mm256_fmadd_ps(a, b, c); }
+};
+
 }  // namespace
 }  // namespace quern::ukernel

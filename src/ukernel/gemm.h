@@ -249,7 +249,7 @@ static constexpr float GemmTileCycles(const GemmKernel& r, const CpuFacts& c, si
   const GemmCost& t = r.cost;
   const size_t unit = r.consumed.n_unit * ScaleLanes(r.consumed.n_scale, RowVectorBytes(r, c));
   const float share = static_cast<float>(RoundUp(n, unit)) / static_cast<float>(TileN(r, c));
-  // Where vectors are computed in halves, half a vector takes half of the time.
+  // Half a vector takes half of the time on cores that compute vectors in halves (on Intel's with one unit all of it).
   const bool narrow = c.fma512_ports == 1 && m == TileM(r, c) && n % unit != 0 && n % unit <= unit / 2 &&
                       CeilDiv(n, unit) <= r.narrow_units;
   const float computed = narrow ? share - static_cast<float>(unit / 2) / static_cast<float>(TileN(r, c)) : share;

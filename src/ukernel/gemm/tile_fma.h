@@ -104,6 +104,7 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   using typename Base::Reg;
   using Narrow = typename NarrowOf<V>::Type;
   static constexpr int kWide = kNarrow ? kVectors - 1 : kVectors;
+  static_assert(!kNarrow || (kPerUnit == 1 && O::kLhsBlock == 1 && O::kGroup == 1));
   struct Sums {
     Acc wide;  // [r][v], v < kWide; all vectors once they are summed up
     Narrow last[MR];
@@ -124,10 +125,14 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       if constexpr (kMasked) {
         b[v] =
             v == kVectors - 1 ? V::LoadMask(p + v % kPerUnit * V::kLanes, tail) : V::Load(p + v % kPerUnit * V::kLanes);
-        if constexpr (kNarrow) last = V::First(b[v]);
+        if constexpr (kNarrow) {
+          if (v == kWide) last = V::First(b[v]);
+        }
       } else {
-        if constexpr (kNarrow) last = V::LoadNarrow(p);
         if (v < kWide) b[v] = O::template LoadFloats<I>(p, v % kPerUnit);
+        if constexpr (kNarrow) {
+          if (v == kWide) last = V::LoadNarrow(p);
+        }
         if constexpr (kAsks) {
           __builtin_prefetch(reinterpret_cast<const char*>(p + v % kPerUnit * V::kLanes) + V::kTileAhead);
         }

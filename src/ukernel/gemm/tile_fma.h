@@ -91,9 +91,10 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   static constexpr bool kManyRows = MR > 8 && kVectors == 1 && O::kLhsBlock == 1 && O::kGroup == 1;
   static constexpr size_t kRowBlock = 4;
   // Weights come out of L2 for each tile of rows, but for few k, whose panels stay in L1: lines are asked for ahead,
-  // where that leaves the loads enough slots.
+  // where that leaves the loads enough slots: not of a narrow vector, which has broadcasts of its own (8x24: 82,
+  // without 99 GFLOP/s on Zen 4).
   static constexpr size_t kFewK = 256;
-  static constexpr bool kAsksAhead = V::kTileAhead > 0 && MR >= 4 && !kManyRows;
+  static constexpr bool kAsksAhead = V::kTileAhead > 0 && MR >= 4 && !kManyRows && !kNarrow;
   static constexpr size_t kUnitK = UnitOf<V>::kPacked * sizeof(typename O::Rhs);
 
   using Lhs = typename O::Lhs;

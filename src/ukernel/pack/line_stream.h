@@ -20,16 +20,33 @@ namespace {
 // Whether a packed matrix of so many bytes does: it is more than a core's own caches hold.
 inline bool PassesCaches(size_t bytes) { return kCanPassCaches && bytes >= size_t{4} << 20; }
 
-// Asks for the lines at `at` of rows `stride` apart, which are more than hardware follows at once.
-inline void PrefetchRows(const char* at, ptrdiff_t stride, size_t rows) {
-  for (size_t i = 0; i < rows; ++i, at += stride) __builtin_prefetch(at);
-}
-[[maybe_unused]] constexpr size_t kAheadBytes = 512;  // of what is read of a row
+// How many bytes before they are read lines of rows are asked for, to lie in the first and in the second level of
+// caches; 0: not asked. Hardware does not follow so many rows at once.
+struct Ahead {
+  ptrdiff_t first, second;
+};
+// From memory to the second level, and shortly before to the first, where rows a multiple of a page apart share few
+// lines.
+[[maybe_unused]] constexpr Ahead kAhead{128, 512};
+// Of 4 bytes and more, which are read as fast as memory gives them.
+[[maybe_unused]] constexpr Ahead kAheadOfWide{512, 0};
 
-// Asks for the line at `at` of rows of `bytes`, or after their end for that of as many rows that follow them.
+// kLocality as of __builtin_prefetch: 3 for the first level, 2 for the second.
+template <int kLocality>
+inline void PrefetchRows(const char* at, ptrdiff_t stride, size_t rows) {
+  for (size_t i = 0; i < rows; ++i, at += stride) __builtin_prefetch(at, 0, kLocality);
+}
+
+// Asks for lines of rows `stride` apart ahead of `at`, where the lines of `bytes` end for those of as many rows that
+// follow.
+template <Ahead kBytes = kAhead>
 inline void PrefetchNext(const void* row, ptrdiff_t at, ptrdiff_t bytes, ptrdiff_t stride, size_t rows) {
-  const char* from = static_cast<const char*>(row) + at;
-  PrefetchRows(at < bytes ? from : from - bytes + static_cast<ptrdiff_t>(rows) * stride, stride, rows);
+  const auto first_of = [&](ptrdiff_t to) {
+    const char* from = static_cast<const char*>(row) + to;
+    return to < bytes ? from : from - bytes + static_cast<ptrdiff_t>(rows) * stride;
+  };
+  if constexpr (kBytes.second > 0) PrefetchRows<2>(first_of(at + kBytes.second), stride, rows);
+  if constexpr (kBytes.first > 0) PrefetchRows<3>(first_of(at + kBytes.first), stride, rows);
 }
 
 // How vectors are written: all of a line by one piece of code, so that it leaves the core whole.

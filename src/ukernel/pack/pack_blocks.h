@@ -154,8 +154,7 @@ template <class S, size_t kColumns>
 void LoadScales(const RhsSource& s, size_t blocks, size_t n, size_t b, size_t count, BlockNumbers<kColumns>& x) {
   const uint8_t* first = static_cast<const uint8_t*>(s.scales) + static_cast<ptrdiff_t>(n) * s.scale_n_stride;
   const ptrdiff_t begin = static_cast<ptrdiff_t>(b) * s.scale_block_stride;
-  const ptrdiff_t next = begin + 2 * static_cast<ptrdiff_t>(x.kBlocks) * s.scale_block_stride;
-  PrefetchNext(first, next, static_cast<ptrdiff_t>(blocks) * s.scale_block_stride, s.scale_n_stride, kColumns);
+  PrefetchNext(first, begin, static_cast<ptrdiff_t>(blocks) * s.scale_block_stride, s.scale_n_stride, kColumns);
   const ColumnRows rows{first + begin, s.scale_n_stride};
   size_t i = 0;
   if (s.scale_format == Format::kF32 && s.scale_block_stride == sizeof(float)) {
@@ -302,7 +301,6 @@ char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const Rh
   }
   const auto bytes = static_cast<ptrdiff_t>(shape.block * kBits / 8);
   // Numbers inside of blocks are read before the elements of all that BlockNumbers holds.
-  constexpr auto kAhead = static_cast<ptrdiff_t>(kBits == 8 ? 2 * kAheadBytes : kAheadBytes);
   const ptrdiff_t row_bytes = static_cast<ptrdiff_t>(g.blocks) * s.block_stride;
   FloatLanes sums[kColumns / kLanes] = {};
   for (size_t b = 0; b < g.blocks; b += numbers.kBlocks) {
@@ -317,7 +315,7 @@ char* PackBlocksOfPart(const PackLayout& layout, const RhsShape& shape, const Rh
     for (size_t i = 0; i < count; ++i, begin += s.block_stride) {
       if (begin >= fetched) {
         fetched += 64;
-        PrefetchNext(rows.first, begin + kAhead, row_bytes, s.n_stride, kColumns);
+        PrefetchNext<kBits == 8 ? Ahead{128, 1024} : kAhead>(rows.first, begin, row_bytes, s.n_stride, kColumns);
       }
       if constexpr (!S::kFours) {
         if (bytes == 8 && s.block_stride == 8 && i + 2 <= count) {

@@ -69,6 +69,7 @@ struct PackHalf {
   template <bool kPast>
   static void UnitFromNK(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s, size_t u, char* unit) {
     constexpr size_t kSpan = 16;  // k of a square
+    constexpr Ahead kAheadOfRows = kElement < 4 ? kAhead : kAheadOfWide;
     const size_t columns = RealColumns(shape, u);
     for (size_t segment = 0; segment < shape.segments; ++segment) {
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
@@ -78,7 +79,7 @@ struct PackHalf {
       const auto row_bytes = static_cast<ptrdiff_t>(shape.k * kElement);
       for (size_t k = 0; k < whole; k += kSpan) {
         const auto at = static_cast<ptrdiff_t>(k * kElement);
-        if (at % 64 == 0) PrefetchNext(from, at + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kUnit);
+        if (at % 64 == 0) PrefetchNext<kAheadOfRows>(from, at, row_bytes, s.n_stride, kUnit);
         TwoSquares(LineWriter<kPast>(), from + at, s.n_stride, out + k / 2 * kPairBytes);
       }
       for (size_t k = whole; k < shape.k; k += 2) {

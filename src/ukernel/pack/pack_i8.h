@@ -142,11 +142,11 @@ void PackI8Unit(const RhsShape& shape, const RhsGeometry& g, const RhsSource& s,
                        static_cast<ptrdiff_t>(u * kLineColumns) * s.n_stride;
     char* line = base + g.UnitOffset(u) + segment * g.segment_k * kLineColumns;
     // A line of a row at once: rows a multiple of a page apart push each other out of L1.
-    constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64, kAhead = 256;
+    constexpr size_t kSquareK = T::kSide * kLineK, kRunK = 64;
     alignas(64) char stage[kRunK * kLineColumns];
     size_t k = 0;
     for (; columns == kLineColumns && k + kRunK <= shape.k; k += kRunK) {
-      PrefetchNext(from, static_cast<ptrdiff_t>(k + kAhead), static_cast<ptrdiff_t>(shape.k), s.n_stride, kLineColumns);
+      PrefetchNext(from, static_cast<ptrdiff_t>(k), static_cast<ptrdiff_t>(shape.k), s.n_stride, kLineColumns);
       for (size_t c = 0; c < kLineColumns; c += T::kSide) {
         const char* in = from + static_cast<ptrdiff_t>(c) * s.n_stride + k;
         for (size_t i = 0; i < kRunK; i += kSquareK) {

@@ -50,8 +50,7 @@ char* PackChannelsOfPart(const RhsShape& shape, const RhsGeometry& g, const RhsS
   size_t k = 0;
   for (; k + kWhole <= shape.k; k += kWhole) {
     const auto from = static_cast<ptrdiff_t>(k / 2);
-    if (from % 64 == 0)
-      PrefetchNext(rows.first, from + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kColumns);
+    if (from % 64 == 0) PrefetchNext(rows.first, from, row_bytes, s.n_stride, kColumns);
     line = PackDwords<S, kGroup, 4>(writer, rows.At(from), line, line_bytes, totals);
   }
   if (k < g.padded_k) {

@@ -57,7 +57,7 @@ uint32_t PackFromNK(const PackLayout& layout, const RhsShape& shape, const RhsSo
         char* lines = stream.Lines(to, stage);
         const char* in = from + k * kElement;
         const auto at = static_cast<ptrdiff_t>(k * kElement);
-        if (at % 64 == 0) PrefetchNext(from, at + static_cast<ptrdiff_t>(kAheadBytes), row_bytes, s.n_stride, kUnit);
+        if (at % 64 == 0) PrefetchNext<kAheadOfWide>(from, at, row_bytes, s.n_stride, kUnit);
         for (size_t c = 0; c < kUnit; c += T::kSide) {
           T::Run(in + static_cast<ptrdiff_t>(c) * s.n_stride, s.n_stride, lines + c * kElement, kUnit * kElement);
         }

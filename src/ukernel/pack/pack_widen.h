@@ -44,10 +44,13 @@ uint32_t WidenFromNK(const PackLayout& layout, const RhsShape& shape, const RhsS
     for (size_t segment = 0; segment < shape.segments; ++segment) {
       const char* from = static_cast<const char*>(s.data) + static_cast<ptrdiff_t>(segment) * s.segment_stride +
                          static_cast<ptrdiff_t>(u * kUnitColumns) * s.n_stride;
+      const char* const row = from;
       char* to = unit + segment * g.segment_k * kLine;
       for (size_t k = 0; k < shape.k; k += kSpan, from += kSpan * kElement, to += kSpan * kLine) {
         const size_t count = shape.k - k < kSpan ? shape.k - k : kSpan;
-        if (k * kElement % 64 == 0) PrefetchRows(from + kAheadBytes, s.n_stride, columns);
+        if (k * kElement % 64 == 0)
+          PrefetchNext(row, static_cast<ptrdiff_t>(k * kElement), static_cast<ptrdiff_t>(shape.k * kElement),
+                       s.n_stride, columns);
         for (size_t c = 0; c < columns; ++c) {
           ConvertFloats<kFrom, Format::kF32>(from + static_cast<ptrdiff_t>(c) * s.n_stride, count, wide[c]);
         }

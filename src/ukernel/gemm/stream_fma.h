@@ -152,6 +152,7 @@ template <class V, int MR>
                    .step_row = vectors * 0.6f,
                    .step_min = vectors * 0.8f,
                    .row = vectors * 2,
+                   .tile = 40,
                    .read = 64},
           .run = run};
 }

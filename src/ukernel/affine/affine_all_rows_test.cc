@@ -153,7 +153,7 @@ TEST(AffineRows, QuantizeAndDequantize) {
 // reciprocal would round to another byte; and scales whose reciprocals are no normal numbers.
 template <typename T>
 void CheckMiddles(const AffineKernel& row, DType type) {
-  constexpr size_t kCount = 64 * 21 + 5;
+  constexpr size_t kBlock = 128, kCount = kBlock * 21 + 5;
   for (int round = 0; round < 200; ++round) {
     const float special[] = {1e-40f, 3e-39f, 2e38f, 0.0f, NAN, INFINITY};
     const float scale = round < 6 ? special[round] : DrawScale();
@@ -161,8 +161,9 @@ void CheckMiddles(const AffineKernel& row, DType type) {
     GuardedArray<float> x(kCount);
     GuardedArray<T> y(kCount);
     for (size_t i = 0; i < kCount; ++i) {
-      const bool middle = i % 64 == i / 64;  // one among numbers that are sure
-      x[i] = (static_cast<float>(static_cast<int>(Random()() % 600) - 300) + (middle ? 0.5f : 0.25f)) * scale;
+      const bool middle = i / kBlock % 2 && i % kBlock == i / kBlock;  // one among numbers that are sure
+      const float beside = middle ? 0.5f : static_cast<float>(Random()() % 499) * 0.001f;
+      x[i] = (static_cast<float>(static_cast<int>(Random()() % 600) - 300) + beside) * scale;
       for (auto steps = Random()() % 3; steps > 0; --steps) x[i] = std::nextafter(x[i], i % 2 ? INFINITY : -INFINITY);
     }
     row.quantize({.type = type, .n = kCount, .x = x.data(), .y = y.data(), .scale = &scale, .zero = &zero});

@@ -35,6 +35,17 @@ struct FoldStep {
     }
   }
 };
+// The step of an extreme among numbers, in a quarter of the time: `sum` is NaN in the end if one is none (or where
+// infinities meet).
+template <FoldKind kKind, class V>
+void NumberStep(V& acc, V& sum, const V& x) {
+  acc = (kKind == FoldKind::kMax ? acc > x : acc < x) ? acc : x;
+  sum = sum + x;
+}
+template <class T>
+constexpr bool IsFloatExtreme(FoldKind kind) {
+  return std::is_floating_point_v<T> && (kind == FoldKind::kMax || kind == FoldKind::kMin);
+}
 constexpr bool IsSum(FoldKind kind) {
   return kind == FoldKind::kSum || kind == FoldKind::kSumAbs || kind == FoldKind::kSumSquares;
 }
@@ -69,20 +80,28 @@ T JoinLanes(const V& v) {
 // Elements of one partial sum: 64 per lane of floats.
 constexpr size_t kFoldBlock = 4096;
 
-// The lanes' folds of `count` elements at x, at least one vector of them and at most kFoldBlock.
-template <class T, FoldKind kKind, class Lanes>
-void FoldToLanes(const T* x, size_t count, T shift, Lanes& folds) {
+// The lanes' folds of `count` elements at x, at least one vector of them and at most kFoldBlock. kNumbers: of an
+// extreme by NumberStep; false if these may not all be numbers.
+template <class T, FoldKind kKind, bool kNumbers, class Lanes>
+bool FoldToLanesBy(const T* x, size_t count, T shift, Lanes& folds) {
   constexpr size_t kLanes = sizeof(Lanes) / sizeof(T);
-  const FoldStep<T, kKind> step{shift};
   const FoldJoin<T, kKind> join{0};
-  Lanes acc[4];
+  Lanes acc[4], sum[4];
   for (Lanes& a : acc) Fill(a, FoldStart<T>(kKind));
+  for (Lanes& s : sum) Fill(s, T{0});
+  const auto step = [&](int k, const Lanes& v) {
+    if constexpr (kNumbers) {
+      NumberStep<kKind>(acc[k], sum[k], v);
+    } else {
+      FoldStep<T, kKind>{shift}(acc[k], v);
+    }
+  };
   size_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
     Lanes v[4];
     for (int k = 0; k < 4; ++k) {
       Load(x + i + static_cast<size_t>(k) * kLanes, v[k]);
-      step(acc[k], v[k]);
+      step(k, v[k]);
     }
   }
   if (i > 0) {
@@ -93,7 +112,7 @@ void FoldToLanes(const T* x, size_t count, T shift, Lanes& folds) {
   for (; i + kLanes <= count; i += kLanes) {
     Lanes v;
     Load(x + i, v);
-    step(acc[0], v);
+    step(0, v);
   }
   if (i < count) {
     // The last ones in a vector that begins before them, which counts where they stand.
@@ -101,9 +120,20 @@ void FoldToLanes(const T* x, size_t count, T shift, Lanes& folds) {
     Load(x + count - kLanes, v);
     Fill(nothing, kKind == FoldKind::kSumSquares ? shift : FoldStart<T>(kKind));
     ReplaceFirst<T>(v, kLanes - (count - i), nothing);
-    step(acc[0], v);
+    step(0, v);
   }
   folds = acc[0];
+  if constexpr (!kNumbers) return true;
+  const T total = JoinLanes<T, FoldKind::kSum>(sum[0] + sum[1] + sum[2] + sum[3]);
+  return total == total;
+}
+template <class T, FoldKind kKind, class Lanes>
+void FoldToLanes(const T* x, size_t count, T shift, Lanes& folds) {
+  constexpr size_t kMany = 8 * sizeof(Lanes) / sizeof(T);  // the sum's lanes are joined as well
+  if constexpr (IsFloatExtreme<T>(kKind)) {
+    if (count >= kMany && FoldToLanesBy<T, kKind, true>(x, count, shift, folds)) return;
+  }
+  FoldToLanesBy<T, kKind, false>(x, count, shift, folds);
 }
 
 template <class T, FoldKind kKind>
@@ -171,8 +201,8 @@ void FoldAllLines(const LinesFold<T>& args) {
 
 constexpr size_t kRowBlock = 64;
 
-// kVectors * kBytes of columns from c on, in each window, step by step. With kNumbers, of extremes: by the steps of
-// numbers; the sum of all elements comes back, which is NaN if one of them is.
+// kVectors * kBytes of columns from c on, in each window, step by step. With kNumbers, of extremes: by NumberStep; the
+// sum of all elements comes back, which is NaN if one of them is.
 template <class T, FoldKind kKind, size_t kBytes, int kVectors, bool kNumbers>
 T FoldColumns(const RowsFold<T>& args, size_t c) {
   using Lanes = typename LanesOf<T, kBytes>::Type;
@@ -195,8 +225,7 @@ T FoldColumns(const RowsFold<T>& args, size_t c) {
           Lanes l;
           Load(x + static_cast<size_t>(v) * kLanes, l);
           if constexpr (kNumbers) {
-            acc[v] = (kKind == FoldKind::kMax ? acc[v] > l : acc[v] < l) ? acc[v] : l;
-            sum[v] = sum[v] + l;
+            NumberStep<kKind>(acc[v], sum[v], l);
           } else {
             step(acc[v], l);
           }
@@ -221,8 +250,7 @@ T FoldColumns(const RowsFold<T>& args, size_t c) {
 
 template <class T, FoldKind kKind, size_t kBytes, int kVectors>
 void FoldColumns(const RowsFold<T>& args, size_t c) {
-  // Steps that look for a NaN take four times as long as those of numbers: only where there may be one.
-  if constexpr (std::is_floating_point_v<T> && (kKind == FoldKind::kMax || kKind == FoldKind::kMin)) {
+  if constexpr (IsFloatExtreme<T>(kKind)) {
     const T sum = FoldColumns<T, kKind, kBytes, kVectors, true>(args, c);
     if (sum == sum) return;
   }

@@ -11,7 +11,7 @@ TEST_F(CpuOps, GridSample) {
     for (const std::string padding : {"zeros", "border", "reflection"}) {
       for (int i = 0; i < kRounds; ++i) {
         const int rank = static_cast<int>(Draw(1, 3));
-        Shape x{Draw(1, 3), Draw(1, 5)}, grid{x[0]};
+        Shape x{Draw(1, 3), i % 2 ? Draw(1, 5) : Draw(16, 20)}, grid{x[0]};  // many: channels last
         for (int d = 0; d < rank; ++d) {
           x.push_back(Draw(1, 6));
           grid.push_back(i == 0 && rank < 3 ? 20 : Draw(1, 6));

@@ -91,17 +91,25 @@ IndexedCopy IndexedCopy::Prepare(const Shape& in, const std::vector<std::vector<
 template <typename T>
 void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t end) const {
   constexpr int64_t kShort = 16;  // elements below which a loop beats a call of memcpy
-  int64_t before = -1;            // where the row before was read
-  for (int64_t row = begin; row < end; ++row) {
-    T* y = to + row * row_elements_;
-    int64_t at = 0, rest = row;
-    bool inside = true;
-    for (int d = outer_.rank() - 1; d >= 0; --d) {
-      const int64_t step = steps_[static_cast<size_t>(d)][static_cast<size_t>(rest % outer_[d])];
-      inside = inside && step >= 0;
-      at += step;
-      rest /= outer_[d];
+  const int last = outer_.rank() - 1;
+  const int64_t neighbours = last < 0 ? 1 : outer_[last];
+  int64_t before = -1;  // where the row before was read
+  int64_t line = 0;     // the step of the outer dimensions but the last; -1: outside
+  for (int64_t row = begin, next = row % neighbours; row < end; ++row, ++next) {
+    if (next == neighbours) next = 0;
+    if (row == begin || next == 0) {
+      line = 0;
+      int64_t rest = row / neighbours;
+      for (int d = last - 1; d >= 0; --d) {
+        const int64_t step = steps_[static_cast<size_t>(d)][static_cast<size_t>(rest % outer_[d])];
+        line = line < 0 || step < 0 ? -1 : line + step;
+        rest /= outer_[d];
+      }
     }
+    const int64_t step = last < 0 ? 0 : steps_[static_cast<size_t>(last)][static_cast<size_t>(next)];
+    const int64_t at = line + step;
+    const bool inside = line >= 0 && step >= 0;
+    T* y = to + row * row_elements_;
     if (!inside) {
       std::fill_n(y, row_elements_, fill);
       before = -1;

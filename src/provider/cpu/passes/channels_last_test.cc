@@ -139,5 +139,21 @@ TEST(ChannelsLast, ReshapesOfImages) {
   EXPECT_EQ(TransposesBehindReshape("2,6,4,5", "[3] {2, 6, 20}", "  %y = Transpose(%r) {perm = [2, 0, 1]}\n"), 1);
 }
 
+// Between a convolution and a transpose: read with channels last where these are many, and the positions not few.
+TEST(ChannelsLast, GridSampleOfManyChannels) {
+  const auto transposes = [](const std::string& channels, const std::string& grid, const Shape& positions) {
+    const std::map<std::string, int> counts =
+        OperatorsOf("  input %x: f32[2,6,12,10]\n  input %g: f32[" + grid + "]\n  const %w = f32[" + channels +
+                        ",6,1,1] splat 0.25\n  %c = Conv(%x, %w)\n  %s = GridSample(%c, %g) {mode = \"bilinear\"}\n"
+                        "  %y = Transpose(%s) {perm = [0, 2, 3, 1]}\n  return %y\n",
+                    {DrawNormal(Shape{2, 6, 12, 10}, 1), DrawNormal(positions, 2)});
+    return counts.at("Transpose") - 1;  // but for that of the image
+  };
+  EXPECT_EQ(transposes("20", "2,7,9,2", Shape{2, 7, 9, 2}), 0);
+  EXPECT_EQ(transposes("20", "n,h,w,2", Shape{2, 1, 2, 2}), 0);
+  EXPECT_EQ(transposes("8", "2,7,9,2", Shape{2, 7, 9, 2}), 1) << "the convolution stores channels first";
+  EXPECT_EQ(transposes("20", "2,7,2,2", Shape{2, 7, 2, 2}), 1);
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -22,6 +22,7 @@ CpuInfo Detect() {
   cpu.fma_ports = probe.fma_ports;
   cpu.fma512_ports = probe.fma512_ports;
   cpu.l1d_misses = probe.l1d_misses;
+  cpu.l3_read = probe.l3_read;
   for (size_t i = 0; i < kCpuFeatureCount; ++i) {
     const auto f = static_cast<CpuFeature>(i);
     if (probe.unsaved.Has(f)) cpu.absent.push_back({f, "the kernel does not save its registers (XCR0)"});

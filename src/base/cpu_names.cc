@@ -58,6 +58,7 @@ struct Row {
   uint8_t sme_bytes = 0;
   uint8_t sme_units = 0;  // of the fast cores
   uint8_t l1d_misses = CpuFacts{}.l1d_misses;
+  float l3_read = CpuFacts{}.l3_read;
 };
 
 constexpr Row kRows[] = {
@@ -85,11 +86,12 @@ constexpr Row kRows[] = {
      0},
     {"arrow-lake", "Arrow Lake, fast cores (AVX-VNNI-INT8)", kSierraForest, Kib(48, 12), Mib(3, 12, 1), Mib(36, 12, 24),
      2, 0},
-    {"zen2", "Zen 2 (AVX2, FMA)", kHaswell, Kib(32, 8, 2), Kib(512, 8, 2), Mib(16, 16, 8), 2, 0},
-    {"zen3", "Zen 3 (AVX2, FMA)", kHaswell, Kib(32, 8, 2), Kib(512, 8, 2), Mib(32, 16, 16), 2, 0},
+    {"zen2", "Zen 2 (AVX2, FMA)", kHaswell, Kib(32, 8, 2), Kib(512, 8, 2), Mib(16, 16, 8), 2, 0, 0, 0, 0, 24, 20},
+    {"zen3", "Zen 3 (AVX2, FMA)", kHaswell, Kib(32, 8, 2), Kib(512, 8, 2), Mib(32, 16, 16), 2, 0, 0, 0, 0, 24, 20},
     // Each 256-bit unit works twice for 512 bits.
-    {"zen4", "Zen 4 (AVX-512 by halves, BF16)", kZen4, Kib(32, 8, 2), Mib(1, 8, 2), Mib(32, 16, 16), 2, 1, 0, 0, 0, 24},
-    {"zen5", "Zen 5 (AVX-512, BF16)", kZen5, Kib(48, 12, 2), Mib(1, 16, 2), Mib(32, 16, 16), 2, 2, 0, 0, 0, 124},
+    {"zen4", "Zen 4 (AVX-512 by halves, BF16)", kZen4, Kib(32, 8, 2), Mib(1, 8, 2), Mib(32, 16, 16), 2, 1, 0, 0, 0, 24,
+     20},
+    {"zen5", "Zen 5 (AVX-512, BF16)", kZen5, Kib(48, 12, 2), Mib(1, 16, 2), Mib(32, 16, 16), 2, 2, 0, 0, 0, 124, 20},
 
     {"cortex-a53", "Cortex-A53 (NEON)", kCortexA53, Kib(32, 4), Kib(512, 16, 4), {}, 1, 0},
     {"cortex-a76", "Cortex-A76 (fp16, dot product)", kCortexA76, Kib(64, 4), Kib(512, 8), Mib(4, 16, 8), 2, 0},
@@ -148,6 +150,7 @@ std::optional<CpuInfo> NamedCpu(std::string_view name) {
     cpu.fma_ports = r.fma_ports;
     cpu.fma512_ports = r.fma512_ports;
     cpu.l1d_misses = r.l1d_misses;
+    cpu.l3_read = r.l3_read;
     return cpu;
   }
   return std::nullopt;

@@ -161,7 +161,10 @@ void Detect(CpuProbe* cpu) {
   cpu->caches = CpuidCaches(amd);
   cpu->fma_ports = cpu->features.Has(F::kFma) ? 2 : 1;
   cpu->fma512_ports = cpu->features.Has(F::kAvx512F) ? Fma512Ports(amd, cpu->features.Has(F::kAmxTile)) : 0;
-  if (amd) cpu->l1d_misses = Family() >= kZen5Family ? 124 : 24;  // AMD's optimization guides
+  if (amd) {
+    cpu->l1d_misses = Family() >= kZen5Family ? 124 : 24;  // AMD's optimization guides
+    cpu->l3_read = 20;                                     // measured on Zen 4 and Zen 5
+  }
 }
 
 #elif defined(__aarch64__)

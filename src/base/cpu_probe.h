@@ -31,6 +31,7 @@ struct CpuProbe {
   uint8_t fma_ports = 2;
   uint8_t fma512_ports = 0;
   uint8_t l1d_misses = CpuFacts{}.l1d_misses;
+  float l3_read = CpuFacts{}.l3_read;
 };
 
 // Asks the CPU; asks the kernel for permission to use AMX tiles, for the whole process.

@@ -11,7 +11,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kWidened8x48 = DispatchTileFma<Vector, 8, 3>;
+static constexpr GemmRun kWidened8x48 = DispatchTileFma<HalvedVector, 8, 3>;
 static constexpr GemmRun kRun6x48 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 6, 3>;
 static constexpr GemmRun kRun4x64 = DispatchTileHalf<Vector, LhsBf16, WeightsBf16, 4, 4>;
 #else

@@ -1,7 +1,6 @@
 // f16 products by conversion on AVX-512: float32 multiply-adds. Few rows widen weights as they go, even and odd k
 // summed apart, chains of 256 k added up; many take weights that a block transform widened, in the order of k.
 #include "ukernel/gemm/rows_half_x86.h"
-#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx512.h"
@@ -11,7 +10,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kWidened8x48 = DispatchTileFma<Vector, 8, 3>;
+static constexpr GemmRun kWidened8x48 = DispatchTileFma<HalvedVector, 8, 3>;
 static constexpr GemmRun kRun6x32 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 6, 2>;
 static constexpr GemmRun kRun2x64 = DispatchTileHalf<Vector, LhsF16, WeightsF16, 2, 4>;
 #else

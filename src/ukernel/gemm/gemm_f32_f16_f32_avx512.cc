@@ -2,7 +2,6 @@
 // and odd k summed apart, chains of 256 k added up; many take weights that a block transform widened, in the order of
 // k.
 #include "ukernel/gemm/rows_half_x86.h"
-#include "ukernel/gemm/tile_fma.h"
 
 #if QUERN_ISA_HERE
 #include "ukernel/gemm/half_avx512.h"
@@ -12,7 +11,7 @@ namespace quern::ukernel {
 namespace {
 
 #if QUERN_ISA_HERE
-static constexpr GemmRun kWidened8x48 = DispatchTileFma<Vector, 8, 3>;
+static constexpr GemmRun kWidened8x48 = DispatchTileFma<HalvedVector, 8, 3>;
 static constexpr GemmRun kRun6x32 = DispatchTileHalf<Vector, LhsF32, WeightsF16, 6, 2>;
 static constexpr GemmRun kRun2x64 = DispatchTileHalf<Vector, LhsF32, WeightsF16, 2, 4>;
 #else

@@ -19,9 +19,7 @@ static constexpr GemmRun kRun8x48 = nullptr, kRun6x64 = nullptr, kRun16x16 = nul
 #endif
 
 constexpr GemmKernel Tile(uint16_t mr, uint16_t units, GemmRun run) {
-  GemmKernel row = Avx512Tile(kF32x16, mr, units, run);
-  row.narrow_units = NarrowUnits(mr) < units ? NarrowUnits(mr) : units;
-  return row;
+  return WithNarrow(Avx512Tile(kF32x16, mr, units, run));
 }
 
 static constexpr GemmKernel kRows[] = {

@@ -11,7 +11,7 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun4x64 = RunF32BlocksFew<Numbers, Format::kI8, 4, 64>;
-static constexpr GemmRun kRun8x48 = DispatchTileFma<IntVector, 8, 3>;
+static constexpr GemmRun kRun8x48 = DispatchTileFma<HalvedVector, 8, 3>;
 #else
 static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 #endif
@@ -20,10 +20,10 @@ static constexpr GemmKernel kRows[] = {
     F32BlocksFewRow<4, 64>(Format::kI8,
                            {.engine = Engine::kVector512, .step_row = 10, .step_min = 17.2f, .row = 20, .tile = 100},
                            kRun4x64),
-    F32BlocksRow(
+    WithNarrow(F32BlocksRow(
         Format::kI8, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.05f, .step_min = 4.5f, .row = 8, .tile = 30},
-        kRun8x48),
+        kRun8x48)),
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 #if QUERN_ISA_HERE
 static constexpr GemmRun kRun4x64 = RunF32Pairs<Numbers, 4, 64>;
-static constexpr GemmRun kRun8x48 = DispatchTileFma<IntVector, 8, 3>;
+static constexpr GemmRun kRun8x48 = DispatchTileFma<HalvedVector, 8, 3>;
 #else
 static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 #endif
@@ -20,10 +20,10 @@ static constexpr GemmRun kRun4x64 = nullptr, kRun8x48 = nullptr;
 static constexpr GemmKernel kRows[] = {
     F32BlocksFewRow<4, 64>(
         Format::kU2, {.engine = Engine::kVector512, .step_row = 38, .step_min = 35, .row = 20, .tile = 100}, kRun4x64),
-    F32BlocksRow(
+    WithNarrow(F32BlocksRow(
         Format::kU2, 8, 48, true,
         {.engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.05f, .step_min = 4.5f, .row = 8, .tile = 30},
-        kRun8x48),
+        kRun8x48)),
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // files only.
 #pragma once
 
+#include "ukernel/gemm/tile_fma.h"
 #include "ukernel/gemm/tile_half.h"
 
 namespace quern::ukernel {
@@ -16,7 +17,7 @@ namespace {
 [[maybe_unused]] constexpr GemmKernel WidenedAvx512(Format lhs, Format rhs, GemmRun run) {
   const GemmCost cost{
       .engine = Engine::kVector512, .step_row = 1.5f, .step_load = 0.25f, .step_min = 4.5f, .row = 8, .tile = 30};
-  return WidenedRow(lhs, rhs, 8, 48, cost, run);
+  return WithNarrow(WidenedRow(lhs, rhs, 8, 48, cost, run));
 }
 
 // The conversion of half a vector of f16 pairs takes a slot of the multiply-adds' ports and one of the shuffles';

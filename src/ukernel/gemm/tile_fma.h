@@ -368,6 +368,13 @@ struct TileFma : TileEpilogue<V, MR, NU> {
 // them in memory.
 [[maybe_unused]] constexpr uint8_t NarrowUnits(int rows) { return static_cast<uint8_t>(18 / rows); }
 
+// A row whose body is DispatchTileFma of vectors that have narrow ones.
+[[maybe_unused]] constexpr GemmKernel WithNarrow(GemmKernel row) {
+  const auto units = static_cast<uint8_t>(row.nr / row.consumed.n_unit);
+  row.narrow_units = NarrowUnits(row.mr) < units ? NarrowUnits(row.mr) : units;
+  return row;
+}
+
 // Not inline: two bodies in one function would keep accumulators in memory.
 template <class V, int MR, int NU>
 __attribute__((noinline)) void RunNarrow(const GemmArgs& a) {

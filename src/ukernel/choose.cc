@@ -201,7 +201,8 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
   }
   const double rate = ReadBytesPerCycle(footprint, cpu) * share;
   const double memory = traffic / (row.cost.read < rate ? static_cast<double>(row.cost.read) : rate);
-  return compute > memory ? compute + 0.1 * memory : memory + 0.1 * compute;
+  const double cycles = compute > memory ? compute + 0.1 * memory : memory + 0.1 * compute;
+  return row.one_tile && m > tile_m ? 2 * cycles : cycles;
 }
 
 const GemmKernel* ChooseRow(const GemmProblem& problem, const SelectOptions& options, const PackLayout& layout,

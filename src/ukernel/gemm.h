@@ -168,6 +168,7 @@ enum class SumOrder : uint8_t {
   kBlocks,
   kPieces,
   kTermBlocks,
+  kSplitBlocks,
   kCount,
 };
 
@@ -196,6 +197,7 @@ struct GemmKernel {
   bool asks_ahead = false;            // reads GemmArgs::ahead
   // Calls of mr rows and up to this many units compute the last unit as half of one where it has no more columns.
   uint8_t narrow_units = 0;
+  bool one_tile = false;   // of rows: where there are more, weights would be read and unpacked once for each
   bool uses_sums = false;  // reads rhs_sums: all taps must then be in the calls from first_k to last_k
   SumOrder sum_order = SumOrder::kOfItsKind;
 

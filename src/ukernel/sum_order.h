@@ -70,6 +70,11 @@ inline SumOrderText TextOf(SumOrder order) {
       return {"term blocks",
               "over a block of weights as 32 apart, three terms by exact integers; then times the scale by fused "
               "multiply-add, blocks in the order of K"};
+    case SumOrder::kSplitBlocks:
+      return {"split blocks",
+              "each 32 elements of a row as integers of 24 bits times a power of two: sums of their products by a "
+              "block's numbers are exact; then times both scales by fused multiply-add, in the order of K. Rows as "
+              "pieces where elements are no numbers, or the largest of 32 is below 2^-100 and not 0"};
     case SumOrder::kOfItsKind:
     case SumOrder::kCount:
       break;

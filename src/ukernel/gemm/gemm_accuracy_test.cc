@@ -114,6 +114,21 @@ TEST_P(Accuracy, AtLeastThatOfALoop) {
   }
 }
 
+// Rows that are split stage by stage of K: over several of them, which blocks longer than a sum span, and where the
+// last block ends early.
+TEST_P(Accuracy, OfSplitRowsOverManyStages) {
+  const GemmKernel& row = *GetParam();
+  if (!row.one_tile) GTEST_SKIP() << "rows are not split";
+  for (const size_t m : {size_t{1}, TileM(row, HostCpu().facts())}) {
+    for (const size_t block : {size_t{32}, size_t{64}, size_t{192}}) {
+      const RowProblem p{.m = m, .n = 40, .k = 9 * 1024 + 40, .block = block, .fill = Fill::kScaled, .seed = 5};
+      const auto e = Measure(row, p);
+      ASSERT_TRUE(e);
+      EXPECT_LE(e->row, e->loop) << m << " rows, blocks of " << block;
+    }
+  }
+}
+
 // Left out are numbers that do not fit into float16, denormals where instructions count them as zero, and, but for bf16
 // terms, numbers of which few count: where several sums are joined that rounds up to 1.02 times as much as a loop.
 bool Bears(const GemmKernel& row, const NumberKind& kind) {

@@ -40,12 +40,14 @@ QUERN_INLINE void CenterBytes(typename D::V::Int zeros, typename D::V::Int (&w)[
 }
 
 // Rows quantized as kLhs (kI8d: sums of blocks; kI8b: of 32, times both scales). For blocks that are the whole K
-// (kChannels) the result is int32.
-template <class D, Format kLhs, bool kChannels, int MR, int NR>
+// (kChannels) the result is int32. kTerms above 1: so many neighbouring rows are one, of bytes from the lowest on, all
+// by the last one's scales, and hold what is staged of K.
+template <class D, Format kLhs, bool kChannels, int MR, int NR, int kTerms = 1>
 struct TileBlocks {
   using Dots = D;
   using V = typename D::V;
   using Accumulators = BlockAccumulators<V, kChannels, MR, NR>;
+  static constexpr int kTermsOfRow = kTerms;
   using Int = typename V::Int;
   using Reg = typename V::Reg;
   using Sum = typename D::Sum;
@@ -88,6 +90,9 @@ struct TileBlocks {
     Columns columns;
   };
 
+  // Where k0, the first k that is staged, lies in the rows.
+  static size_t InRow(size_t k0) { return kTerms > 1 ? 0 : k0; }
+
   // Elements that an integer sum goes over.
   static size_t SumLength(const GemmArgs& a) { return kLhsBlocks ? kLhsBlock : a.block; }
 
@@ -127,6 +132,26 @@ struct TileBlocks {
       acc = V::Add(acc, V::Mul(V::Broadcast(reinterpret_cast<const float*>(sum)), minimum));
     }
     return acc;
+  }
+
+  // The same of the terms of a row, whose sums are `sums` kStaged apart.
+  template <BlockZero kZeros, size_t kStaged>
+  QUERN_INLINE static Reg AddTerms(Reg acc, const Int (&totals)[kTerms], Reg scale, Reg minimum, const char* lhs_scale,
+                                   const int32_t* sums) {
+    if constexpr (kTerms == 1) {
+      return AddSum<kZeros>(acc, totals[0], scale, minimum, lhs_scale, sums);
+    } else {
+      static_assert(kTerms == 3);
+      const Int low = V::AddInt(V::ShiftLeft8(totals[1]), totals[0]);
+      const Reg number = V::Fma(V::ToFloat(low), V::Set1(0x1p-16f), V::ToFloat(totals[2]));
+      acc = V::Fma(number, V::Mul(V::Broadcast(reinterpret_cast<const float*>(lhs_scale)), scale), acc);
+      if constexpr (kZeros == BlockZero::kMinimum) {
+        QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
+          acc = V::Fma(V::Broadcast(reinterpret_cast<const float*>(sums + t * kStaged)), minimum, acc);
+        }
+      }
+      return acc;
+    }
   }
 
   // kFirst, kLast: of the pieces of a sum.
@@ -257,7 +282,7 @@ struct TileBlocks {
   template <BlockZero kZeros, size_t kStaged = kStagedPieces>
   static void Sums(const GemmArgs& a, Scratch& s, size_t k0, size_t count, size_t piece) {
     for (size_t r = 0; r < a.m; ++r) {
-      const char* row = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride + k0;
+      const char* row = static_cast<const char*>(a.lhs) + static_cast<ptrdiff_t>(r) * a.lhs_row_stride + InRow(k0);
       int32_t* sums = s.sums + r * kStaged;
       D::SumPieces(row, count / piece, piece, sums);
       if constexpr (kZeros == BlockZero::kMinimum) {
@@ -268,7 +293,7 @@ struct TileBlocks {
           if (in_sum == 0) s.totals[r] = 0;
           s.totals[r] += sums[i];
           float x = static_cast<float>(s.totals[r]);
-          if (kLhsBlocks) x *= reinterpret_cast<const float*>(scales)[(k0 + i * piece) / kLhsBlock];
+          if (kLhsBlocks) x *= reinterpret_cast<const float*>(scales)[(InRow(k0) + i * piece) / kLhsBlock];
           __builtin_memcpy(sums + i, &x, sizeof(x));
           in_sum = in_sum + piece == length ? 0 : in_sum + piece;
         }

@@ -26,12 +26,15 @@ struct FewRows {
   // Into L2 the more often the faster the loop is, as then more of what is asked for is dropped: one row of AVX-512 by
   // 4 and more bits four times, 4 KB apart. By 2 bits, where instructions bind, twice.
   static constexpr size_t kIntoL1Asks = 2;
-  static constexpr size_t kAsks = Tile::kBits == 2 || D::kFewAsks < R + 2 ? 2 : D::kFewAsks - (R - 1);
+  static constexpr int kTerms = Tile::kTermsOfRow, kRows = R / kTerms;
+  static constexpr size_t kAsks =
+      Tile::kBits == 2 || (kTerms > 1 && Tile::kBits < 8) || D::kFewAsks < kRows + 2 ? 2 : D::kFewAsks - (kRows - 1);
   static size_t Ahead(size_t ask, bool into_l1) {
     if (into_l1) return (Tile::kInChannels ? 12288 : 7168) >> ask;
     return kAsks > 2 || Tile::kBits == 2 ? 4096 * (kAsks - ask) : 12288 >> ask;
   }
   static constexpr bool kPrefetches = V::kPrefetch != 0;
+  static constexpr int kChains = kTerms == 1 ? D::kChains : 1;  // terms are chains themselves
 
   // The staged pieces of one unit of columns.
   struct Pieces {
@@ -58,7 +61,7 @@ struct FewRows {
   };
 
   struct Results {
-    Reg acc[R][kVectors];
+    Reg acc[kRows][kVectors];
     Int total[R][kVectors];  // of a block that is not finished yet
   };
 
@@ -97,22 +100,29 @@ struct FewRows {
       if constexpr (kZeros == BlockZero::kMinimum) {
         minimum = V::Load(reinterpret_cast<const float*>(p.offsets) + v * V::kLanes);
       }
-      QUERN_UNROLL for (int r = 0; r < R; ++r) {
-        const int32_t* row_sum = p.sums + r * kStaged;
-        const Int start = Tile::template PieceStart<kZeros>(row_sum, zero);
-        typename D::Sum sum[D::kChains]{};
-        if constexpr (D::kSeeds) sum[0] = start;
-        QUERN_UNROLL for (int g = 0; g < NG; ++g) {
-          sum[g % D::kChains] = D::Dot(sum[g % D::kChains], D::Group(p.lhs[r] + 4 * g), w[g]);
+      QUERN_UNROLL for (int row = 0; row < kRows; ++row) {
+        Int totals[kTerms];
+        QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
+          const int r = row * kTerms + t;
+          const Int start = Tile::template PieceStart<kZeros>(p.sums + r * kStaged, zero);
+          typename D::Sum sum[kChains]{};
+          if constexpr (D::kSeeds) sum[0] = start;
+          QUERN_UNROLL for (int g = 0; g < NG; ++g) {
+            sum[g % kChains] = D::Dot(sum[g % kChains], D::Group(p.lhs[r] + 4 * g), w[g]);
+          }
+          Int x = D::Total(sum[0]);
+          QUERN_UNROLL for (int i = 1; i < kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
+          if constexpr (!D::kSeeds) x = V::AddInt(x, start);
+          if constexpr (!kWhole) {
+            x = V::AddInt(x, to.total[r][v]);
+            to.total[r][v] = last ? V::ZeroInt() : x;
+          }
+          totals[t] = x;
         }
-        Int x = D::Total(sum[0]);
-        QUERN_UNROLL for (int i = 1; i < D::kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
-        if constexpr (!D::kSeeds) x = V::AddInt(x, start);
-        if constexpr (!kWhole) to.total[r][v] = x = V::AddInt(x, to.total[r][v]);
         if (last) {
-          Reg& acc = to.acc[r][v];
-          acc = Tile::template AddSum<kZeros>(acc, x, scale[v], minimum, p.lhs_scales[r], row_sum);
-          if constexpr (!kWhole) to.total[r][v] = V::ZeroInt();
+          Reg& acc = to.acc[row][v];
+          acc = Tile::template AddTerms<kZeros, kStaged>(
+              acc, totals, scale[v], minimum, p.lhs_scales[row * kTerms + kTerms - 1], p.sums + row * kTerms * kStaged);
         }
       }
     }
@@ -138,7 +148,7 @@ struct FewRows {
     Results to;
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        to.acc[r][v] = V::Load(p.floats + r * Tile::kColumns + v * V::kLanes);
+        if (r < kRows) to.acc[r][v] = V::Load(p.floats + r * Tile::kColumns + v * V::kLanes);
         if (!kWhole) to.total[r][v] = V::LoadInt(p.ints + r * Tile::kColumns + v * V::kLanes);
       }
     }
@@ -158,7 +168,7 @@ struct FewRows {
     }
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        V::Store(p.floats + r * Tile::kColumns + v * V::kLanes, to.acc[r][v]);
+        if (r < kRows) V::Store(p.floats + r * Tile::kColumns + v * V::kLanes, to.acc[r][v]);
         if (!kWhole) V::StoreInt(p.ints + r * Tile::kColumns + v * V::kLanes, to.total[r][v]);
       }
     }
@@ -201,9 +211,9 @@ struct FewRows {
     for (size_t r = 0; r < R; ++r) {
       const size_t real = r < a.m ? r : a.m - 1;
       const ptrdiff_t row = static_cast<ptrdiff_t>(real) * a.lhs_row_stride;
-      p.lhs[r] = static_cast<const char*>(a.lhs) + row + k0;
+      p.lhs[r] = static_cast<const char*>(a.lhs) + row + Tile::InRow(k0);
       p.lhs_scales[r] = static_cast<const char*>(a.lhs_scales) + row;
-      if (Tile::kLhsBlocks) p.lhs_scales[r] += k0 / Tile::kLhsBlock * sizeof(float);
+      if (Tile::kLhsBlocks) p.lhs_scales[r] += Tile::InRow(k0) / Tile::kLhsBlock * sizeof(float);
     }
     p.sums = s.sums;
     p.floats = s.floats + n;

@@ -18,6 +18,7 @@ struct IntVector : Vector {
   static void StoreMaskInt(int32_t* p, Int x, Mask m) { _mm512_mask_storeu_epi32(p, m, x); }
   static Int AddInt(Int a, Int b) { return _mm512_add_epi32(a, b); }
   static Int SubInt(Int a, Int b) { return _mm512_sub_epi32(a, b); }
+  static Int ShiftLeft8(Int x) { return _mm512_slli_epi32(x, 8); }
   static Int MulInt(Int a, Int b) { return _mm512_mullo_epi32(a, b); }
   static Reg ToFloat(Int x) { return _mm512_cvtepi32_ps(x); }
   static Reg Round(Reg x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }

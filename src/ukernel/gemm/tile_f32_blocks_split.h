@@ -30,9 +30,11 @@ inline uint32_t LargestBits(const float* x, size_t n) {
 // numbers, or the largest is so small that its scale would not have full precision.
 inline bool SplitBlock(const float* x, char* rows, char* scales, size_t pitch) {
   constexpr uint32_t kInfinity = 0x7f800000u, kLeast = 27u << 23;  // 2^-100
+  const uint32_t most = LargestBits(x, kSplitBlock);
+  if (most >= kInfinity || (most != 0 && most < kLeast)) return false;
   // The largest integer whose bytes are all signed ones is 127 * 0x10101: numbers above it count in the next binary
   // order.
-  const uint32_t most = LargestBits(x, kSplitBlock), exponent = (most + 0x10101u) >> 23;
+  const uint32_t exponent = (most + 0x10101u) >> 23;
   const float to_integer = most ? __builtin_bit_cast(float, (276 - exponent) << 23) : 0.0f;
   const auto row = [&](size_t t) { return reinterpret_cast<uint8_t*>(rows + t * pitch); };
   uint8_t *const low = row(0), *const middle = row(1), *const high = row(2);
@@ -48,10 +50,10 @@ inline bool SplitBlock(const float* x, char* rows, char* scales, size_t pitch) {
   for (uint32_t t = 0; t < kSplitTerms; ++t) {
     StoreAs(scales + t * pitch, most ? __builtin_bit_cast(float, (exponent - 22 + 8 * t) << 23) : 0.0f);
   }
-  return most < kInfinity && (most == 0 || most >= kLeast);
+  return true;
 }
 
-// Dot<element>: what TileBlocks takes; `kOtherwise` computes rows that cannot be split.
+// D: the dot products of a TileBlocks; kOtherwise computes rows that cannot be split.
 template <class D, int MR, int NR, GemmRun kOtherwise>
 struct F32BlocksSplit {
   static constexpr int kRows = 12;  // that a stage of K has room for: 4096 k of three, 2048 of six
@@ -72,9 +74,9 @@ struct F32BlocksSplit {
   };
   static_assert(kSplitTerms * kPitch<kSplitTerms> <= sizeof(Scratch::rows));
 
+  // R / kSplitTerms rows over [k0, k0 + count); false where one cannot be split.
   template <int R>
   static bool Stage(const GemmArgs& a, size_t k0, size_t count, char* rows) {
-    bool splits = true;
     for (size_t r = 0; r < R / kSplitTerms; ++r) {
       const auto* x = reinterpret_cast<const float*>(static_cast<const char*>(a.lhs) +
                                                      static_cast<ptrdiff_t>(r) * a.lhs_row_stride);
@@ -86,13 +88,14 @@ struct F32BlocksSplit {
           for (size_t i = 0; k0 + k + i < a.k; ++i) last[i] = from[i];
           from = last;
         }
-        splits &= SplitBlock(from, to + k, to + kStage<R> + k / kSplitBlock * sizeof(float), kPitch<R>);
+        char* scales = to + kStage<R> + k / kSplitBlock * sizeof(float);
+        if (!SplitBlock(from, to + k, scales, kPitch<R>)) return false;
       }
     }
-    return splits;
+    return true;
   }
 
-  // False where a row cannot be split.
+  // False as Stage.
   template <int R, bool kWhole, BlockZero kZeros>
   static bool Product(const GemmArgs& a, Scratch& s) {
     using Few = FewRows<Tile, R>;

@@ -1,30 +1,10 @@
 // A few float32 rows by blocks of int8, as three bytes of each element, on AVX512-VNNI.
-#include "ukernel/gemm/tile_f32_blocks_split.h"
-
-#if QUERN_ISA_HERE
-#include "ukernel/gemm/dot_blocks_avx512vnni.h"
-#include "ukernel/gemm/numbers_avx512.h"
-#endif
+#include "ukernel/gemm/rows_split_avx512vnni.h"
 
 namespace quern::ukernel {
 namespace {
 
-constexpr int kMr = 2, kNr = 256;
-#if QUERN_ISA_HERE
-using Split = F32BlocksSplit<BlockDot<Format::kI8>, kMr, kNr, RunF32BlocksFew<Numbers, Format::kI8, kMr, kNr>>;
-#else
-struct Split {
-  struct Scratch {};
-  static constexpr GemmRun Run = nullptr;
-};
-#endif
-
-static constexpr GemmKernel kRows[] = {
-    F32BlocksSplitRow<Split>(F32BlocksFewRow<kMr, kNr>(
-        Format::kI8,
-        {.engine = Engine::kVector512, .step_row = 245, .step_load = 35, .step_min = 280, .row = 80, .tile = 400},
-        Split::Run)),
-};
+static constexpr GemmKernel kRows[] = {SplitRow<Format::kI8>()};
 
 }  // namespace
 

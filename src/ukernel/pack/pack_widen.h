@@ -48,9 +48,10 @@ uint32_t WidenFromNK(const PackLayout& layout, const RhsShape& shape, const RhsS
       char* to = unit + segment * g.segment_k * kLine;
       for (size_t k = 0; k < shape.k; k += kSpan, from += kSpan * kElement, to += kSpan * kLine) {
         const size_t count = shape.k - k < kSpan ? shape.k - k : kSpan;
-        if (k * kElement % 64 == 0)
+        if (k * kElement % 64 == 0) {
           PrefetchNext(row, static_cast<ptrdiff_t>(k * kElement), static_cast<ptrdiff_t>(shape.k * kElement),
                        s.n_stride, columns);
+        }
         for (size_t c = 0; c < columns; ++c) {
           ConvertFloats<kFrom, Format::kF32>(from + static_cast<ptrdiff_t>(c) * s.n_stride, count, wide[c]);
         }

@@ -153,8 +153,10 @@ class GridSampleKernel final : public CpuKernel {
       taps.count[i] = static_cast<int32_t>(n);
       if (n == taps.most) continue;
       taps.partial[partial++] = static_cast<int32_t>(i);
-      for (; n < taps.most; ++n)
-        offsets[n * taps.tap_step] = 0, weights[n * taps.tap_step] = 0;  // may be read, but not used
+      for (; n < taps.most; ++n) {  // may be read, but not used
+        offsets[n * taps.tap_step] = 0;
+        weights[n * taps.tap_step] = 0;
+      }
     }
     return partial;
   }

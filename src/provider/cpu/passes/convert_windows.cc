@@ -13,7 +13,7 @@ bool IsWindow(const Node& node) {
 }
 
 // A GridSample whose positions read vectors of channels faster than each channel gathers what they read, transposes
-// included: one output gathered takes as long as 16 elements transposed.
+// included: one output gathered takes as long as 16 elements transposed, so there may be 8 times as many pixels.
 bool IsWideGridSample(const Node& node) {
   constexpr int64_t kManyChannels = 16, kFewTimes = 8;
   if (!node.Is("GridSample") || !node.input(0)->type().shape || !node.input(1)->type().shape) return false;

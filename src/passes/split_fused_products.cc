@@ -21,7 +21,7 @@ namespace quern {
 namespace {
 
 constexpr const char* kDomain = "com.microsoft";
-constexpr int kSince = 11;  // the operators in the form that is made of them; HardSwish since 14
+constexpr int kSince = 11;  // the operators in the form that is made of them; some activations came later
 
 bool IsFloatOfRank(const GraphValue* v) {
   const DType dtype = v->type().dtype;
@@ -65,9 +65,17 @@ struct Plain {
   int since;
   std::array<const char*, 2> parameters = {};
 };
-constexpr Plain kPlain[] = {{"Relu", 6},           {"Tanh", 6},
-                            {"Sigmoid", 6},        {"LeakyRelu", 6, {"alpha"}},
-                            {"Elu", 6, {"alpha"}}, {"HardSigmoid", 6, {"alpha", "beta"}},
+constexpr Plain kPlain[] = {{"Relu", 6},
+                            {"Tanh", 6},
+                            {"Sigmoid", 6},
+                            {"Softplus", 1},
+                            {"Softsign", 1},
+                            {"LeakyRelu", 6, {"alpha"}},
+                            {"ThresholdedRelu", 10, {"alpha"}},
+                            {"Elu", 6, {"alpha"}},
+                            {"Celu", 12, {"alpha"}},
+                            {"Selu", 6, {"alpha", "gamma"}},
+                            {"HardSigmoid", 6, {"alpha", "beta"}},
                             {"HardSwish", 14}};
 
 Result<bool> SplitGemm(Graph& graph, Node* n, int opset) {

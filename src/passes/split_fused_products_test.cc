@@ -58,13 +58,15 @@ TEST(SplitFusedProducts, ActivationsFollowTheirGemm) {
            "  %y: f32[4,3] = com.microsoft::FusedGemm(%a, %b, %c) {transA = 1, beta = 0.5" +
            attributes + "}\n";
   };
-  for (const std::string name : {"Relu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "HardSigmoid", "HardSwish"}) {
+  for (const std::string name : {"Relu", "Tanh", "Sigmoid", "Softplus", "Softsign", "LeakyRelu", "ThresholdedRelu",
+                                 "Elu", "Celu", "Selu", "HardSigmoid", "HardSwish"}) {
     const auto graph = Checked(gemm(", activation = \"" + name + "\""), inputs);
     EXPECT_EQ(graph->num_nodes(), 2);
     EXPECT_EQ(Count(*graph, name.c_str()), 1);
   }
   Checked(gemm(", activation = \"LeakyRelu\", activation_alpha = 0.75"), inputs);
   Checked(gemm(", activation = \"HardSigmoid\", activation_alpha = 0.5, activation_beta = 0.25"), inputs);
+  Checked(gemm(", activation = \"Selu\", activation_gamma = 2.0"), inputs);
   EXPECT_EQ(Count(*Checked(gemm(""), inputs), "Gemm"), 1);
   EXPECT_EQ(Checked(gemm(", activation = \"Clip\""), inputs)->num_nodes(), 1);  // stays: its bounds would be inputs
 }

@@ -146,6 +146,15 @@ FUSED = [
     ("Clip", [-0.5, 0.7]),
     ("HardSigmoid", [0.3, 0.4]),
 ]
+# Activation and its parameters by name, of FusedGemm alone.
+FUSED_WITH_GEMM = [
+    ("Elu", {"alpha": 0.7}),
+    ("Celu", {"alpha": 0.6}),
+    ("Selu", {"alpha": 1.5, "gamma": 1.2}),
+    ("Softplus", {}),
+    ("Softsign", {}),
+    ("ThresholdedRelu", {"alpha": 0.3}),
+]
 
 
 @kind()
@@ -169,11 +178,10 @@ def fused_gemm(b):
     m, k, n = (int(v) for v in b.rng.integers(2, 20, 3))
     f = Feeds(b)
     sides = [[f.normal(m, k), f.normal(k, m)], [f.normal(k, n), f.normal(n, k)]]
-    for activation, params in FUSED:
-        if activation == "Clip":
-            continue
+    shared = [(name, dict(zip(("alpha", "beta"), params))) for name, params in FUSED if name != "Clip"]
+    for activation, params in shared + FUSED_WITH_GEMM:
         ta, tb = b.pick(0, 1), b.pick(0, 1)
-        extra = dict(zip(("activation_alpha", "activation_beta"), params))
+        extra = {f"activation_{name}": value for name, value in params.items()}
         c = b.pick([], [b.bias(n)], [b.weight(m, n)], [b.weight(m, 1)])
         inputs = [sides[0][ta], sides[1][tb], *c]
         y = b.op(

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "ops/op.h"
 
 namespace quern {
 
-// The function named by attribute 'activation' (null when the node has none) with parameters `params`, in the order of
-// the activation operator's attributes; those left out take its defaults. An error for a name that is not known.
-Result<std::function<double(double)>> ReadFusedActivation(const Node& node, const std::vector<float>& params);
+// A parameter that the node gives to its activation: the operator's attribute `name` ("alpha"), the `index`-th of those
+// that it has; null where the node leaves it out.
+using FusedActivationParam = std::function<const float*(const char* name, size_t index)>;
+
+// The function named by attribute 'activation' (null when the node has none); parameters left out take the activation
+// operator's defaults. An error for a name that is not known.
+Result<std::function<double(double)>> ReadFusedActivation(const Node& node, const FusedActivationParam& given);
 
 }  // namespace quern

@@ -1,4 +1,5 @@
 // com.microsoft.FusedConv: Conv, plus a tensor Z where given, through an activation.
+#include <functional>
 #include <vector>
 
 #include "ops/common/convolution.h"
@@ -9,18 +10,19 @@
 namespace quern {
 namespace {
 
-std::vector<float> Params(const Node& node) {
+Result<std::function<double(double)>> ReadActivation(const Node& node) {
   const auto* params = node.FindAttribute<std::vector<float>>("activation_params");
-  return params ? *params : std::vector<float>();
+  return ReadFusedActivation(
+      node, [&](const char*, size_t index) { return params && index < params->size() ? &(*params)[index] : nullptr; });
 }
 
 Status Infer(InferContext& c) {
-  QUERN_RETURN_IF_ERROR(ReadFusedActivation(c.node(), Params(c.node())).status());
+  QUERN_RETURN_IF_ERROR(ReadActivation(c.node()).status());
   return InferConv(c, {}, c.input_dtype(0));
 }
 
 Status Evaluate(EvalContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const auto activation, ReadFusedActivation(c.node(), Params(c.node())));
+  QUERN_ASSIGN_OR_RETURN(const auto activation, ReadActivation(c.node()));
   return EvaluateFloatConv(c, 3, activation);
 }
 

@@ -1,5 +1,6 @@
 // com.microsoft.FusedGemm: Gemm through an activation.
-#include <vector>
+#include <functional>
+#include <string>
 
 #include "ops/common/fused_activation.h"
 #include "ops/common/gemm.h"
@@ -9,23 +10,18 @@
 namespace quern {
 namespace {
 
-std::vector<float> Params(const Node& node) {
-  std::vector<float> params;
-  for (const char* name : {"activation_alpha", "activation_beta", "activation_gamma"}) {
-    const float* value = node.FindAttribute<float>(name);
-    if (value == nullptr) break;
-    params.push_back(*value);
-  }
-  return params;
+Result<std::function<double(double)>> ReadActivation(const Node& node) {
+  return ReadFusedActivation(
+      node, [&](const char* name, size_t) { return node.FindAttribute<float>(std::string("activation_") + name); });
 }
 
 Status Infer(InferContext& c) {
-  QUERN_RETURN_IF_ERROR(ReadFusedActivation(c.node(), Params(c.node())).status());
+  QUERN_RETURN_IF_ERROR(ReadActivation(c.node()).status());
   return InferGemm(c);
 }
 
 Status Evaluate(EvalContext& c) {
-  QUERN_ASSIGN_OR_RETURN(const auto activation, ReadFusedActivation(c.node(), Params(c.node())));
+  QUERN_ASSIGN_OR_RETURN(const auto activation, ReadActivation(c.node()));
   return EvaluateGemm(c, activation);
 }
 

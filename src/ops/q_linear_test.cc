@@ -45,6 +45,20 @@ TEST(QLinearBinary, ComputesOnValues) {
               HasSubstr("has 2 elements, 1 is needed"));
 }
 
+TEST(QLinearWhere, ChoosesNumbersNotBytes) {
+  // x = 1, 2, 3 (in halves from 10 on), y = -4 (by 2 from 5 on); z in quarters from 100 on.
+  const Tensor condition = Tensor::Allocate(DType::kBool, Shape{2, 1}).value();
+  condition.data<bool>()[0] = true;
+  condition.data<bool>()[1] = false;
+  Op t("QLinearWhere"), shapes("QLinearWhere");
+  t.Input(condition);
+  t.Quantized<uint8_t>({3}, {12, 14, 16}, 0.5f, 10).Quantized<uint8_t>({}, {3}, 2, 5).Scale<uint8_t>(0.25f, 100);
+  EXPECT_EQ(t.Values<uint8_t>(), (B{104, 108, 112, 84, 84, 84}));
+  shapes.Input(condition);
+  shapes.Quantized<uint8_t>({3}, {12, 14, 16}, 1, 0).Quantized<uint8_t>({2}, {1, 2}, 1, 0);
+  EXPECT_THAT(shapes.Scale<uint8_t>(1, 0).Error(), HasSubstr("[3]"));
+}
+
 TEST(QLinearUnary, ComputesOnValues) {
   Op sigmoid("QLinearSigmoid"), leaky("QLinearLeakyRelu");
   sigmoid.Quantized<uint8_t>({3}, {128, 255, 0}, 0.0625f, 128).Scale<uint8_t>(1.0f / 256, 0);
@@ -105,6 +119,16 @@ TEST(QLinearAveragePool, AveragesInsideTheInput) {
     t.Attr("count_include_pad", include);
     // Sums of the windows: 0, 10 + 20, 30 + 60, 40 + 50 + 70 + 80, doubled by the scale.
     EXPECT_EQ(t.Values<uint8_t>(), include ? (B{5, 20, 50, 125}) : (B{5, 35, 95, 125}));
+  }
+}
+
+TEST(QLinearAveragePool, CountsTheWholeWindowBeyondThePaddingToo) {
+  for (const int64_t include : {0, 1}) {
+    Op t("QLinearAveragePool");
+    t.Quantized<uint8_t>({1, 1, 3}, {10, 20, 30}, 1, 0).Scale<uint8_t>(1, 0);
+    t.Attr("kernel_shape", std::vector<int64_t>{2}).Attr("strides", std::vector<int64_t>{2});
+    t.Attr("ceil_mode", int64_t{1}).Attr("count_include_pad", include);
+    EXPECT_EQ(t.Values<uint8_t>(), include ? (B{15, 15}) : (B{15, 30}));
   }
 }
 

@@ -15,6 +15,7 @@ import zlib
 
 import microsoft_attention  # noqa: F401  registers its kinds
 import microsoft_fused  # noqa: F401
+import microsoft_quantized  # noqa: F401
 from graph_builder import Builder, write_folder
 from microsoft_base import KINDS
 

@@ -23,6 +23,8 @@ struct KnownDomain {
   int implied;  // version of a model that uses the domain without importing it, as onnxruntime does; 0: an error
 };
 constexpr KnownDomain kKnownDomains[] = {{"", 6, 28, 0}, {"ai.onnx.ml", 1, 5, 0}, {"com.microsoft", 1, 1, 1}};
+// Of convolutions whose channels and weights lie in blocks of one CPU's vectors; the model does not say how long.
+constexpr std::string_view kBlockedLayouts = "com.microsoft.nchwc";
 
 std::string DomainName(std::string_view domain) { return domain.empty() ? "ai.onnx" : std::string(domain); }
 
@@ -281,7 +283,13 @@ Result<int> GraphBuilder::OpsetOf(const NodeView& view) {
     return InvalidArgument("the model has no function " + op + " with the overload " + Quoted(view.overload));
   }
   if (known == std::end(kKnownDomains)) {
-    return Unsupported("operator " + op + ": the domain " + Quoted(view.domain) + " is not known");
+    std::string message = "operator " + op + ": the domain " + Quoted(view.domain) + " is not known";
+    if (view.domain == kBlockedLayouts) {
+      message +=
+          "; onnxruntime's optimizer has laid this model out for one CPU: load the model that it was made from, or "
+          "save it with ORT_ENABLE_EXTENDED";
+    }
+    return Unsupported(std::move(message));
   }
   const std::string domain(view.domain);
   if (view.imports != nullptr) {

@@ -250,6 +250,7 @@ TEST(OnnxReader, Versions) {
     return GraphOf({.nodes = {NodeOf("Op", {"x"}, {"y"}, "n", domain)}, .inputs = {FloatInfo("x", {})}});
   };
   ExpectError(Read(ModelOf(with_domain("my.ops")).Sub(8, Import("my.ops", 1))), StatusCode::kUnsupported, "my.ops.Op");
+  ExpectError(Read(ModelOf(with_domain("com.microsoft.nchwc"))), StatusCode::kUnsupported, "ORT_ENABLE_EXTENDED");
   ExpectError(Read(ModelOf(with_domain("ai.onnx.ml"))), StatusCode::kInvalidArgument, "no opset_import for ai.onnx.ml");
   EXPECT_TRUE(Read(ModelOf(with_domain("ai.onnx.ml")).Sub(8, Import("ai.onnx.ml", 3))).ok());
   const GraphResult ms = Read(ModelOf(with_domain("com.microsoft")));

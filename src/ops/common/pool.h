@@ -28,8 +28,12 @@ inline KernelRange ValidKernel(const Window3& w, int d, int64_t o) {
   return {first, std::max(first, last), start + first * dilation};
 }
 
-// Taps of the window at `o` (its three indices) that lie inside the padded input. Attributes allow more than 64 bits
-// hold.
+// Taps of a window. Attributes allow more than 64 bits hold.
+inline double AllTaps(const Window3& w) {
+  return static_cast<double>(w.kernel[0]) * static_cast<double>(w.kernel[1]) * static_cast<double>(w.kernel[2]);
+}
+
+// Those of the window at `o` (its three indices) that lie inside the padded input.
 inline double TapsInPadded(const Window3& w, const int64_t* o) {
   double taps = 1;
   for (int d = 0; d < 3; ++d) {

@@ -1,5 +1,6 @@
 // com.microsoft.QLinearAveragePool: mean of each window of a quantized tensor, over the elements inside the input or
-// (count_include_pad) the padded input.
+// (count_include_pad) all of the window, as onnxruntime, whose operator it is: also where ceil_mode lets the window end
+// beyond the padding, which AveragePool does not count.
 #include "ops/common/pool.h"
 #include "ops/common/q_linear.h"
 #include "ops/common/q_linear_pool.h"
@@ -39,20 +40,19 @@ Status Evaluate(EvalContext& c) {
   for (int64_t n = 0; n < in.batch; ++n) {
     for (int64_t ch = 0; ch < in.channels; ++ch) {
       int64_t sum = 0;
-      double count = 0, padded_count = 0;
+      double count = 0;
       ForEachWindow(
           w,
-          [&](const int64_t* o) {
+          [&](const int64_t*) {
             sum = 0;
             count = 0;
-            padded_count = TapsInPadded(w, o);
           },
           [&](int64_t i0, int64_t i1, int64_t i2) {
             sum += x[in.At(n, ch, (i0 * w.in[1] + i1) * w.in[2] + i2)] - from.zero_point;
             ++count;
           },
           [&](int64_t o) {
-            const double divisor = include_pad ? padded_count : count;
+            const double divisor = include_pad ? AllTaps(w) : count;
             const double mean = divisor == 0 ? 0.0 : from.scale * static_cast<double>(sum) / divisor;
             StoreByte(y, out.At(n, ch, o), to.FromReal(mean, y.dtype()));
           });

@@ -117,6 +117,21 @@ TEST_F(CpuOps, QLinearConcat) {
   }
 }
 
+TEST_F(CpuOps, QLinearWhere) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const DType type = AnyByte();
+    const Shape shape = DrawShapeOrLarge(0, 4);
+    Case c = Microsoft("QLinearWhere");
+    c.In(DrawTensor(DType::kBool, BroadcastPart(shape)));
+    for (int operand = 0; operand < 2; ++operand) {
+      c.In(DrawTensor(type, BroadcastPart(shape)), Draw(0, 3) == 0);
+      AddQuantization(c, type, /*may_omit=*/true);
+    }
+    AddQuantization(c, type, /*may_omit=*/true);
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, QLinearPools) {
   for (int i = 0; i < 6 * kRounds; ++i) {
     const DType type = AnyByte();

@@ -1,6 +1,6 @@
 // Operators of com.microsoft on bytes that are quantized as a whole, by micro-kernels or tables of the numbers behind
-// them: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax. Results are rounded
-// once.
+// them: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax, QLinearWhere. Results are
+// rounded once.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -197,6 +197,7 @@ constexpr CpuOp kOps[] = {
     {kMicrosoft, "QLinearLeakyRelu", kRejectUnary, Compile<UnaryKernel>},
     {kMicrosoft, "QLinearConcat", RejectConcat, Compile<ConcatKernel>},
     {kMicrosoft, "QLinearSoftmax", kRejectUnary, Compile<SoftmaxKernel>},
+    {kMicrosoft, "QLinearWhere", RejectUnlessNumbers<2, 3, 5, 6, 7, 8>, nullptr},  // as Where: cpu_split_fused
 };
 
 }  // namespace

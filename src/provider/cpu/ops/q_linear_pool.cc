@@ -51,7 +51,7 @@ struct Pool {
         args.strides[d] = w.dilation[d] * line[d] * channels;
         if (args.taps[d] > 0) args.x += r.input_at_first * line[d] * channels;
       }
-      if (p.include_pad) args.divisor = TapsInPadded(w, o);
+      if (p.include_pad) args.divisor = AllTaps(w);
     }
     if (!p.window || !p.include_pad) args.divisor = static_cast<double>(args.taps[0] * args.taps[1] * args.taps[2]);
     row->average(args);
@@ -77,18 +77,14 @@ struct Pool {
     const Window3& w = *p.window;
     const uint8_t bits = flip();
     int64_t sum = 0, count = 0;
-    double padded = 0;
+    const double all = AllTaps(w);
     ForEachWindow(
-        w,
-        [&](const int64_t* o) {
-          sum = count = 0;
-          padded = TapsInPadded(w, o);
-        },
+        w, [&](const int64_t*) { sum = count = 0; },
         [&](int64_t i0, int64_t i1, int64_t i2) {
           sum += static_cast<uint8_t>(plane[(i0 * w.in[1] + i1) * w.in[2] + i2] ^ bits);
           ++count;
         },
-        [&](int64_t o) { out[o] = Mean(sum, count, p.include_pad ? padded : static_cast<double>(count)); });
+        [&](int64_t o) { out[o] = Mean(sum, count, p.include_pad ? all : static_cast<double>(count)); });
   }
 };
 

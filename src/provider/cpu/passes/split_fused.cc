@@ -7,6 +7,7 @@
 //   Attention(x, w, b, mask, past, bias)   ->  quern.cpu.Attention(Add(MatMul(x, w), b), mask, past, bias)
 //   QAttention                             ->  likewise, of MatMulIntegerToFloat
 //   DynamicQuantizeMatMul(a, b, s, z, c)   ->  MatMulIntegerToFloat of DynamicQuantizeLinear(a) and b
+//   QLinearWhere(p, x, y)                  ->  Where(p, x, y), x and y with the scale and zero point of the result
 #include <array>
 
 #include "provider/cpu/common/fused_operators.h"
@@ -93,6 +94,23 @@ class Splitter {
                            quantized->output(2), node_->input(3), node_->input(4)},
                           node_->output(0)->type());
   }
+  // Input `i`, which its scale and zero point follow, with those of inputs 7 and 8: a QLinearLeakyRelu that changes no
+  // number.
+  GraphValue* Restored(int i) {
+    const Node& n = *node_;
+    if (n.input(i + 1) == n.input(7) && n.input(i + 2) == n.input(8)) return n.input(i);
+    Node* made = graph_.AddNode({.name = n.name(),
+                                 .domain = "com.microsoft",
+                                 .op_type = "QLinearLeakyRelu",
+                                 .opset = 1,
+                                 .inputs = {n.input(i), n.input(i + 1), n.input(i + 2), n.input(7), n.input(8)},
+                                 .outputs = {graph_.UniqueName(n.output(0)->name() + "_part")},
+                                 .attributes = {{"alpha", 1.0f}}},
+                                node_);
+    made->output(0)->set_type(n.input(i)->type());
+    return made->output(0);
+  }
+  GraphValue* QLinearWhere() { return Add("Where", 16, {node_->input(0), Restored(1), Restored(4)}); }
   // Queries, keys and values side by side.
   ValueType ProjectedType() const {
     Dims projected = *node_->input(0)->type().shape;
@@ -149,6 +167,7 @@ class Splitter {
     if (op == "Attention") return Attention();
     if (op == "QAttention") return QAttention();
     if (op == "DynamicQuantizeMatMul") return DynamicQuantizeMatMul();
+    if (op == "QLinearWhere") return QLinearWhere();
     return nullptr;
   }
 

@@ -1,0 +1,118 @@
+"""Kinds of graphs of com.microsoft: operators on tensors that are quantized as a whole.
+
+Bytes come back as floats. onnxruntime rounds some steps in float32, so that one of 256 steps may differ.
+"""
+
+import numpy as np
+from microsoft_base import MS, Feeds, kind, outputs, uniform
+from onnx import TensorProto
+
+ONE_STEP = 0.02  # outputs reach 50 at least
+
+
+def draw_bytes(b, dtype, *shape):
+    return b.rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
+
+
+def scaling(b, dtype, scale=None):
+    """A scale and a zero point near the middle of the type."""
+    middle = 0 if dtype == np.int8 else 128
+    scale = uniform(b, low=0.01, high=0.03) if scale is None else np.float32(scale)
+    return [b.const(scale), b.const(dtype(middle + b.rng.integers(-20, 21)))]
+
+
+def output_bytes(b, y, rank):
+    outputs(b, b.op("Cast", y, to=TensorProto.FLOAT), rank)
+
+
+def part(b, shape):
+    """A shape that broadcasts to `shape`."""
+    kept = [d if b.rng.random() < 0.7 else 1 for d in shape]
+    return kept[int(b.rng.integers(0, 2)) :]
+
+
+@kind(tolerance=ONE_STEP)
+def q_linear_where(b):
+    """QLinearWhere: broadcasting, constants, and operands that have the scale of the result already."""
+    f = Feeds(b)
+    shape = [int(v) for v in b.rng.integers(2, 12, 3)]
+    inputs = {dtype: f.add(draw_bytes(b, dtype, *shape)) for dtype in (np.uint8, np.int8)}
+    for dtype, full in inputs.items():
+        for _ in range(4):
+            condition = b.const(b.rng.random(part(b, shape)) < 0.5)
+            other = b.const(draw_bytes(b, dtype, *part(b, shape)))
+            operands = b.pick([full, other], [other, full])
+            result = scaling(b, dtype)
+            own = [b.pick(result, scaling(b, dtype)) for _ in operands]
+            y = b.op("QLinearWhere", condition, operands[0], *own[0], operands[1], *own[1], *result, domain=MS)
+            output_bytes(b, y, 3)
+    return [f.values]
+
+
+@kind(tolerance=ONE_STEP)
+def q_linear_elementwise(b):
+    """QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu and QLinearConcat."""
+    f = Feeds(b)
+    shape = [int(v) for v in b.rng.integers(2, 12, 3)]
+    for dtype in (np.uint8, np.int8):
+        x, quantized = f.add(draw_bytes(b, dtype, *shape)), scaling(b, dtype)
+        for op in ("QLinearAdd", "QLinearMul"):
+            other = b.const(draw_bytes(b, dtype, *part(b, shape)))
+            y = b.op(op, x, *quantized, other, *scaling(b, dtype), *scaling(b, dtype), domain=MS)
+            output_bytes(b, y, 3)
+        y = b.op("QLinearSigmoid", x, *quantized, *scaling(b, dtype, 1 / 200), domain=MS)
+        output_bytes(b, y, 3)
+        y = b.op("QLinearLeakyRelu", x, *quantized, *scaling(b, dtype), domain=MS, alpha=b.pick(0.1, 0.3))
+        output_bytes(b, y, 3)
+        axis = int(b.rng.integers(0, 3))
+        more = list(shape)
+        more[axis] = int(b.rng.integers(1, 9))
+        other = b.const(draw_bytes(b, dtype, *more))
+        y = b.op("QLinearConcat", *scaling(b, dtype), x, *quantized, other, *scaling(b, dtype), domain=MS, axis=axis)
+        output_bytes(b, y, 3)
+    return [f.values]
+
+
+@kind(tolerance=ONE_STEP)
+def q_linear_pools(b):
+    """QLinearAveragePool, with windows that end beyond the padding, and QLinearGlobalAveragePool."""
+    f = Feeds(b)
+    shape = [2, int(b.rng.integers(1, 20)), int(b.rng.integers(6, 15)), int(b.rng.integers(6, 15))]
+    for dtype in (np.uint8, np.int8):
+        x = f.add(draw_bytes(b, dtype, *shape))
+        scales = [*scaling(b, dtype), *scaling(b, dtype, 0.02)]
+        for ceil_mode in (0, 1):
+            for include in (0, 1):
+                kernel = [int(v) for v in b.rng.integers(1, 4, 2)]
+                attributes = {
+                    "kernel_shape": kernel,
+                    "strides": [int(v) for v in b.rng.integers(1, 4, 2)],
+                    "pads": [k // 2 for k in kernel] * 2,
+                }
+                y = b.op(
+                    "QLinearAveragePool",
+                    *[x, *scales],
+                    domain=MS,
+                    ceil_mode=ceil_mode,
+                    count_include_pad=include,
+                    **attributes,
+                )
+                output_bytes(b, y, 4)
+        y = b.op("QLinearGlobalAveragePool", x, *scales[:2], *scaling(b, dtype, 0.005), domain=MS)
+        output_bytes(b, y, 4)
+    return [f.values]
+
+
+@kind(tolerance=ONE_STEP)
+def q_linear_softmax(b):
+    """QLinearSoftmax over one axis and over all behind it; the scale is one that onnxruntime's rounding keeps."""
+    f = Feeds(b)
+    shape = [int(v) for v in b.rng.integers(2, 6, 3)]
+    for dtype, zero in ((np.uint8, 0), (np.int8, -128)):
+        x, quantized = f.add(draw_bytes(b, dtype, *shape)), scaling(b, dtype)
+        result = [b.const(np.float32(1 / 256)), b.const(dtype(zero))]
+        for opset in (12, 13):
+            axis = int(b.rng.integers(0, 3))
+            y = b.op("QLinearSoftmax", x, *quantized, *result, domain=MS, axis=axis, opset=opset)
+            output_bytes(b, y, 3)
+    return [f.values]

@@ -59,7 +59,7 @@ class Tests(Runner):
             shutil.rmtree(out / "graphs", ignore_errors=True)  # those of other seeds
             script = ROOT / "tests/conformance/generate_graphs.py"
             seeds = 20 if self.args.full else seeds
-            done = self.check("generate graphs", [PYTHON, script, out / "graphs", "--seeds", seeds])
+            done = self.check("generate graphs", [PYTHON, script, out / "graphs", "--seeds", seeds, "--optimized"])
             done &= self.check("generate digits", [PYTHON, ROOT / "tests/bench_models.py", out / "shipped"])
             if not done:
                 return None

@@ -5,7 +5,8 @@
 
 `quern verify OUT --rtol 0 --tolerance OUT/tolerance.json` compares. Each kind below is a family of graphs; every seed
 draws other sizes, strides, axes and weights, and inputs of two different shapes where the graph is dynamic.
-onnxruntime runs without graph optimizations, so that quantized graphs mean what the specification says.
+onnxruntime runs without graph optimizations, so that quantized graphs mean what the specification says; with
+`--optimized` each graph is there a second time, as its optimizer saves it, with the same results.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import pathlib
 import zlib
 
 import numpy as np
-from graph_builder import Builder, write_folder
+from graph_builder import Builder, optimized_by_onnxruntime, write_folder
 from onnx import TensorProto, helper, numpy_helper
 
 KINDS = {}
@@ -34,7 +35,7 @@ def kind(tolerance=1e-4):
 def conv_net(b):
     """Convolutions of odd sizes, groups, dilations and asymmetric padding, with pooling and a residual branch."""
     c = b.pick(3, 5, 8)
-    h, w = int(b.rng.integers(17, 30)), int(b.rng.integers(17, 30))
+    h, w = int(b.rng.integers(37, 50)), int(b.rng.integers(37, 50))  # two pixels are left after three strides
     b.input("image", ["n", c, h, w])
     x, width = "image", c
     for _ in range(3):
@@ -495,6 +496,7 @@ def main(kinds=KINDS, description=__doc__):
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=pathlib.Path("generated"))
     parser.add_argument("--seeds", type=int, default=3, help="graphs per kind")
     parser.add_argument("--kinds", help="comma-separated; default: all")
+    parser.add_argument("--optimized", action="store_true", help="also as onnxruntime's optimizer saves them")
     parser.add_argument("--list", action="store_true")
     args = parser.parse_args()
     if args.list:
@@ -509,8 +511,12 @@ def main(kinds=KINDS, description=__doc__):
             builder = Builder(zlib.crc32(f"{name}/{seed}".encode()))
             feeds = function(builder)
             folder = f"{name}_{seed}"
-            write_folder(args.out / folder, builder.model(folder), feeds)
+            model = builder.model(folder)
+            results = write_folder(args.out / folder, model, feeds)
             tolerances[folder] = tolerance
+            if args.optimized:
+                write_folder(args.out / f"{folder}_optimized", optimized_by_onnxruntime(model), feeds, results)
+                tolerances[f"{folder}_optimized"] = tolerance
     (args.out / "tolerance.json").write_text(json.dumps(tolerances, indent=1) + "\n")
     print(f"wrote {len(tolerances)} graphs to {args.out}")
 

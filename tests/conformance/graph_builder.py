@@ -1,6 +1,8 @@
 """What the conformance scripts share: a builder of random ONNX graphs and the writer of backend-test folders."""
 
+import pathlib
 import shutil
+import tempfile
 
 import numpy as np
 import onnx
@@ -67,7 +69,10 @@ class Builder:
         return options[self.rng.integers(len(options))]
 
     def activation(self, x):
-        choice = self.pick("Relu", "LeakyRelu", "Clip", "HardSigmoid", "Sigmoid", "Tanh", "None")
+        choice = self.pick(
+            *("Relu", "LeakyRelu", "Clip", "HardSigmoid", "Sigmoid", "Tanh", "None"),
+            *("Elu", "Selu", "Softplus", "Softsign", "ThresholdedRelu", "HardSwish"),
+        )
         if choice == "None":
             return x
         if choice == "LeakyRelu":
@@ -125,6 +130,19 @@ def run_onnxruntime(model, feeds):
     return [session.run(None, feed) for feed in feeds]
 
 
+def optimized_by_onnxruntime(model):
+    """The model as onnxruntime's optimizer saves it at the level that keeps it portable (ORT_ENABLE_EXTENDED)."""
+    import onnxruntime
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(pathlib.Path(folder) / "model.onnx")
+        options.log_severity_level = 3
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return onnx.load(options.optimized_model_filepath)
+
+
 def to_proto(value, name=""):
     """TensorProto, SequenceProto (of a list) or MapProto (of a dict; its plain numbers are floats)."""
     if isinstance(value, list):
@@ -147,7 +165,7 @@ def to_proto(value, name=""):
 
 
 def write_folder(folder, model, feeds, results=None):
-    """Writes the model and one data set per feeds; the expected outputs are onnxruntime's where none are given."""
+    """Writes the model and one data set per feeds. Returns the expected outputs: those given, else onnxruntime's."""
     feeds = [{name: v if isinstance(v, dict) else np.asarray(v) for name, v in feed.items()} for feed in feeds]
     results = results or run_onnxruntime(model, feeds)
     for info, array in zip(model.graph.output, results[0]):
@@ -168,3 +186,4 @@ def write_folder(folder, model, feeds, results=None):
             if isinstance(array, np.ndarray) and array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise ValueError(f"{folder.name}: output {i} is not finite; draw milder numbers")
             (data / f"output_{i}.pb").write_bytes(to_proto(array, value.name).SerializeToString())
+    return results

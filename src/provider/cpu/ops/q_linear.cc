@@ -1,6 +1,6 @@
 // Operators of com.microsoft on bytes that are quantized as a whole, by micro-kernels or tables of the numbers behind
-// them: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax, QLinearWhere. Results are
-// rounded once.
+// them: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu, QLinearConcat, QLinearSoftmax, QLinearWhere. Results
+// are rounded once.
 #include <cmath>
 #include <cstring>
 #include <type_traits>

@@ -312,7 +312,7 @@ TEST_P(GemmRows, ReducesRows) {
     std::vector<float> first_sums;
     for (int threads : {1, 3}) {
       for (bool hostile : {false, true}) {
-        if (brief && hostile != threads > 1) continue;
+        if (brief && hostile != (threads > 1)) continue;
         range.assign(2 * m, 0.0f);
         sums.assign(m, 0.0f);
         std::vector<EpilogueOp> ops = {{.kind = EpilogueKind::kMulScalar, .a = 0.125f},

@@ -31,6 +31,23 @@ def part(b, shape):
     return kept[int(b.rng.integers(0, 2)) :]
 
 
+@kind(tolerance=1e-6)
+def quantize_linear(b):
+    """QuantizeLinear and DequantizeLinear of com.microsoft, of bytes and of 16 bits, by tensor and by axis."""
+    f = Feeds(b)
+    shape = [int(v) for v in b.rng.integers(2, 9, 3)]
+    x = f.normal(*shape)
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+        axis = int(b.rng.integers(0, 3))
+        for part_shape in ([], [shape[axis]]):
+            scale = b.const(uniform(b, *part_shape, low=0.01, high=0.03))
+            middle = (np.iinfo(dtype).min + np.iinfo(dtype).max + 1) // 2
+            zero = b.const((middle + b.rng.integers(-20, 21, part_shape)).astype(dtype))
+            q = b.op("QuantizeLinear", x, scale, zero, domain=MS, axis=axis)
+            outputs(b, b.op("DequantizeLinear", q, scale, zero, domain=MS, axis=axis), 3)
+    return [f.values]
+
+
 @kind(tolerance=ONE_STEP)
 def q_linear_where(b):
     """QLinearWhere: broadcasting, constants, and operands that have the scale of the result already."""

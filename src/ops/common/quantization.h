@@ -1,4 +1,4 @@
-// Which scale and zero point belong to which element in QuantizeLinear and DequantizeLinear.
+// QuantizeLinear and DequantizeLinear of every domain and version: which scale and zero point belong to which element.
 #pragma once
 
 #include "ops/op.h"
@@ -9,6 +9,13 @@ namespace quern {
 // (block_size) one per block along 'axis'. Output 0 has input 0's shape and element type `dtype`, which must be one of
 // those that the node's operator set gives for it.
 Status InferQuantization(InferContext& context, DType dtype);
+
+// y (output 0) = saturate(rint(x / y_scale) + y_zero_point).
+Status InferQuantizeLinear(InferContext& context);
+Status EvaluateQuantizeLinear(EvalContext& context);
+// y (output 0) = (x - x_zero_point) * x_scale.
+Status InferDequantizeLinear(InferContext& context);
+Status EvaluateDequantizeLinear(EvalContext& context);
 
 // Input 0 as [outer, extent, inner] around the axis. Calls f(element, parameter) for each element.
 class QuantizationLayout {

@@ -48,6 +48,25 @@ def quantize_linear(b):
     return [f.values]
 
 
+@kind(tolerance=1e-6)
+def gather_block_quantized(b):
+    """GatherBlockQuantized of tables of 2, 4 and 8 bits in bytes, with and without zero points."""
+    f = Feeds(b)
+    rows, words = int(b.rng.integers(5, 40)), int(b.rng.integers(1, 9))
+    indices = f.add(b.rng.integers(-rows, rows, (2, int(b.rng.integers(1, 7)))).astype(np.int64))
+    for bits in (2, 4, 8):
+        for block in (16, 32):
+            columns = 16 * words
+            blocks, packed = -(-columns // block), 8 // bits
+            table = b.const(draw_bytes(b, np.uint8, rows, columns // packed))
+            inputs = [table, indices, b.const(uniform(b, rows, blocks))]
+            zeros = b.const(draw_bytes(b, np.uint8, rows, -(-blocks // packed)))
+            attributes = {"bits": bits, "block_size": block, "domain": MS}
+            for more in ([], [zeros]):
+                outputs(b, b.op("GatherBlockQuantized", *inputs, *more, **attributes), 3)
+    return [f.values]
+
+
 @kind(tolerance=ONE_STEP)
 def q_linear_where(b):
     """QLinearWhere: broadcasting, constants, and operands that have the scale of the result already."""

@@ -66,6 +66,35 @@ TEST_F(CpuOps, IndicesOutOfRangeAreErrorsThatNameThem) {
   }
 }
 
+// Rows of tables of 2, 4 and 8 bits; a few indices are outside.
+TEST_F(CpuOps, GatherBlockQuantized) {
+  const auto draw_bits = [](DType type, const Shape& shape) {
+    const Tensor t = Tensor::Allocate(type, shape).value();
+    for (size_t i = 0; i < t.bytes(); ++i) static_cast<uint8_t*>(t.raw_data())[i] = static_cast<uint8_t>(Draw(0, 255));
+    return t;
+  };
+  for (int i = 0; i < 6 * kRounds; ++i) {
+    const DType type = Pick({DType::kU8, DType::kU8, DType::kI4, DType::kU4});
+    const int64_t bits = type == DType::kU8 ? Pick({2, 4, 8}) : 4, packed = type == DType::kU8 ? 8 / bits : 1;
+    const int64_t block = Pick({16, 32, 128}), columns = packed > 1 ? packed * Draw(1, 90) : 2 * Draw(1, 90);
+    Shape lines{Draw(1, 9)};
+    if (Draw(0, 2) == 0) lines.push_back(Draw(1, 4));
+    const auto with = [&](int64_t last) {
+      Shape shape = lines;
+      shape.push_back(last);
+      return shape;
+    };
+    const int64_t blocks = (columns + block - 1) / block;
+    Case c{.op = "GatherBlockQuantized", .domain = "com.microsoft"};
+    c.In(draw_bits(type, with(columns / packed)), Draw(0, 1) != 0);
+    c.In(DrawIndices(DrawShape(0, 2, 5, false), lines[0] + (Draw(0, 4) == 0)));
+    c.In(DrawTensor(DType::kF32, with(blocks)), Draw(0, 1) != 0);
+    if (Draw(0, 1)) c.In(draw_bits(type, with((blocks + packed - 1) / packed)), Draw(0, 1) != 0);
+    c.Attr("bits", bits).Attr("block_size", block).Attr("quantize_axis", int64_t{-1});
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 TEST_F(CpuOps, Scatters) {
   for (int i = 0; i < 4 * kRounds; ++i) {
     const Shape shape = DrawShape(1, 6, 5, false);

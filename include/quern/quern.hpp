@@ -219,6 +219,13 @@ class Value {
     Check(quern_value_keys(get(), &v));
     return Value(v);
   }
+  // The values of a map of scalars of type T, in the order of its keys.
+  template <typename T>
+  std::vector<T> numbers() const {
+    std::vector<T> values(size());
+    Check(quern_value_map_numbers(get(), DTypeOf<T>::value, values.data(), values.size()));
+    return values;
+  }
 
  private:
   static std::int32_t Rank(const Shape& shape) { return static_cast<std::int32_t>(shape.size()); }

@@ -197,20 +197,33 @@ quern::Limits MakeLimits(const std::map<std::string, std::uint64_t>& limits) {
 // A value of a map: the number, where it holds one; else by `convert`.
 nb::object MapElement(quern::Value value, const nb::callable& convert) {
   const bool one = value.kind() == QUERN_KIND_TENSOR && quern_value_rank(value.get()) == 0;
-  if (one && value.dtype() == QUERN_F32) return nb::float_(static_cast<double>(*value.data<float>()));
   if (one && value.dtype() == QUERN_I64) return nb::int_(*value.data<std::int64_t>());
   nb::object thing = convert(nb::cast(std::move(value)));
   return one ? thing.attr("item")() : thing;
 }
 
+// The values of a map of float32 scalars, as classifiers give, at once; nothing for other maps.
+std::optional<std::vector<float>> FloatsOf(const quern::Value& map) {
+  if (map.size() == 0) return std::nullopt;
+  const quern::Value first = map.element(0);
+  if (first.dtype() != QUERN_F32 || quern_value_rank(first.get()) != 0) return std::nullopt;
+  try {
+    return map.numbers<float>();
+  } catch (const quern::Error&) {
+    return std::nullopt;  // of other shapes behind the first
+  }
+}
+
 nb::dict ToDict(const quern::Value& map, const nb::callable& convert) {
   const quern::Value keys = map.keys();
   const nb::list texts = keys.kind() == QUERN_KIND_STRINGS ? StringList(keys) : nb::list();
-  const auto* numbers = keys.kind() == QUERN_KIND_STRINGS ? nullptr : keys.data<std::int64_t>();
+  const auto* integers = keys.kind() == QUERN_KIND_STRINGS ? nullptr : keys.data<std::int64_t>();
+  const std::optional<std::vector<float>> floats = FloatsOf(map);
   nb::dict dict;
   for (std::size_t i = 0; i < map.size(); ++i) {
-    const nb::object key = numbers ? nb::object(nb::int_(numbers[i])) : nb::object(texts[i]);
-    dict[key] = MapElement(map.element(i), convert);
+    const nb::object key = integers ? nb::object(nb::int_(integers[i])) : nb::object(texts[i]);
+    dict[key] =
+        floats ? nb::object(nb::float_(static_cast<double>((*floats)[i]))) : MapElement(map.element(i), convert);
   }
   return dict;
 }

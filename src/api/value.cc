@@ -150,6 +150,27 @@ size_t CountOf(const Value& value) {
   }
 }
 
+Status NumbersOf(const Value& value, DType dtype, void* out, size_t count) {
+  if (value.kind() != ValueKind::kMap) return InvalidArgument("the value is no map");
+  if (const size_t values = CountOf(value); values != count) {
+    return InvalidArgument("the map has " + std::to_string(values) + " values, there is room for " +
+                           std::to_string(count));
+  }
+  auto* to = static_cast<std::byte*>(out);
+  const auto copy_all = [&](const auto& entries) -> Status {
+    for (const auto& [key, v] : entries) {
+      if (!v.is_tensor() || v.tensor().dtype() != dtype || v.tensor().shape().rank() != 0 || DTypeBytes(dtype) == 0) {
+        return InvalidArgument(std::string("a value of the map is a ") + TypeToString(TypeOf(v)) +
+                               ", not a scalar of type " + DTypeName(dtype));
+      }
+      std::memcpy(to, v.tensor().raw_data(), DTypeBytes(dtype));
+      to += DTypeBytes(dtype);
+    }
+    return OkStatus();
+  };
+  return std::visit(copy_all, value.map().entries);
+}
+
 Value ElementOf(const Value& value, size_t index) {
   if (value.kind() == ValueKind::kSequence) return value.sequence()[index];
   if (value.kind() == ValueKind::kOptional) return value.optional_element();
@@ -322,6 +343,14 @@ quern_status quern_value_keys(const quern_value* value, quern_value** out) {
     QUERN_ASSIGN_OR_RETURN(Value keys, quern::api::KeysOf(value->value));
     *out = NewValue(std::move(keys));
     return OkStatus();
+  });
+}
+
+quern_status quern_value_map_numbers(const quern_value* value, int32_t dtype, void* out, size_t count) {
+  return Guard([&]() -> Status {
+    QUERN_RETURN_IF_ERROR(RequirePointer(value, "value"));
+    if (count > 0) QUERN_RETURN_IF_ERROR(RequirePointer(out, "out"));
+    return quern::api::NumbersOf(value->value, static_cast<quern::DType>(dtype), out, count);
   });
 }
 

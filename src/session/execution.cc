@@ -337,11 +337,11 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
         CopyTensor(source->tensor(), outputs[i].tensor());
       continue;
     }
-    // Memory of the caller, of the arena or of a constant must not leave; memory made for this output does.
-    const bool own = slot >= 0 && executable_->slots()[slot].input_index < 0 &&
-                     executable_->slots()[slot].output_index == static_cast<int>(i) && source->is_tensor() &&
-                     source->tensor().owner() != nullptr;
-    if (own) {
+    // Memory of the caller, of the arena or of a constant must not leave; memory made for this output does, and
+    // containers of what nothing else holds.
+    const bool made = slot >= 0 && executable_->slots()[slot].input_index < 0 &&
+                      executable_->slots()[slot].output_index == static_cast<int>(i);
+    if (made && (source->is_tensor() ? source->tensor().owner() != nullptr : OwnsAlone(*source))) {
       outputs[i] = *source;
     } else {
       QUERN_ASSIGN_OR_RETURN(outputs[i], CopyValue(*source, CopyOf::kAllTensors));

@@ -5,18 +5,21 @@
 namespace quern {
 namespace {
 
-bool OwnsItsTensors(const Value& value) {
+// Whether `test` holds for all tensors of the value.
+template <typename Test>
+bool AllTensors(const Value& value, Test test) {
+  const auto within = [&](const Value& v) { return AllTensors(v, test); };
   switch (value.kind()) {
     case ValueKind::kTensor:
-      return value.tensor().owner() != nullptr;
+      return test(value.tensor());
     case ValueKind::kSequence:
-      return std::ranges::all_of(value.sequence(), OwnsItsTensors);
+      return std::ranges::all_of(value.sequence(), within);
     case ValueKind::kOptional:
-      return OwnsItsTensors(value.optional_element());
+      return within(value.optional_element());
     case ValueKind::kMap:
       return std::visit(
-          [](const auto& entries) {
-            return std::ranges::all_of(entries, [](const auto& entry) { return OwnsItsTensors(entry.second); });
+          [&](const auto& entries) {
+            return std::ranges::all_of(entries, [&](const auto& entry) { return within(entry.second); });
           },
           value.map().entries);
     default:
@@ -24,7 +27,25 @@ bool OwnsItsTensors(const Value& value) {
   }
 }
 
+bool OwnsItsTensors(const Value& value) {
+  return AllTensors(value, [](const Tensor& t) { return t.owner() != nullptr; });
+}
+
 }  // namespace
+
+bool OwnsAlone(const Value& value) {
+  // Tensors that share an owner follow each other, as the values of a map over a row do.
+  const std::shared_ptr<const void>* owner = nullptr;
+  long others = 0;  // that hold it, as far as is seen
+  const bool all = AllTensors(value, [&](const Tensor& t) {
+    if (owner && t.owner() == *owner) return --others >= 0;
+    if (others != 0) return false;
+    owner = &t.owner();
+    others = owner->use_count() - 1;
+    return others >= 0;
+  });
+  return all && others == 0;
+}
 
 Result<Value> CopyValue(const Value& value, CopyOf which) {
   // A container is as many allocations as it has elements.

@@ -105,6 +105,13 @@ TEST(ApiValue, HoldsStringsSequencesOptionalsAndMaps) {
   EXPECT_EQ(Value::Map(Value::Strings({1}, {"k"}), {numbers}).keys().string(0), "k");
   EXPECT_THROW(Value::Map(Value::Tensor<std::int64_t>({2}, {7, 7}), {numbers, numbers}), quern::Error);
   EXPECT_THROW(Value::Map(numbers, {numbers, numbers}), quern::Error);
+
+  const Value one = Value::Tensor<float>({}, {1}), two = Value::Tensor<float>({}, {2});
+  const Value scores = Value::Map(Value::Tensor<std::int64_t>({2}, {7, 3}), {one, two});
+  EXPECT_EQ(scores.numbers<float>(), (std::vector<float>{2, 1})) << "sorted by key";
+  EXPECT_THROW(scores.numbers<double>(), quern::Error);
+  EXPECT_THROW(map.numbers<float>(), quern::Error);
+  EXPECT_THROW(numbers.numbers<float>(), quern::Error);
   EXPECT_THROW(Value::Map(Value::Tensor<std::int64_t>({1}, {7}), {numbers, numbers}), quern::Error);
 }
 

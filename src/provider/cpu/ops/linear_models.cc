@@ -2,6 +2,7 @@
 // and in the order of the features, so that labels do not depend on the path.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -20,11 +21,13 @@ class LinearKernel final : public CpuKernel {
     const Dims& x = *node.input(0)->type().shape;
     QUERN_ASSIGN_OR_RETURN(k->functions_, m.CountFunctions(node, x.empty() ? Dim::Unknown() : x.back()));
     k->features_ = m.CountFeatures(k->functions_);
-    k->weights_.resize(m.coefficients.size());
-    for (int64_t f = 0; f < k->features_; ++f) {
-      for (int64_t i = 0; i < k->functions_; ++i) {
-        k->weights_[static_cast<size_t>(f * k->functions_ + i)] =
-            static_cast<double>(m.coefficients[static_cast<size_t>(i * k->features_ + f)]);
+    for (int64_t first = 0; first < k->functions_; first += kPanel) {
+      const int64_t width = k->Width(first);
+      for (int64_t f = 0; f < k->features_; ++f) {
+        for (int64_t i = first; i < first + width; ++i) {
+          k->weights_.push_back(
+              i < k->functions_ ? static_cast<double>(m.coefficients[static_cast<size_t>(i * k->features_ + f)]) : 0.0);
+        }
       }
     }
     k->offsets_.assign(m.intercepts.begin(), m.intercepts.end());
@@ -51,7 +54,7 @@ class LinearKernel final : public CpuKernel {
  private:
   template <typename T>
   Result<std::unique_ptr<CpuStep>> BindTyped(int64_t rows, int concurrency) const {
-    const size_t slot_bytes = (static_cast<size_t>(functions_) * sizeof(double) + 63) / 64 * 64;
+    const size_t slot_bytes = (static_cast<size_t>(functions_ + kPanel) * sizeof(double) + 63) / 64 * 64;
     auto run = [=, this](const StepContext& c) {
       const auto task = [&](int slot, int64_t begin, int64_t end) {
         auto* scores =
@@ -60,12 +63,7 @@ class LinearKernel final : public CpuKernel {
         for (; functions_ <= kFewFunctions && row + kRows <= end; row += kRows) ScoreRows<T>(c, row);
         for (; row < end; ++row) {
           const T* x = static_cast<const T*>(c.inputs[0]) + row * features_;
-          std::fill_n(scores, functions_, 0.0);
-          const double* w = weights_.data();
-          for (int64_t f = 0; f < features_; ++f, w += functions_) {
-            const double v = static_cast<double>(x[f]);
-            for (int64_t i = 0; i < functions_; ++i) scores[i] += v * w[i];
-          }
+          for (int64_t first = 0; first < functions_; first += kPanel) Score(x, first, scores + first);
           for (size_t i = 0; i < offsets_.size(); ++i) scores[i] += offsets_[i];
           Finish(c, row, std::span<double>(scores, static_cast<size_t>(functions_)));
         }
@@ -76,6 +74,39 @@ class LinearKernel final : public CpuKernel {
     return MakeStep(std::move(run), slot_bytes * static_cast<size_t>(concurrency));
   }
 
+  // Functions lie in panels of as many as there are sums in registers; the last one has a power of two.
+  static constexpr int64_t kPanel = 16;
+  // Of the panel that begins with function `first`, a multiple of kPanel.
+  int64_t Width(int64_t first) const {
+    return std::min(kPanel, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(functions_ - first))));
+  }
+  template <int kWidth, typename T>
+  static void ScorePanel(const T* x, int64_t features, const double* w, double* scores) {
+    double sums[kWidth] = {};
+    for (int64_t f = 0; f < features; ++f, w += kWidth) {
+      const double v = static_cast<double>(x[f]);
+      for (int i = 0; i < kWidth; ++i) sums[i] += v * w[i];
+    }
+    std::copy_n(sums, kWidth, scores);
+  }
+  // Writes Width(first) scores.
+  template <typename T>
+  void Score(const T* x, int64_t first, double* scores) const {
+    const double* w = weights_.data() + first * features_;
+    switch (Width(first)) {
+      case 1:
+        return ScorePanel<1>(x, features_, w, scores);
+      case 2:
+        return ScorePanel<2>(x, features_, w, scores);
+      case 4:
+        return ScorePanel<4>(x, features_, w, scores);
+      case 8:
+        return ScorePanel<8>(x, features_, w, scores);
+      default:
+        return ScorePanel<kPanel>(x, features_, w, scores);
+    }
+  }
+
   // A row with few functions waits for its own sums: several rows at once have more of them.
   static constexpr int64_t kFewFunctions = 8, kRows = 16;
   template <typename T>
@@ -83,7 +114,8 @@ class LinearKernel final : public CpuKernel {
     const T* x = static_cast<const T*>(c.inputs[0]) + first * features_;
     double sums[kFewFunctions][kRows] = {};
     const double* w = weights_.data();
-    for (int64_t f = 0; f < features_; ++f, w += functions_) {
+    const int64_t width = Width(0);
+    for (int64_t f = 0; f < features_; ++f, w += width) {
       double v[kRows];
       for (int64_t r = 0; r < kRows; ++r) v[r] = static_cast<double>(x[r * features_ + f]);
       for (int64_t i = 0; i < functions_; ++i) {
@@ -116,7 +148,7 @@ class LinearKernel final : public CpuKernel {
 
   LinearModel model_;  // views the node, which outlives the kernel
   int64_t functions_ = 1, features_ = 0;
-  std::vector<double> weights_;  // (features, functions)
+  std::vector<double> weights_;  // (panels, features, functions of the panel)
   std::vector<double> offsets_;
 };
 

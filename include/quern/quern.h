@@ -151,8 +151,8 @@ QUERN_API size_t quern_value_count(const quern_value* value);
 QUERN_API quern_status quern_value_element(const quern_value* value, size_t index, quern_value** out);
 /* Keys of a map as an i64 tensor or strings value. */
 QUERN_API quern_status quern_value_keys(const quern_value* value, quern_value** out);
-/* The values of a map whose values are all scalars of type `dtype`: `count` of them, in the order of its keys, to `out`,
- * an array of that type. */
+/* The values of a map whose values are all scalars of type `dtype`: `count` of them, in the order of its keys, to
+ * `out`, an array of that type. */
 QUERN_API quern_status quern_value_map_numbers(const quern_value* value, int32_t dtype, void* out, size_t count);
 /* From and to serialized TensorProto (kinds TENSOR and STRINGS alike), SequenceProto, OptionalProto, MapProto. The kind
  * says which to read; bytes are copied. *bytes is freed by quern_buffer_free. name may be NULL. */

@@ -1,51 +1,17 @@
-// QLinearConv: convolution of quantized tensors; y = rint(sum * x_scale * w_scale / y_scale) + y_zero_point.
-#include "ops/common/convolution_integer.h"
-#include "ops/common/type_sets.h"
-#include "ops/op.h"
+// QLinearConv: convolution of quantized tensors.
+#include "ops/common/q_linear_conv.h"
 
 namespace quern {
 namespace {
 
-Status Infer(InferContext& c) { return InferConv(c, {0, 3, 8}, c.input_dtype(7)); }
-
-Status Evaluate(EvalContext& c) {
-  QUERN_ASSIGN_OR_RETURN(InferredOutputs outputs, InferredOutputs::Make(c, Infer));
-  QUERN_ASSIGN_OR_RETURN(ConvSizes sizes, MakeConvSizes(c, c.input(0).shape(), c.input(3).shape(), outputs.shape(0)));
-  const Tensor &x_scale = c.input(1), &w_scale = c.input(4), &y_scale = c.input(6);
-  if (x_scale.num_elements() != 1 || y_scale.num_elements() != 1) {
-    return c.Error("x_scale and y_scale must have one element each");
-  }
-  if (w_scale.num_elements() != 1 && w_scale.num_elements() != sizes.out_channels) {
-    return c.Error("w_scale has " + std::to_string(w_scale.num_elements()) + " elements; 1 or " +
-                   std::to_string(sizes.out_channels) + " are needed");
-  }
-  QUERN_ASSIGN_OR_RETURN(std::vector<int32_t> y_zero, ReadZeroPoints(c, 7, 1));
-  QUERN_ASSIGN_OR_RETURN(Tensor y, outputs.Allocate(c, 0));
-  const int32_t* bias = c.HasInput(8) ? c.input(8).data<int32_t>() : nullptr;
-  const int64_t plane = sizes.window.out_size();
-  return ConvolveIntegers(c, {0, 2, 3, 5}, sizes, [&](int64_t n, int64_t m, const int64_t* sums) {
-    const float weight_scale = w_scale.data<float>()[w_scale.num_elements() == 1 ? 0 : m];
-    const float ratio = x_scale.data<float>()[0] * weight_scale / y_scale.data<float>()[0];
-    const int64_t add = bias ? bias[m] : 0;
-    for (int64_t i = 0; i < plane; ++i) {
-      const float sum = static_cast<float>(static_cast<int32_t>(sums[i] + add));
-      StoreByte(y, (n * sizes.out_channels + m) * plane + i, RequantizeToByte(sum * ratio, y_zero[0], y.dtype()));
-    }
-  });
-}
-
-constexpr Param kInputs[] = {
-    {"x", "T1", kByteTypes},   {"x_scale", "", kF32Type},          {"x_zero_point", "T1", kByteTypes},
-    {"w", "T2", kByteTypes},   {"w_scale", "", kF32Type},          {"w_zero_point", "T2", kByteTypes},
-    {"y_scale", "", kF32Type}, {"y_zero_point", "T3", kByteTypes}, {"B", "T4", kI32Type, Arity::kOptional}};
-constexpr Param kOutputs[] = {{"y", "T3", kByteTypes}};
 constexpr AttrSpec kAttributes[] = {{"auto_pad", AttrType::kString, false, "NOTSET"},
                                     {"dilations", AttrType::kInts},
                                     {"group", AttrType::kInt, false, "1"},
                                     {"kernel_shape", AttrType::kInts},
                                     {"pads", AttrType::kInts},
                                     {"strides", AttrType::kInts}};
-constexpr OpVersion kVersions[] = {{10, kInputs, kOutputs, kAttributes, Infer, Evaluate}};
+constexpr OpVersion kVersions[] = {
+    {10, kQLinearConvInputs, kQLinearConvOutputs, kAttributes, InferQLinearConv, EvaluateQLinearConv}};
 
 }  // namespace
 

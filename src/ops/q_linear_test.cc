@@ -71,6 +71,12 @@ TEST(QLinearUnary, ComputesOnValues) {
   EXPECT_EQ(leaky.Values<int8_t>(), (S{23, -2, -47, 3}));
 }
 
+TEST(QLinearSoftmax, CountsWholeStepsOfOne) {
+  Op t("QLinearSoftmax");
+  t.Quantized<uint8_t>({2}, {9, 9}, 1, 0).Scale<uint8_t>(1.0f / 255, 0);
+  EXPECT_EQ(t.Attr("opset", int64_t{13}).Values<uint8_t>(), (B{127, 127}));  // of 254
+}
+
 TEST(QLinearSoftmax, RunsOverOneAxisOrAllBehind) {
   const S x = {0, 10, 20, -5, 7, 3, 1, 2, 50, -50, 0, 1};  // [2, 3, 2]
   for (const int64_t opset : {11, 13}) {

@@ -140,13 +140,37 @@ def q_linear_pools(b):
 
 
 @kind(tolerance=ONE_STEP)
+def channels_last(b):
+    """QLinearConv with channels last, followed by NhwcMaxPool, and QLinearConv of com.microsoft as the standard's."""
+    f = Feeds(b)
+    groups, size = b.pick(1, 2), [int(v) for v in b.rng.integers(6, 15, 2)]
+    channels, filters = groups * int(b.rng.integers(1, 9)), groups * int(b.rng.integers(1, 9))
+    kernel = [int(v) for v in b.rng.integers(1, 4, 2)]
+    for dtype in (np.uint8, np.int8):
+        weights = b.const(b.rng.integers(-64, 65, (filters, channels // groups, *kernel)).astype(np.int8))
+        per_channel = b.pick([], [filters])
+        inputs = [*scaling(b, dtype), weights, b.const(uniform(b, *per_channel, low=0.002, high=0.01))]
+        inputs += [b.const(np.zeros(per_channel, np.int8)), *scaling(b, dtype, 0.05)]
+        inputs.append(b.const(b.rng.integers(-500, 501, filters).astype(np.int32)))
+        window = {"strides": [b.pick(1, 2)] * 2, "pads": [k // 2 for k in kernel] * 2}
+        for last in (1, 0):
+            x = f.add(draw_bytes(b, dtype, *([2, *size, channels] if last else [2, channels, *size])))
+            y = b.op("QLinearConv", x, *inputs, domain=MS, channels_last=last, group=groups, **window)
+            output_bytes(b, y, 4)
+            if last:
+                pool = {"kernel_shape": [2, 3], "strides": [2, 1], "ceil_mode": b.pick(0, 1)}
+                output_bytes(b, b.op("NhwcMaxPool", y, domain=MS, **pool), 4)
+    return [f.values]
+
+
+@kind(tolerance=ONE_STEP)
 def q_linear_softmax(b):
-    """QLinearSoftmax over one axis and over all behind it; the scale is one that onnxruntime's rounding keeps."""
+    """QLinearSoftmax over one axis and over all behind it."""
     f = Feeds(b)
     shape = [int(v) for v in b.rng.integers(2, 6, 3)]
     for dtype, zero in ((np.uint8, 0), (np.int8, -128)):
         x, quantized = f.add(draw_bytes(b, dtype, *shape)), scaling(b, dtype)
-        result = [b.const(np.float32(1 / 256)), b.const(dtype(zero))]
+        result = [b.const(np.float32(b.pick(1 / 255, 1 / 256, 0.0045))), b.const(dtype(zero))]
         for opset in (12, 13):
             axis = int(b.rng.integers(0, 3))
             y = b.op("QLinearSoftmax", x, *quantized, *result, domain=MS, axis=axis, opset=opset)

@@ -3,11 +3,13 @@
 #include <string>
 
 #include "ops/common/float_io.h"
+#include "ops/common/plane_layout.h"
 
 namespace quern {
 
 Status InferConv(InferContext& c, ConvInputs in, DType dtype) {
-  const std::optional<Dims> x = c.input_shape(in.x), w = c.input_shape(in.weight);
+  std::optional<Dims> x = c.input_shape(in.x);
+  const std::optional<Dims> w = c.input_shape(in.weight);
   const int64_t groups = c.node().GetInt("group", 1);
   if (groups < 1) return c.Error("attribute 'group' is " + std::to_string(groups) + "; at least 1 is needed");
   const auto name = [&](int i) { return "'" + c.node().input(i)->name() + "'"; };
@@ -22,6 +24,7 @@ Status InferConv(InferContext& c, ConvInputs in, DType dtype) {
     return c.Error("input " + name(in.x) + " has " + std::to_string(x->size()) + " dimensions but the weight has " +
                    std::to_string(w->size()));
   }
+  if (x) x = ChannelsSecond(c.node(), *x);
   if (!x && !w) {
     c.SetOutputType(0, ValueType::Tensor(dtype));
     return OkStatus();
@@ -58,7 +61,7 @@ Status InferConv(InferContext& c, ConvInputs in, DType dtype) {
     QUERN_ASSIGN_OR_RETURN(Dims rest, WindowOutput(c.node(), window, Dims(x->begin() + 2, x->end())));
     output.insert(output.end(), rest.begin(), rest.end());
   }
-  c.SetOutputType(0, ValueType::Tensor(dtype, std::move(output)));
+  c.SetOutputType(0, ValueType::Tensor(dtype, ChannelsAsGiven(c.node(), output)));
   return OkStatus();
 }
 

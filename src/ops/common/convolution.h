@@ -16,7 +16,8 @@ struct ConvInputs {
   int x = 0, weight = 1, bias = 2;
 };
 
-// Sets output 0 to [N, M, spatial...] of `dtype`; errors name the input that does not fit.
+// Sets output 0 to [N, M, spatial...] of `dtype` (with attribute channels_last, and x likewise, [N, spatial..., M]);
+// errors name the input that does not fit.
 Status InferConv(InferContext& context, ConvInputs inputs, DType dtype);
 
 struct ConvSizes {

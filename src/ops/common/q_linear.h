@@ -28,6 +28,10 @@ struct TensorQuantization {
   }
 };
 
+// The scale with which QLinearSoftmax stores its results: onnxruntime, whose operator it is, multiplies by 1 / scale
+// rounded down (254, where the scale is 1 / 255 as float32 has it).
+inline double SoftmaxScale(double scale) { return 1.0 / std::floor(1.0f / static_cast<float>(scale)); }
+
 // Reads one scale and one zero point (0 when the input is omitted).
 inline Result<TensorQuantization> ReadTensorQuantization(EvalContext& c, int scale, int zero_point) {
   const Tensor& t = c.input(scale);

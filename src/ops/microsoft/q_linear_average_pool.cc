@@ -1,9 +1,9 @@
 // com.microsoft.QLinearAveragePool: mean of each window of a quantized tensor, over the elements inside the input or
 // (count_include_pad) all of the window, as onnxruntime, whose operator it is: also where ceil_mode lets the window end
 // beyond the padding, which AveragePool does not count.
+#include "ops/common/plane_layout.h"
 #include "ops/common/pool.h"
 #include "ops/common/q_linear.h"
-#include "ops/common/q_linear_pool.h"
 
 namespace quern {
 namespace {

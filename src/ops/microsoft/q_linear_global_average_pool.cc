@@ -1,6 +1,6 @@
 // com.microsoft.QLinearGlobalAveragePool: mean of each channel of a quantized tensor.
+#include "ops/common/plane_layout.h"
 #include "ops/common/q_linear.h"
-#include "ops/common/q_linear_pool.h"
 
 namespace quern {
 namespace {

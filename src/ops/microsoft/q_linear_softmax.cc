@@ -30,7 +30,8 @@ Status Infer(InferContext& c) {
 
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const TensorQuantization from, ReadTensorQuantization(c, 1, 2));
-  QUERN_ASSIGN_OR_RETURN(const TensorQuantization to, ReadTensorQuantization(c, 3, 4));
+  QUERN_ASSIGN_OR_RETURN(TensorQuantization to, ReadTensorQuantization(c, 3, 4));
+  to.scale = SoftmaxScale(to.scale);
   const Shape shape = c.input(0).shape();
   Lines lines{1, 1, 1};
   if (shape.rank() > 0) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ops/common/q_linear.h"
 #include "provider/cpu/common/byte_tables.h"
 #include "provider/cpu/common/loops.h"
 
@@ -133,7 +134,9 @@ class SoftmaxKernel final : public CpuKernel {
     const int64_t inner = rank == 0 ? 1 : shape.num_elements(end, rank);
     const int64_t lines = shape.num_elements() / count;
     return MakeStep([=, type = context.outputs[0].dtype](const StepContext& c) {
-      const ByteQuantization from = QuantizationAt(c, 1, type), to = QuantizationAt(c, 3, type);
+      const ByteQuantization from = QuantizationAt(c, 1, type);
+      ByteQuantization to = QuantizationAt(c, 3, type);
+      to.scale = SoftmaxScale(to.scale);
       const RealTable reals = RealsOf(from);
       return ForItems(c, lines, count * 8, kCostlyGrain, [&](int64_t line) {
         const int64_t first = line / inner * count * inner + line % inner;

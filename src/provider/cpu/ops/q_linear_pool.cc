@@ -1,5 +1,5 @@
 // QLinearAveragePool and QLinearGlobalAveragePool of com.microsoft: sums of bytes, their mean rounded once.
-#include "ops/common/q_linear_pool.h"
+#include "ops/common/plane_layout.h"
 #include "ops/common/pool.h"
 #include "provider/cpu/common/byte_tables.h"
 #include "provider/cpu/common/loops.h"

@@ -1,4 +1,4 @@
-// Pooling of quantized tensors whose channels come second, or (attribute channels_last) last.
+// Quantized tensors whose channels come second or, where a node has the attribute channels_last, last.
 #pragma once
 
 #include <algorithm>
@@ -23,18 +23,26 @@ struct PlaneLayout {
   }
 };
 
+// [N, spatial..., C] -> [N, C, spatial...], of a shape or an order of dimensions, and back.
+template <typename S>
+S ToChannelsSecond(S s) {
+  std::rotate(s.begin() + 1, s.end() - 1, s.end());
+  return s;
+}
+template <typename S>
+S ToChannelsLast(S s) {
+  std::rotate(s.begin() + 1, s.begin() + 2, s.end());
+  return s;
+}
+
 // A shape with the channels second, for one whose channels may be last, and back.
 template <typename S>
 S ChannelsSecond(const Node& node, const S& s) {
-  S result = s;
-  if (node.GetInt("channels_last", 0) != 0) std::rotate(result.begin() + 1, result.end() - 1, result.end());
-  return result;
+  return node.GetInt("channels_last", 0) != 0 ? ToChannelsSecond(s) : s;
 }
 template <typename S>
 S ChannelsAsGiven(const Node& node, const S& s) {
-  S result = s;
-  if (node.GetInt("channels_last", 0) != 0) std::rotate(result.begin() + 1, result.begin() + 2, result.end());
-  return result;
+  return node.GetInt("channels_last", 0) != 0 ? ToChannelsLast(s) : s;
 }
 
 }  // namespace quern

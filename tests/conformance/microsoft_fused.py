@@ -121,6 +121,23 @@ def group_norms(b):
 
 
 @kind()
+def exported(b):
+    """What PyTorch's exporter writes with onnxruntime's symbols: Trilu, GridSample and Inverse."""
+    f = Feeds(b)
+    n, size = int(b.rng.integers(1, 4)), int(b.rng.integers(2, 9))
+    square = f.add(b.normal(n, size, size) + 3 * np.eye(size, dtype=np.float32))
+    outputs(b, b.op("Inverse", square, domain=MS), 3)
+    for upper in (0, 1):
+        k = b.pick([], [b.const(np.int64(b.rng.integers(-2, 3)))])
+        outputs(b, b.op("Trilu", square, *k, domain=MS, upper=upper), 3)
+    image, grid = f.normal(n, 3, 6, 7), f.add(uniform(b, n, 4, 5, 2, low=-1.2, high=1.2))
+    for mode in ("bilinear", "nearest", "bicubic"):
+        attributes = {"mode": mode, "padding_mode": b.pick("zeros", "border", "reflection"), "align_corners": b.pick(0, 1)}
+        outputs(b, b.op("GridSample", image, grid, domain=MS, **attributes), 4)
+    return [f.values]
+
+
+@kind()
 def activations(b):
     """Gelu in its forms."""
     width = int(b.rng.integers(3, 50))

@@ -12,9 +12,16 @@ namespace {
 
 constexpr const char* kDomain = "com.microsoft";
 
-// The first operator set whose operators take the types of the node.
+struct Equivalent {
+  const char* op_type;
+  int since;  // the first operator set that has the operator in this form
+};
+constexpr Equivalent kEquivalents[] = {
+    {"QuantizeLinear", 13}, {"DequantizeLinear", 13}, {"Trilu", 14}, {"GridSample", 16}};
+
+// The first operator set whose quantization takes the types of the node.
 int SetWithTypes(const Node& n) {
-  int first = 13;
+  int first = 0;
   for (const GraphValue* v : {n.input(0), n.input(1), n.output(0)}) {
     const DType type = v->type().dtype;
     if (type == DType::kF16) first = std::max(first, 19);
@@ -24,11 +31,14 @@ int SetWithTypes(const Node& n) {
 }
 
 Result<bool> Convert(Graph& graph, Node* n) {
-  if (!n->Is("QuantizeLinear", kDomain) && !n->Is("DequantizeLinear", kDomain)) return false;
+  const auto* found = std::find_if(std::begin(kEquivalents), std::end(kEquivalents),
+                                   [&](const Equivalent& e) { return n->Is(e.op_type, kDomain); });
+  if (found == std::end(kEquivalents)) return false;
+  const bool quantizes = n->Is("QuantizeLinear", kDomain) || n->Is("DequantizeLinear", kDomain);
   ReplaceNode(graph, n,
               {.name = n->name(),
-               .op_type = n->op_type(),
-               .opset = std::max(graph.opset(""), SetWithTypes(*n)),
+               .op_type = found->op_type,
+               .opset = std::max({graph.opset(""), found->since, quantizes ? SetWithTypes(*n) : 0}),
                .inputs = n->inputs(),
                .attributes = n->attributes()});
   return true;
@@ -38,7 +48,7 @@ Result<int> Run(Graph& graph, const void*) { return RewriteNodes(graph, Convert)
 
 }  // namespace
 
-extern const Pass kConvertQuantization = {"convert_quantization",
-                                          "onnxruntime's QuantizeLinear and DequantizeLinear as the standard's", Run};
+extern const Pass kConvertEquivalents = {
+    "convert_equivalents", "operators of com.microsoft that the standard has too, as the standard's", Run};
 
 }  // namespace quern

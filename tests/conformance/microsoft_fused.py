@@ -132,7 +132,8 @@ def exported(b):
         outputs(b, b.op("Trilu", square, *k, domain=MS, upper=upper), 3)
     image, grid = f.normal(n, 3, 6, 7), f.add(uniform(b, n, 4, 5, 2, low=-1.2, high=1.2))
     for mode in ("bilinear", "nearest", "bicubic"):
-        attributes = {"mode": mode, "padding_mode": b.pick("zeros", "border", "reflection"), "align_corners": b.pick(0, 1)}
+        padding = b.pick("zeros", "border", "reflection")
+        attributes = {"mode": mode, "padding_mode": padding, "align_corners": b.pick(0, 1)}
         outputs(b, b.op("GridSample", image, grid, domain=MS, **attributes), 4)
     return [f.values]
 

@@ -5,13 +5,12 @@
 namespace quern {
 namespace {
 
-// Whether `test` holds for all tensors of the value.
+// Whether `test` holds for the value and all that it contains.
 template <typename Test>
-bool AllTensors(const Value& value, Test test) {
-  const auto within = [&](const Value& v) { return AllTensors(v, test); };
+bool AllWithin(const Value& value, Test test) {
+  if (!test(value)) return false;
+  const auto within = [&](const Value& v) { return AllWithin(v, test); };
   switch (value.kind()) {
-    case ValueKind::kTensor:
-      return test(value.tensor());
     case ValueKind::kSequence:
       return std::ranges::all_of(value.sequence(), within);
     case ValueKind::kOptional:
@@ -28,7 +27,7 @@ bool AllTensors(const Value& value, Test test) {
 }
 
 bool OwnsItsTensors(const Value& value) {
-  return AllTensors(value, [](const Tensor& t) { return t.owner() != nullptr; });
+  return AllWithin(value, [](const Value& v) { return !v.is_tensor() || v.tensor().owner() != nullptr; });
 }
 
 }  // namespace
@@ -37,14 +36,16 @@ bool OwnsAlone(const Value& value) {
   // Tensors that share an owner follow each other, as the values of a map over a row do.
   const std::shared_ptr<const void>* owner = nullptr;
   long others = 0;  // that hold it, as far as is seen
-  const bool all = AllTensors(value, [&](const Tensor& t) {
-    if (owner && t.owner() == *owner) return --others >= 0;
+  const auto alone = [&](const Value& v) {
+    if (!v.is_tensor()) return !v.shares_container();
+    const std::shared_ptr<const void>& its = v.tensor().owner();
+    if (owner && its == *owner) return --others >= 0;
     if (others != 0) return false;
-    owner = &t.owner();
-    others = owner->use_count() - 1;
+    owner = &its;
+    others = its.use_count() - 1;
     return others >= 0;
-  });
-  return all && others == 0;
+  };
+  return AllWithin(value, alone) && others == 0;
 }
 
 Result<Value> CopyValue(const Value& value, CopyOf which) {

@@ -14,8 +14,8 @@ enum class CopyOf : uint8_t {
 // The value with copies of its tensors, those in containers included. Strings are shared: nobody can change them.
 Result<Value> CopyValue(const Value& value, CopyOf which);
 
-// Whether nobody but the value reaches the memory of its tensors; false also where tensors that share their memory are
-// apart.
+// Whether nobody but this Value reaches its containers and the memory of its tensors; false also where tensors that
+// share their memory are apart.
 bool OwnsAlone(const Value& value);
 
 }  // namespace quern

@@ -35,6 +35,18 @@ Value Value::Optional(Value element) {
   v.content_ = std::make_shared<OptionalBox>(OptionalBox{std::move(element)});
   return v;
 }
+bool Value::shares_container() const {
+  switch (kind()) {
+    case ValueKind::kSequence:
+      return Get<std::shared_ptr<SequenceBox>>().use_count() > 1;
+    case ValueKind::kOptional:
+      return Get<std::shared_ptr<OptionalBox>>().use_count() > 1;
+    case ValueKind::kMap:
+      return Get<std::shared_ptr<MapBox>>().use_count() > 1;
+    default:
+      return false;
+  }
+}
 const ValueSequence& Value::sequence() const { return Get<std::shared_ptr<SequenceBox>>()->elements; }
 const ValueMap& Value::map() const { return Get<std::shared_ptr<MapBox>>()->map; }
 const Value& Value::optional_element() const { return Get<std::shared_ptr<OptionalBox>>()->element; }

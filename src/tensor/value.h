@@ -46,6 +46,8 @@ class Value {
   ValueKind kind() const { return static_cast<ValueKind>(content_.index()); }
   bool has_value() const { return kind() != ValueKind::kNone; }
   bool is_tensor() const { return kind() == ValueKind::kTensor; }
+  // Whether another Value shares the container.
+  bool shares_container() const;
   // Each accessor requires its kind (checked).
   const Tensor& tensor() const { return Get<Tensor>(); }
   const StringTensor& strings() const { return *Get<std::shared_ptr<StringTensor>>(); }

@@ -121,6 +121,21 @@ def group_norms(b):
 
 
 @kind()
+def before_the_standard(b):
+    """LayerNormalization and ThresholdedRelu of ai.onnx in operator sets that have them not yet."""
+    b.domains |= {"": b.pick(9, 14), MS: 1}
+    f = Feeds(b)
+    width = int(b.rng.integers(2, 40))
+    x = f.normal(2, int(b.rng.integers(2, 7)), width)
+    outputs(b, b.op("LayerNormalization", x, b.weight(width, fan_in=1), axis=b.pick(-1, 2)), 3)
+    inputs = [x, b.weight(width, fan_in=1), b.bias(width)]
+    outputs(b, b.op("LayerNormalization", *inputs, outputs=3, epsilon=1e-3), 3, 3, 3)
+    if b.domains[""] < 10:
+        outputs(b, b.op("ThresholdedRelu", x, alpha=0.3), 3)
+    return [f.values]
+
+
+@kind()
 def exported(b):
     """What PyTorch's exporter writes with onnxruntime's symbols: Trilu, GridSample and Inverse."""
     f = Feeds(b)

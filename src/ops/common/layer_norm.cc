@@ -1,12 +1,15 @@
 #include "ops/common/layer_norm.h"
 
+#include <string>
+
 #include "ops/common/normalization.h"
 
 namespace quern {
+namespace {
 
-Status InferLayerNorm(InferContext& c) {
+Status Infer(InferContext& c, DType result_type, DType statistic_type) {
   const std::optional<Dims> x = c.input_shape(0);
-  ValueType statistic = ValueType::Tensor(DType::kF32);
+  ValueType statistic = ValueType::Tensor(statistic_type);
   if (x) {
     if (x->empty()) return c.Error("input '" + c.node().input(0)->name() + "' is a scalar");
     QUERN_ASSIGN_OR_RETURN(const int axis,
@@ -15,9 +18,21 @@ Status InferLayerNorm(InferContext& c) {
     for (size_t d = axis; d < x->size(); ++d) (*statistic.shape)[d] = 1;
     for (int i = 1; i < c.num_inputs(); ++i) QUERN_RETURN_IF_ERROR(CheckBroadcastsToInput(c, i));
   }
-  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), x));
+  c.SetOutputType(0, ValueType::Tensor(result_type, x));
   for (int i = 1; i < c.num_outputs(); ++i) c.SetOutputType(i, statistic);
   return OkStatus();
+}
+
+}  // namespace
+
+Status InferLayerNorm(InferContext& c) { return Infer(c, c.input_dtype(0), DType::kF32); }
+
+Status InferLayerNormOfScaleType(InferContext& c) {
+  const int64_t stash = c.node().GetInt("stash_type", 1);
+  if (stash != 1 && stash != 11) {
+    return c.Error("'stash_type' is " + std::to_string(stash) + "; 1 (float) or 11 (double) is needed");
+  }
+  return Infer(c, c.input_dtype(1), stash == 11 ? DType::kF64 : DType::kF32);
 }
 
 Status EvaluateLayerNorm(EvalContext& c, Status (*infer)(InferContext&), bool subtract_mean, int inverse_output) {

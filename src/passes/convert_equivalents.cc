@@ -1,7 +1,8 @@
-// QuantizeLinear and DequantizeLinear of com.microsoft, which onnxruntime's quantizer writes where the model's operator
-// set lacks a type, become the standard's, as other passes and providers look for them:
+// Operators of com.microsoft that the standard has too become the standard's, as other passes and providers look for
+// them:
 //   %q = com.microsoft::QuantizeLinear(%x, %scale, %zero)   ->   %q = QuantizeLinear(%x, %scale, %zero)
-// They follow the model's operator set or, where that has not the types, the first that has.
+// onnxruntime's quantizer and PyTorch's exporter write them where the model's operator set lacks the operator or a
+// type. The new node follows the model's operator set or, where that lacks it, the first that has it.
 #include <algorithm>
 
 #include "graph/rewriter.h"

@@ -67,6 +67,29 @@ def gather_block_quantized(b):
     return [f.values]
 
 
+@kind(tolerance=1e-5)
+def q_embed_layer_norm(b):
+    """QEmbedLayerNormalization with and without segments and a mask."""
+    f = Feeds(b)
+    n, length, hidden = 2, int(b.rng.integers(2, 9)), int(b.rng.integers(3, 30))
+    words = f.add(b.rng.integers(0, 17, (n, length)).astype(np.int32))
+    types = f.add(b.rng.integers(0, 2, (n, length)).astype(np.int32))
+    mask = f.add(np.sort(b.rng.integers(0, 2, (n, length)), axis=1)[:, ::-1].astype(np.int32))
+    for segments, masked in ((1, 1), (1, 0), (0, 1)):
+        dtype = b.pick(np.uint8, np.int8)
+        shapes = [(17, hidden), (11, hidden), (2, hidden), (hidden,), (hidden,)]
+        tables = [b.const(draw_bytes(b, dtype, *shape)) for shape in shapes]
+        scales = [scaling(b, dtype) for _ in shapes]
+        if not segments:
+            tables[2], scales[2] = "", ["", ""]
+        inputs = [words, types if segments else "", *tables, mask if masked else ""]
+        inputs += [s[0] for s in scales] + [s[1] for s in scales]
+        y, count = b.op("QEmbedLayerNormalization", *inputs, domain=MS, outputs=2, epsilon=1e-5)
+        outputs(b, y, 3)
+        b.output(count, TensorProto.INT32, rank=1)
+    return [f.values]
+
+
 @kind(tolerance=ONE_STEP)
 def q_linear_where(b):
     """QLinearWhere: broadcasting, constants, and operands that have the scale of the result already."""

@@ -124,7 +124,7 @@ Status Evaluate(EvalContext& c) {
       if (d == g.gather_axis) {
         position = indices[static_cast<size_t>(position)];
         inside = position >= -extent && position < extent;
-        if (position < 0) position += extent;
+        position = !inside ? 0 : position < 0 ? position + extent : position;
       }
       element += position * strides[d];
       parameter += (d == g.quantize_axis ? position / per_block : position) * scale_strides[d];

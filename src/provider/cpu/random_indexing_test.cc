@@ -1,6 +1,8 @@
 // Operators of the CPU provider that go by indices, on random cases: gathers, scatters, TopK, OneHot; LRN.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "provider/cpu/random_cases.h"
 
 namespace quern::cpu {
@@ -93,6 +95,9 @@ TEST_F(CpuOps, GatherBlockQuantized) {
     c.Attr("bits", bits).Attr("block_size", block).Attr("quantize_axis", int64_t{-1});
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }
+  Case far{.op = "GatherBlockQuantized", .domain = "com.microsoft"};
+  far.In(draw_bits(DType::kU8, Shape{2, 9})).In(Ints({std::numeric_limits<int64_t>::min(), int64_t{1} << 62, 1}));
+  ASSERT_NO_FATAL_FAILURE(Check(far.In(DrawTensor(DType::kF32, Shape{2, 1}))));
 }
 
 TEST_F(CpuOps, Scatters) {

@@ -11,13 +11,14 @@ Status Evaluate(EvalContext& c) {
   return EvaluateFloatUnary(c, [=](double x) { return x > alpha ? x : 0.0; });
 }
 
-// Before operator set 10 it was an experiment, which exporters wrote and onnxruntime reads.
-constexpr Param kInputs1[] = {{"X", "T", kOldFloatTypes}};
-constexpr Param kOutputs1[] = {{"Y", "T", kOldFloatTypes}};
+constexpr Param kInputs10[] = {{"X", "T", kOldFloatTypes}};
+constexpr Param kOutputs10[] = {{"Y", "T", kOldFloatTypes}};
 constexpr AttrSpec kAttributes[] = {{"alpha", AttrType::kFloat, false, "1"}};
 constexpr Param kInputs22[] = {{"X", "T", kFloatTypes}};
 constexpr Param kOutputs22[] = {{"Y", "T", kFloatTypes}};
-constexpr OpVersion kVersions[] = {{1, kInputs1, kOutputs1, kAttributes, InferUnary, Evaluate},
+// Version 1 was an experiment, which exporters wrote and onnxruntime reads.
+constexpr OpVersion kVersions[] = {{1, kInputs10, kOutputs10, kAttributes, InferUnary, Evaluate},
+                                   {10, kInputs10, kOutputs10, kAttributes, InferUnary, Evaluate},
                                    {22, kInputs22, kOutputs22, kAttributes, InferUnary, Evaluate}};
 
 }  // namespace

@@ -97,6 +97,11 @@ class Splitter {
 Result<bool> Split(Graph& graph, Node* n) {
   if (!n->Is("QEmbedLayerNormalization", "com.microsoft")) return false;
   if (!n->input(kWordIds)->type().has_rank() || !n->input(kWords)->type().has_rank()) return false;
+  // A single row would be added to every word, however many there are.
+  const ValueType& positions = n->input(kPositions)->type();
+  if (!positions.has_rank() || !positions.shape->front().is_constant() || positions.shape->front().value() <= 1) {
+    return false;
+  }
   Splitter splitter(graph, n);
   GraphValue* counts = n->output(1);
   if (counts && (!counts->uses().empty() || counts->is_graph_output())) ReplaceValue(graph, counts, splitter.Counts());

@@ -53,5 +53,17 @@ TEST(SplitQuantizedEmbedding, ReadsRowsOfBytes) {
   EXPECT_EQ(CountAfter("LayerNormalization", true, true, "n"), 1);
 }
 
+TEST(SplitQuantizedEmbedding, NotWhereOneRowOfPositionsWouldBroadcast) {
+  const std::unique_ptr<Graph> graph = Parse(
+      "graph opset(\"\": 17, \"com.microsoft\": 1) {\n  input %w: i32[2,n]\n  input %t: u8[9,6]\n  input %p: u8[1,6]\n"
+      "  input %v: u8[6]\n  const %s = f32[] {0.03}\n  const %z = u8[] {120}\n"
+      "  %y = com.microsoft::QEmbedLayerNormalization(%w, _, %t, %p, _, %v, %v, _, %s, %s, _, %s, %s, %z, %z, _, %z, "
+      "%z)\n"
+      "  return %y\n}\n");
+  ASSERT_TRUE(InferShapes(*graph).ok());
+  ASSERT_TRUE(RunPasses(*graph, {{FindNeutralPass("split_quantized_embedding")}}, {}).ok());
+  EXPECT_EQ(graph->num_nodes(), 1);
+}
+
 }  // namespace
 }  // namespace quern

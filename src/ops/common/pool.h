@@ -11,6 +11,8 @@ namespace quern {
 
 // Output 0 is [N, C, spatial...] of input 0's type; output 1, where there is one, the same shape in int64.
 Status InferPool(InferContext& context);
+// Output 0 alone, of a quantized input that may have its channels last: [N, spatial..., C].
+Status InferQuantizedPool(InferContext& context, bool channels_last);
 // Output 0 is [N, C, 1, ...].
 Status InferGlobalPool(InferContext& context);
 // The window of a pool node over actual shapes.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/common/infer_common.h"
 #include "ops/common/integer_io.h"
 #include "ops/common/plane_layout.h"
 #include "ops/common/pool.h"
@@ -11,22 +10,7 @@
 namespace quern {
 namespace {
 
-Status Infer(InferContext& c) {
-  std::optional<Dims> shape = c.input_shape(0);
-  if (shape) {
-    if (shape->size() < 3) {
-      return c.Error("the input has shape " + DimsToString(*shape) +
-                     "; a batch, at least one spatial dimension and a channel are needed");
-    }
-    Dims x = ToChannelsSecond(*shape);
-    QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), static_cast<int>(x.size()) - 2, std::nullopt));
-    QUERN_ASSIGN_OR_RETURN(const Dims spatial, WindowOutput(c.node(), window, Dims(x.begin() + 2, x.end())));
-    std::copy(spatial.begin(), spatial.end(), x.begin() + 2);
-    shape = ToChannelsLast(std::move(x));
-  }
-  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(shape)));
-  return OkStatus();
-}
+Status Infer(InferContext& c) { return InferQuantizedPool(c, /*channels_last=*/true); }
 
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));

@@ -8,22 +8,7 @@
 namespace quern {
 namespace {
 
-Status Infer(InferContext& c) {
-  std::optional<Dims> shape = c.input_shape(0);
-  if (shape) {
-    if (shape->size() < 3) {
-      return c.Error("the input has shape " + DimsToString(*shape) +
-                     "; a batch, a channel and at least one spatial dimension are needed");
-    }
-    Dims x = ChannelsSecond(c.node(), *shape);
-    QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), static_cast<int>(x.size()) - 2, std::nullopt));
-    QUERN_ASSIGN_OR_RETURN(const Dims spatial, WindowOutput(c.node(), window, Dims(x.begin() + 2, x.end())));
-    std::copy(spatial.begin(), spatial.end(), x.begin() + 2);
-    shape = ChannelsAsGiven(c.node(), x);
-  }
-  c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(shape)));
-  return OkStatus();
-}
+Status Infer(InferContext& c) { return InferQuantizedPool(c, c.node().GetInt("channels_last", 0) != 0); }
 
 Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));

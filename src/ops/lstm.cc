@@ -42,7 +42,7 @@ Status Evaluate(EvalContext& c) {
         const double input_gate = f(clipped(gate(0) + peep(0, cell[i])));
         const double forget_gate = couples ? 1.0 - input_gate : f(clipped(gate(2) + peep(2, cell[i])));
         cell[i] = forget_gate * cell[i] + input_gate * g(clipped(gate(3)));
-        h[i] = f(clipped(gate(1) + peep(1, cell[i]))) * out(clipped(cell[i]));
+        h[i] = f(clipped(gate(1) + peep(1, cell[i]))) * out(cell[i]);
       }
     });
   });

@@ -204,6 +204,38 @@ def recurrent(b):
 
 
 @kind()
+def recurrent_forms(b):
+    """LSTM, GRU and RNN with sequence lengths, named activations, clipping, peepholes and coupled gates."""
+    size, n = int(b.rng.integers(3, 20)), int(b.rng.integers(1, 4))
+    b.input("x", ["seq", n, size])
+    b.input("lengths", [n], TensorProto.INT32)
+    for op, gates, functions in (("LSTM", 4, 3), ("GRU", 3, 2), ("RNN", 1, 1)):
+        hidden, direction = int(b.rng.integers(4, 36)), b.pick("forward", "reverse", "bidirectional")
+        d = 2 if direction == "bidirectional" else 1
+        attributes = {"hidden_size": hidden, "direction": direction}
+        if op == "GRU":
+            attributes["linear_before_reset"] = b.pick(0, 1)
+        if b.pick(False, True):
+            attributes["clip"] = b.pick(0.5, 2.0)
+        if b.pick(False, True):
+            names = [b.pick("Sigmoid", "HardSigmoid")]
+            names += [b.pick("Tanh", "Relu", "Softsign") for _ in range(functions - 1)]
+            attributes["activations"] = names * d
+            if count := names.count("HardSigmoid") * d:
+                attributes |= {"activation_alpha": [0.25] * count, "activation_beta": [0.4] * count}
+        weights = [b.weight(d, gates * hidden, columns, fan_in=columns) for columns in (size, hidden)]
+        inputs = ["x", *weights, b.bias((d, 2 * gates * hidden)), b.pick("lengths", "lengths", "")]
+        inputs.append(b.pick(b.weight(d, n, hidden, fan_in=1), ""))
+        if op == "LSTM":
+            inputs += [b.weight(d, n, hidden, fan_in=1), b.pick(b.weight(d, 3 * hidden, fan_in=9), "")]
+        for y, rank in zip(b.op(op, *inputs, outputs=3 if op == "LSTM" else 2, **attributes), (4, 3, 3)):
+            b.output(y, rank=rank)
+    return [
+        {"x": b.normal(s, n, size), "lengths": b.rng.integers(1, s + 1, n).astype(np.int32)} for s in (1, 5, 12)
+    ]
+
+
+@kind()
 def broadcast(b):
     """Elementwise arithmetic and logic on dynamic shapes that broadcast both ways, scalars included."""
     k = int(b.rng.integers(2, 9))

@@ -6,21 +6,8 @@
 namespace quern {
 namespace {
 
-enum Kind {
-  kAffine,
-  kElu,
-  kHardSigmoid,
-  kLeakyRelu,
-  kRelu,
-  kScaledTanh,
-  kSigmoid,
-  kSoftplus,
-  kSoftsign,
-  kTanh,
-  kThresholdedRelu
-};
 struct ActivationRow {
-  const char* name;  // lower case
+  const char* name;  // lower case; rows in the order of ActivationKind
   bool has_alpha, has_beta;
   float alpha, beta;  // defaults: those of the operators of the same name
 };
@@ -31,6 +18,8 @@ constexpr ActivationRow kActivations[] = {
     {"sigmoid", false, false, 0.0f, 0.0f},       {"softplus", false, false, 0.0f, 0.0f},
     {"softsign", false, false, 0.0f, 0.0f},      {"tanh", false, false, 0.0f, 0.0f},
     {"thresholdedrelu", true, false, 1.0f, 0.0f}};
+
+const ActivationRow& RowOf(ActivationKind kind) { return kActivations[static_cast<size_t>(kind)]; }
 
 // An error when input i is known not to have the shape `want`.
 Status CheckShape(const InferContext& c, int i, const Dims& want) {
@@ -108,7 +97,7 @@ Result<Activation> Activation::Make(const Node& node, const std::string& name) {
   for (size_t i = 0; i < std::size(kActivations); ++i) {
     if (lower != kActivations[i].name) continue;
     Activation a;
-    a.kind_ = static_cast<int>(i);
+    a.kind_ = static_cast<ActivationKind>(i);
     a.alpha = kActivations[i].alpha;
     a.beta = kActivations[i].beta;
     return a;
@@ -116,32 +105,32 @@ Result<Activation> Activation::Make(const Node& node, const std::string& name) {
   return InvalidArgument(node.Describe() + ": the activation '" + name + "' is not known");
 }
 
-bool Activation::has_alpha() const { return kActivations[kind_].has_alpha; }
-bool Activation::has_beta() const { return kActivations[kind_].has_beta; }
+bool Activation::has_alpha() const { return RowOf(kind_).has_alpha; }
+bool Activation::has_beta() const { return RowOf(kind_).has_beta; }
 
 double Activation::operator()(double x) const {
-  switch (static_cast<Kind>(kind_)) {
-    case kAffine:
+  switch (kind_) {
+    case ActivationKind::kAffine:
       return alpha * x + beta;
-    case kElu:
+    case ActivationKind::kElu:
       return x < 0 ? alpha * std::expm1(x) : x;
-    case kHardSigmoid:
+    case ActivationKind::kHardSigmoid:
       return std::clamp(alpha * x + beta, 0.0, 1.0);
-    case kLeakyRelu:
+    case ActivationKind::kLeakyRelu:
       return x < 0 ? alpha * x : x;
-    case kRelu:
+    case ActivationKind::kRelu:
       return x < 0 ? 0.0 : x;
-    case kScaledTanh:
+    case ActivationKind::kScaledTanh:
       return alpha * std::tanh(beta * x);
-    case kSigmoid:
+    case ActivationKind::kSigmoid:
       return 1.0 / (1.0 + std::exp(-x));
-    case kSoftplus:
+    case ActivationKind::kSoftplus:
       return std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
-    case kSoftsign:
+    case ActivationKind::kSoftsign:
       return x / (1.0 + std::fabs(x));
-    case kTanh:
+    case ActivationKind::kTanh:
       return std::tanh(x);
-    case kThresholdedRelu:
+    case ActivationKind::kThresholdedRelu:
       return x > alpha ? x : 0.0;
   }
   return x;

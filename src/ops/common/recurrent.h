@@ -18,18 +18,33 @@ struct RecurrentSizes {
 Status InferRecurrent(InferContext& context, int gates, bool has_cell);
 RecurrentSizes MakeRecurrentSizes(EvalContext& context);
 
+enum class ActivationKind : uint8_t {
+  kAffine,  // alpha * x + beta
+  kElu,
+  kHardSigmoid,
+  kLeakyRelu,
+  kRelu,
+  kScaledTanh,  // alpha * tanh(beta * x)
+  kSigmoid,
+  kSoftplus,
+  kSoftsign,
+  kTanh,
+  kThresholdedRelu
+};
+
 // An activation function of a recurrent node with its parameters.
 class Activation {
  public:
   // By name, in any case; an error that names the node when it is not known.
   static Result<Activation> Make(const Node& node, const std::string& name);
   double operator()(double x) const;
+  ActivationKind kind() const { return kind_; }
   bool has_alpha() const;
   bool has_beta() const;
   double alpha = 0, beta = 0;
 
  private:
-  int kind_ = 0;
+  ActivationKind kind_ = ActivationKind::kAffine;
 };
 // The node's activations for all directions, `defaults` repeated per direction when it names none.
 Result<std::vector<Activation>> ReadActivations(const Node& node, const std::vector<std::string>& defaults,

@@ -122,7 +122,7 @@ class Cell {
       const double input_gate = f(Clipped(gate(0) + peep(0, c[i])));
       const double forget_gate = couples_ ? 1.0 - input_gate : f(Clipped(gate(2) + peep(2, c[i])));
       c[i] = forget_gate * c[i] + input_gate * g(Clipped(gate(3)));
-      h[i] = static_cast<float>(f(Clipped(gate(1) + peep(1, c[i]))) * out(Clipped(c[i])));
+      h[i] = static_cast<float>(f(Clipped(gate(1) + peep(1, c[i]))) * out(c[i]));
     }
   }
 

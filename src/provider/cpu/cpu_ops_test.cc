@@ -388,42 +388,5 @@ TEST_F(CpuOps, Quantization) {
   ASSERT_NO_FATAL_FAILURE(Check(halves));
 }
 
-TEST_F(CpuOps, RecurrentLayers) {
-  for (const std::string op : {"LSTM", "GRU", "RNN"}) {
-    const bool lstm = op == "LSTM", gru = op == "GRU";
-    for (int i = 0; i < 2 * kRounds; ++i) {
-      // Large ones have more weights than the small cache keeps from step to step.
-      const int64_t steps = Draw(1, 5), batch = Draw(1, 3), input = Draw(1, 20);
-      const int64_t hidden = Draw(0, 3) == 0 ? Draw(60, 90) : Draw(1, 20);
-      const std::string direction = Pick<std::string>({"forward", "reverse", "bidirectional"});
-      const int64_t directions = direction == "bidirectional" ? 2 : 1, gates = lstm ? 4 : gru ? 3 : 1;
-      Case c{.op = op.c_str(), .opset = 14};
-      c.outputs = lstm ? 3 : 2;
-      c.absolute = 1e-5;
-      c.Attr("hidden_size", hidden).Attr("direction", direction);
-      if (gru) c.Attr("linear_before_reset", Draw(0, 1));
-      if (op == "RNN" && Draw(0, 1)) {
-        std::vector<std::string> activations;
-        for (int64_t d = 0; d < directions; ++d) activations.push_back(Pick<std::string>({"Tanh", "Relu", "Sigmoid"}));
-        c.Attr("activations", activations);
-      }
-      c.In(DrawTensor(DType::kF32, Shape{steps, batch, input}, 1));
-      c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, input}, 0.3f), true);
-      c.In(DrawTensor(DType::kF32, Shape{directions, gates * hidden, hidden}, 0.3f), true);
-      if (Draw(0, 3)) {
-        c.In(DrawTensor(DType::kF32, Shape{directions, 2 * gates * hidden}, 0.3f), true);
-      } else {
-        c.Omit();
-      }
-      c.Omit();
-      if (Draw(0, 1)) {
-        c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}, 1));
-        if (lstm) c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}, 1));
-      }
-      ASSERT_NO_FATAL_FAILURE(Check(c));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace quern::cpu

@@ -248,6 +248,19 @@ inline void CheckOnce(const Case& c, bool portable, bool chained) {
   }
 }
 
+// What fails in a run, in the reference's words.
+inline void ExpectTheSameError(const Case& c, const std::string& what) {
+  SCOPED_TRACE(c.ToString());
+  Built b;
+  ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(false));
+  ASSERT_FALSE(expected.ok());
+  ASSERT_FALSE(actual.ok());
+  EXPECT_EQ(actual.status().message(), expected.status().message());
+  EXPECT_NE(actual.status().message().find(what), std::string::npos) << actual.status().message();
+}
+
 inline Tensor Halved(DType type, const Tensor& x) {
   Tensor y = Tensor::Allocate(type, x.shape()).value();
   for (int64_t i = 0; i < x.num_elements(); ++i) {

@@ -331,19 +331,6 @@ TEST_F(CpuOps, Binarizer) {
   }
 }
 
-// What fails wherever the element lies, in the reference's words.
-void ExpectTheSameError(const Case& c, const std::string& what) {
-  SCOPED_TRACE(c.ToString());
-  Built b;
-  ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
-  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
-  const Result<std::vector<Tensor>> actual = RunOnCpu(b.graph, b.inputs, Config(false));
-  ASSERT_FALSE(expected.ok());
-  ASSERT_FALSE(actual.ok());
-  EXPECT_EQ(actual.status().message(), expected.status().message());
-  EXPECT_NE(actual.status().message().find(what), std::string::npos) << actual.status().message();
-}
-
 TEST_F(CpuOps, IntegerFaultsAreErrors) {
   for (const DType t : kIntegers) {
     for (const char* op : {"Div", "Mod"}) {

@@ -354,7 +354,13 @@ TEST_F(CpuOps, DynamicallyQuantizedLstm) {
     } else {
       c.Omit();
     }
-    c.Omit();
+    if (Draw(0, 1)) {
+      std::vector<int32_t> lengths;
+      for (int64_t b = 0; b < batch; ++b) lengths.push_back(static_cast<int32_t>(Draw(0, steps)));
+      c.In(Tensor::FromValues<int32_t>(Shape{batch}, lengths));
+    } else {
+      c.Omit();
+    }
     for (int state = 0; state < 2; ++state) {
       if (i % 2) {
         c.In(DrawTensor(DType::kF32, Shape{directions, batch, hidden}));
@@ -362,7 +368,13 @@ TEST_F(CpuOps, DynamicallyQuantizedLstm) {
         c.Omit();
       }
     }
-    c.Omit().In(scales(), true).In(DrawTensor(type, numbers), true);
+    if (Draw(0, 1)) {
+      c.In(DrawTensor(DType::kF32, Shape{directions, 3 * hidden}, 0.3f), true);
+    } else {
+      c.Omit();
+    }
+    if (Draw(0, 1)) c.Attr("clip", 1.0f).Attr("input_forget", Draw(0, 1));
+    c.In(scales(), true).In(DrawTensor(type, numbers), true);
     c.In(scales(), true).In(DrawTensor(type, numbers), true);
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }

@@ -1,12 +1,13 @@
 // com.microsoft.DynamicQuantizeLSTM with constant 8-bit weights: all inputs are quantized together and multiplied at
-// once, the states of a batch at every step.
+// once, the states of a batch at every step. Sequences that have ended keep their state, which still counts for the
+// range of all states, and give zeros.
 #include <cstring>
 
 #include "kernels/matmul.h"
 #include "provider/cpu/common/dynamic_bytes.h"
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
-#include "provider/cpu/common/lstm_cell.h"
+#include "provider/cpu/common/recurrent_cell.h"
 
 namespace quern::cpu {
 namespace {
@@ -81,6 +82,7 @@ Result<ByteProduct> MakeProduct(const Node& node, Input weights, Input scale, In
 struct Direction {
   ByteProduct from_input, from_state;
   std::vector<float> bias;  // of all gates
+  CellForm form;
   bool reverse = false;
 };
 
@@ -97,6 +99,7 @@ class ByteLstmStep final : public CpuStep {
     const Shape& x = context.inputs[kX].shape;
     steps_ = x[0];
     batch_ = x[1];
+    has_lengths_ = context.has_input(kLengths);
     has_h_ = context.has_input(kH);
     has_c_ = context.has_input(kC);
     for (int i = 0; i < 3; ++i) wanted_[i] = context.has_output(i);
@@ -122,6 +125,7 @@ class ByteLstmStep final : public CpuStep {
     const int64_t width = 4 * layer.hidden, states = batch_ * layer.hidden;
     gates_at_ = take(steps_ * batch_ * width * kFloat);
     step_at_ = take(batch_ * width * kFloat);
+    gathered_at_ = take(has_lengths_ ? batch_ * width * kFloat : 0);
     factors_at_ = take(width * kFloat);
     h_at_ = take(states * kFloat);
     c_at_ = take(states * kFloat);
@@ -132,15 +136,18 @@ class ByteLstmStep final : public CpuStep {
   size_t scratch_bytes() const override { return scratch_; }
 
   Status Run(const StepContext& context) const override {
+    const auto* lengths = has_lengths_ ? static_cast<const int32_t*>(context.inputs[kLengths]) : nullptr;
+    QUERN_RETURN_IF_ERROR(CheckSequenceLengths(lengths, batch_, steps_));
+    const int64_t longest = lengths && batch_ > 0 ? *std::max_element(lengths, lengths + batch_) : steps_;
     const int64_t inputs = steps_ * batch_ * layer_.input;
     DynamicQuantization quantization{};
     if (!plans_.empty()) {
       const auto* x = static_cast<const float*>(context.inputs[kX]);
-      quantization = DynamicQuantizationOf(*layer_.row, x, inputs);
+      quantization = DynamicQuantizationOf(*layer_.row, x, longest * batch_ * layer_.input);
       QuantizeBytes(*layer_.affine, quantization, x, inputs, At<uint8_t>(context, input_bytes_at_));
     }
     for (size_t d = 0; d < layer_.directions.size(); ++d) {
-      QUERN_RETURN_IF_ERROR(RunDirection(context, d, quantization));
+      QUERN_RETURN_IF_ERROR(RunDirection(context, d, quantization, lengths, longest));
     }
     return OkStatus();
   }
@@ -177,7 +184,8 @@ class ByteLstmStep final : public CpuStep {
                                .workspace_bytes = plan.workspace_bytes});
   }
 
-  Status RunDirection(const StepContext& context, size_t d, const DynamicQuantization& inputs) const {
+  Status RunDirection(const StepContext& context, size_t d, const DynamicQuantization& inputs, const int32_t* lengths,
+                      int64_t longest) const {
     const Direction& direction = layer_.directions[d];
     const int64_t hidden = layer_.hidden, states = batch_ * hidden, width = 4 * hidden;
     if (states == 0) return OkStatus();
@@ -200,20 +208,37 @@ class ByteLstmStep final : public CpuStep {
                                      static_cast<size_t>(steps_ * batch_), At<uint8_t>(context, input_bytes_at_),
                                      inputs, bias, gates));
     }
-    for (int64_t k = 0; k < steps_; ++k) {
-      const int64_t t = direction.reverse ? steps_ - 1 - k : k;
+    const auto length = [&](int64_t b) { return lengths ? int64_t{lengths[b]} : steps_; };
+    const auto y_row = [&](int64_t t, int64_t b) {
+      const int64_t row = t * static_cast<int64_t>(layer_.directions.size()) + static_cast<int64_t>(d);
+      return static_cast<float*>(context.outputs[0]) + (row * batch_ + b) * hidden;
+    };
+    for (int64_t k = 0; k < longest; ++k) {
+      const auto time = [&](int64_t b) { return direction.reverse ? length(b) - 1 - k : k; };
+      const float* from_input = gates + time(0) * batch_ * width;
+      if (lengths) {  // whose samples stand at different times
+        float* gathered = At<float>(context, gathered_at_);
+        for (int64_t b = 0; b < batch_; ++b) {
+          const int64_t row = std::max<int64_t>(time(b), 0) * batch_ + b;
+          std::memcpy(gathered + b * width, gates + row * width, static_cast<size_t>(width) * sizeof(float));
+        }
+        from_input = gathered;
+      }
       const DynamicQuantization quantization = DynamicQuantizationOf(*layer_.row, h, states);
       QuantizeBytes(*layer_.affine, quantization, h, states, state_bytes);
       QUERN_RETURN_IF_ERROR(Multiply(context, direction.from_state, plans_[d].state, static_cast<size_t>(batch_),
-                                     state_bytes, quantization, AddedGates(gates + t * batch_ * width), step));
+                                     state_bytes, quantization, AddedGates(from_input), step));
       for (int64_t b = 0; b < batch_; ++b) {
-        FinishLstm(*layer_.row, hidden, step + b * width, h + b * hidden, c + b * hidden);
-      }
-      if (wanted_[0]) {
-        const int64_t row = t * static_cast<int64_t>(layer_.directions.size()) + static_cast<int64_t>(d);
-        std::memcpy(static_cast<float*>(context.outputs[0]) + row * states, h, bytes);
+        if (k >= length(b)) continue;
+        FinishLstm(*layer_.row, direction.form, hidden, step + b * width, h + b * hidden, c + b * hidden);
+        if (wanted_[0]) {
+          std::memcpy(y_row(time(b), b), h + b * hidden, static_cast<size_t>(hidden) * sizeof(float));
+        }
       }
       if (context.cancel && context.cancel->cancelled()) return Cancelled("the run was cancelled");
+    }
+    for (int64_t b = 0; wanted_[0] && b < batch_; ++b) {
+      for (int64_t t = length(b); t < steps_; ++t) std::fill_n(y_row(t, b), hidden, 0.0f);
     }
     for (size_t i : {1, 2}) {
       if (!wanted_[i]) continue;
@@ -224,9 +249,10 @@ class ByteLstmStep final : public CpuStep {
 
   const Layer& layer_;
   int64_t steps_ = 0, batch_ = 0;
-  bool has_h_ = false, has_c_ = false, wanted_[3] = {};
+  bool has_lengths_ = false, has_h_ = false, has_c_ = false, wanted_[3] = {};
   std::vector<Plans> plans_;
-  size_t gates_at_ = 0, step_at_ = 0, factors_at_ = 0, h_at_ = 0, c_at_ = 0, input_bytes_at_ = 0, state_bytes_at_ = 0;
+  size_t gates_at_ = 0, step_at_ = 0, gathered_at_ = 0, factors_at_ = 0, h_at_ = 0, c_at_ = 0, input_bytes_at_ = 0,
+         state_bytes_at_ = 0;
   size_t workspace_at_ = 0, scratch_ = 0;
 };
 
@@ -242,15 +268,24 @@ class ByteLstmKernel final : public CpuKernel {
     layer.input = w[1];
     layer.hidden = r[1];
     const Dims& x = *node.input(kX)->type().shape;
-    Tensor b;
+    Tensor b, peepholes;
     if (node.input(kB)) {
       QUERN_ASSIGN_OR_RETURN(b, node.input(kB)->constant()->tensor().Contiguous());
     }
+    if (node.input(kP)) {
+      QUERN_ASSIGN_OR_RETURN(peepholes, node.input(kP)->constant()->tensor().Contiguous());
+    }
+    QUERN_ASSIGN_OR_RETURN(std::vector<CellForm> forms, ReadCellForms(node, w[0]));
     for (int64_t d = 0; d < w[0]; ++d) {
       Direction direction;
       direction.reverse = d == 1 || node.GetString("direction", "forward") == "reverse";
       QUERN_ASSIGN_OR_RETURN(direction.from_input, MakeProduct(node, kW, kWScale, kWZero, d, x[0] * x[1], context));
       QUERN_ASSIGN_OR_RETURN(direction.from_state, MakeProduct(node, kR, kRScale, kRZero, d, x[1], context));
+      direction.form = std::move(forms[static_cast<size_t>(d)]);
+      if (peepholes.defined()) {
+        const float* own = peepholes.data<float>() + d * 3 * layer.hidden;
+        direction.form.peepholes.assign(own, own + 3 * layer.hidden);
+      }
       const int64_t width = 4 * layer.hidden;
       direction.bias.assign(static_cast<size_t>(width), 0.0f);
       for (int64_t i = 0; b.defined() && i < width; ++i) {
@@ -273,7 +308,7 @@ class ByteLstmKernel final : public CpuKernel {
     }
     return d;
   }
-  uint64_t packed_inputs() const override { return 1 << kW | 1 << kR | 1 << kB; }
+  uint64_t packed_inputs() const override { return 1 << kW | 1 << kR | 1 << kB | 1 << kP; }
 
  private:
   CpuConfig config_;
@@ -281,10 +316,10 @@ class ByteLstmKernel final : public CpuKernel {
 };
 
 std::string Reject(const Node& node, const CpuConfig&) {
-  for (const int i : {kX, kB, kH, kC, kWScale, kRScale}) {
+  for (const int i : {kX, kB, kH, kC, kP, kWScale, kRScale}) {
     if (std::string why = RejectUnlessType(node.input(i), {DType::kF32}); !why.empty()) return why;
   }
-  for (const int i : {kW, kR, kB, kWScale, kWZero, kRScale, kRZero}) {
+  for (const int i : {kW, kR, kB, kP, kWScale, kWZero, kRScale, kRZero}) {
     if (node.input(i) && !node.input(i)->is_constant()) return "weights that are not constant";
   }
   if (node.input(kX)->type().rank() != 3) return "an input that is not [steps, batch, input]";
@@ -293,16 +328,8 @@ std::string Reject(const Node& node, const CpuConfig&) {
     if (shape.rank() != 3 || shape.num_elements() == 0) return "weights of another shape";
     if (shape[1] > kLongest) return "sums that may leave 32 bits";
   }
-  if (node.input(kLengths)) return "sequence lengths";
-  if (node.input(kP)) return "peepholes";
-  if (node.FindAttribute<float>("clip")) return "clip";
-  if (node.GetInt("input_forget", 0) != 0) return "coupled gates";
-  if (const auto* names = node.FindAttribute<std::vector<std::string>>("activations")) {
-    for (size_t i = 0; i < names->size(); ++i) {
-      if ((*names)[i] != (i % 3 == 0 ? "Sigmoid" : "Tanh")) return "activation " + (*names)[i];
-    }
-  }
-  return {};
+  const Status functions = ReadCellForms(node, node.input(kW)->constant()->tensor().dim(0)).status();
+  return functions.ok() ? std::string() : functions.message();
 }
 
 constexpr CpuOp kCpuOps[] = {{"com.microsoft", "DynamicQuantizeLSTM", Reject, ByteLstmKernel::Create}};

@@ -86,6 +86,29 @@ double AttentionOperations(const Node& node, Operands in, Operands out) {
   return Scores(Dimension(*q, 0) * Dimension(*q, 1) * width, results, Rows(q) + PastRows(At(in, 2)));
 }
 
+bool IsMixture(const Node& node) { return node.op_type() == "MoE" || node.op_type() == "QMoE"; }
+
+// Choices of an expert that the tokens of a mixture make.
+double Choices(const Node& node, Operands in) {
+  const OperandType* x = At(in, 0);
+  return x ? Count(x->shape) / std::max(Dimension(*x, -1), 1.0) * static_cast<double>(node.GetInt("k", 1)) : 0;
+}
+
+// Each choice multiplies by W1 [experts, rows, hidden], W2 and, where there is one, W3.
+double MixtureOperations(const Node& node, Operands in) {
+  const bool quantized = node.op_type() == "QMoE";
+  const OperandType *x = At(in, 0), *w1 = At(in, 2), *w3 = At(in, quantized ? 8 : 6);
+  if (!x || !w1) return 0;
+  const double rows = Dimension(*w1, 1), units = node.GetInt("swiglu_fusion", 0) > 0 ? rows / 2 : rows;
+  return 2 * Choices(node, in) * Dimension(*x, -1) * (rows + units + (w3 ? units : 0));
+}
+
+// The share of the weights that a node reads at most.
+double ReadShare(const Node& node, Operands in) {
+  const OperandType* w1 = IsMixture(node) ? At(in, 2) : nullptr;
+  return w1 ? std::min(1.0, Choices(node, in) / std::max(Dimension(*w1, 0), 1.0)) : 1;
+}
+
 double Operations(const Node& node, Operands in, Operands out) {
   const std::string_view op = node.op_type();
   const OperandType *x = At(in, 0), *second = At(in, 1), *y = At(out, 0);
@@ -103,6 +126,7 @@ double Operations(const Node& node, Operands in, Operands out) {
   if (is("Attention", "QAttention", "MultiHeadAttention", "GroupQueryAttention")) {
     return AttentionOperations(node, in, out);
   }
+  if (IsMixture(node)) return MixtureOperations(node, in);
   return 0;
 }
 
@@ -124,7 +148,7 @@ NodeWork WorkOf(const Node& node, Operands inputs, Operands outputs, size_t pack
   NodeWork work;
   double written = 0;
   for (const OperandType& o : outputs) written += o.dtype == DType::kUndefined ? 0 : BytesOf(o);
-  work.bytes = written + static_cast<double>(packed_bytes);
+  work.bytes = written + static_cast<double>(packed_bytes) * ReadShare(node, inputs);
   const bool part = ReadsAPart(node.op_type());
   for (const OperandType& o : inputs) {
     if (o.dtype == DType::kUndefined || (o.constant && packed_bytes > 0)) continue;

@@ -118,6 +118,26 @@ TEST_F(Work, RecurrenceMultipliesInEachStep) {
             2.0 * steps * batch * 4 * hidden * (input + hidden));
 }
 
+TEST_F(Work, TokensMultiplyByTheirExperts) {
+  const int64_t tokens = 3, experts = 24, hidden = 10, units = 7;
+  Types in = {F32({1, tokens, hidden}),
+              F32({tokens, experts}),
+              F32({experts, 2 * units, hidden}, true),
+              {},
+              F32({experts, hidden, units}, true)};
+  const std::map<std::string, Attribute, std::less<>> fused = {{"k", int64_t{4}}, {"swiglu_fusion", int64_t{1}}};
+  EXPECT_EQ(Of("MoE", in, {F32({1, tokens, hidden})}, fused, "com.microsoft").operations,
+            2.0 * tokens * 4 * 3 * units * hidden);
+  // Of the packed weights, those of at most 12 experts are read.
+  const NodeWork packed = Of("MoE", in, {F32({1, tokens, hidden})}, fused, "com.microsoft", /*packed_bytes=*/4000);
+  EXPECT_EQ(packed.bytes, 4.0 * (2 * tokens * hidden + tokens * experts) + 2000);
+  in[2] = F32({experts, units, hidden}, true);
+  in.resize(7);
+  in[6] = in[2];
+  EXPECT_EQ(Of("MoE", in, {F32({1, tokens, hidden})}, {{"k", int64_t{2}}}, "com.microsoft").operations,
+            2.0 * tokens * 2 * 3 * units * hidden);
+}
+
 TEST_F(Work, OthersMoveBytesOnly) {
   const NodeWork add = Of("Add", {F32({8, 4}), F32({4}, true)}, {F32({8, 4})});
   EXPECT_EQ(add.operations, 0);

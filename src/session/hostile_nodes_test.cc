@@ -177,6 +177,24 @@ TEST(HostileNodes, AttentionToKeysThatAreNotGiven) {
       {q, k, v, last});
 }
 
+TEST(HostileNodes, ScoresOfExpertsForOtherTokens) {
+  const std::string lines =
+      "  input %x: f32[n,4]\n  input %r: f32[m,2]\n  const %a = f32[2,8,4] splat 0.5\n"
+      "  const %b = f32[2,4,8] splat 0.25\n  %y = com.microsoft::MoE(%x, %r, %a, _, %b) {k = 2}\n";
+  const Tensor x = DrawFloats(Shape{3, 4}, 1);
+  ExpectSame(lines, {x, DrawFloats(Shape{3, 2}, 2)});
+  ExpectError(lines, {x, DrawFloats(Shape{2, 2}, 2)}, "[3,2] is needed");
+  ExpectError(lines, {DrawFloats(Shape{3, 5}, 1), DrawFloats(Shape{3, 2}, 2)}, "");
+  // Scores that are no numbers choose as others do, and give what is no number.
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor scores = Tensor::FromValues<float>(Shape{3, 2}, std::vector<float>{nan, nan, 1, nan, nan, 2});
+  for (const char* provider : {"reference", "cpu"}) {
+    const Result<Value> y = RunOn(provider, kOpsets, lines, {x, scores});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    EXPECT_TRUE(std::isnan(y->tensor().data<float>()[0])) << provider;
+  }
+}
+
 TEST(HostileNodes, AttentionWindowsWithoutAnEnd) {
   const Tensor q = DrawFloats(Shape{1, 2, 4, 8}, 1), k = DrawFloats(Shape{1, 2, 6, 8}, 2);
   const std::string most = std::to_string(std::numeric_limits<int64_t>::max());

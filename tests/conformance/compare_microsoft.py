@@ -14,6 +14,7 @@ import pathlib
 import zlib
 
 import microsoft_attention  # noqa: F401  registers its kinds
+import microsoft_experts  # noqa: F401
 import microsoft_fused  # noqa: F401
 import microsoft_quantized  # noqa: F401
 from graph_builder import Builder, write_folder

@@ -24,7 +24,7 @@ bool ComputesInFloat(const Node& node) {
       "Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
       " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits "
-      "MultiHeadAttention QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
+      "MoE MultiHeadAttention QMoE QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
   const std::string name = " " + node.op_type() + " ";
   if (node.domain().empty()) return kOnnx.find(name) != kOnnx.npos;
   return node.domain() == "com.microsoft" && kMicrosoft.find(name) != kMicrosoft.npos;

@@ -35,12 +35,13 @@ struct FoldStep {
     }
   }
 };
-// The step of an extreme among numbers, in a quarter of the time: `sum` is NaN in the end if one is none (or where
-// infinities meet).
+// The step of an extreme among numbers, in a quarter of the time: `sum` is NaN in the end if one is none (or infinite).
+// Multiply-adds, as cores whose maximum runs where they add have others to multiply.
 template <FoldKind kKind, class V>
 void NumberStep(V& acc, V& sum, const V& x) {
+#pragma clang fp contract(fast)
   acc = (kKind == FoldKind::kMax ? acc > x : acc < x) ? acc : x;
-  sum = sum + x;
+  sum = sum + x * 0;
 }
 template <class T>
 constexpr bool IsFloatExtreme(FoldKind kind) {
@@ -201,10 +202,10 @@ void FoldAllLines(const LinesFold<T>& args) {
 
 constexpr size_t kRowBlock = 64;
 
-// kVectors * kBytes of columns from c on, in each window, step by step. With kNumbers, of extremes: by NumberStep; the
-// sum of all elements comes back, which is NaN if one of them is.
+// kVectors * kBytes of columns from c on, in each window, step by step. With kNumbers, of extremes: by NumberStep,
+// whose sums are added to `sums`.
 template <class T, FoldKind kKind, size_t kBytes, int kVectors, bool kNumbers>
-T FoldColumns(const RowsFold<T>& args, size_t c) {
+void FoldColumns(const RowsFold<T>& args, size_t c, typename LanesOf<T, kBytes>::Type& sums) {
   using Lanes = typename LanesOf<T, kBytes>::Type;
   constexpr size_t kLanes = kBytes / sizeof(T);
   const FoldStep<T, kKind> step{0};
@@ -244,30 +245,42 @@ T FoldColumns(const RowsFold<T>& args, size_t c) {
       Store(to + static_cast<size_t>(v) * kLanes, total[v]);
     }
   }
-  for (int v = 1; v < kVectors; ++v) sum[0] = sum[0] + sum[v];
-  return kNumbers ? JoinLanes<T, FoldKind::kSum>(sum[0]) : T{0};
-}
-
-template <class T, FoldKind kKind, size_t kBytes, int kVectors>
-void FoldColumns(const RowsFold<T>& args, size_t c) {
-  if constexpr (IsFloatExtreme<T>(kKind)) {
-    const T sum = FoldColumns<T, kKind, kBytes, kVectors, true>(args, c);
-    if (sum == sum) return;
+  if constexpr (kNumbers) {
+    for (int v = 0; v < kVectors; ++v) sums = sums + sum[v];
   }
-  FoldColumns<T, kKind, kBytes, kVectors, false>(args, c);
 }
 
-template <class T, FoldKind kKind>
-void FoldAllRows(const RowsFold<T>& args) {
+// Whether, with kNumbers, all elements are numbers; else y is of no use.
+template <class T, FoldKind kKind, bool kNumbers>
+bool FoldRowsBy(const RowsFold<T>& args) {
   constexpr size_t kWide = 4 * 64 / sizeof(T);
+  typename LanesOf<T>::Type sums;
+  Fill(sums, T{0});
+  T sum = 0;
   // Windows of more columns than one pass takes go one after the other, through memory in its order.
   RowsFold<T> part = args;
   if (args.n > kWide) part.windows = 1;
   for (size_t w = 0; w < args.windows; w += part.windows, part.x += part.x_step, part.y += part.y_step) {
     size_t c = 0;
-    for (; c + kWide <= part.n; c += kWide) FoldColumns<T, kKind, 64, 4>(part, c);
-    CoverColumns<T, 64, true>(c, part.n, [&]<size_t kBytes>(size_t at) { FoldColumns<T, kKind, kBytes, 1>(part, at); });
+    for (; c + kWide <= part.n; c += kWide) FoldColumns<T, kKind, 64, 4, kNumbers>(part, c, sums);
+    CoverColumns<T, 64, true>(c, part.n, [&]<size_t kBytes>(size_t at) {
+      typename LanesOf<T, kBytes>::Type narrow;
+      Fill(narrow, T{0});
+      FoldColumns<T, kKind, kBytes, 1, kNumbers>(part, at, narrow);
+      if constexpr (kNumbers) sum += JoinLanes<T, FoldKind::kSum>(narrow);
+    });
   }
+  if constexpr (!kNumbers) return true;
+  sum += JoinLanes<T, FoldKind::kSum>(sums);
+  return sum == sum;
+}
+
+template <class T, FoldKind kKind>
+void FoldAllRows(const RowsFold<T>& args) {
+  if constexpr (IsFloatExtreme<T>(kKind)) {
+    if (FoldRowsBy<T, kKind, true>(args)) return;
+  }
+  FoldRowsBy<T, kKind, false>(args);
 }
 
 // Integers whose sums and products wrap around; floats are their own.

@@ -308,7 +308,9 @@ TEST(AffineRows, CombinesEveryPairOfBytes) {
                                                      {3e-39f, 1e-3f, 1e-3f},
                                                      {1e30f, 1e30f, 1e-30f},
                                                      {1e-30f, 1e-30f, 1e30f},
-                                                     {1, 1e-30f, 1}};
+                                                     {1, 1e-30f, 1},
+                                                     {5.3f, 5.9f, 1},
+                                                     {5.9f, 5.9f, 1}};
   for (const AffineKernel* row : Rows()) {
     for (const auto& [x_scale, z_scale, y_scale] : scales) {
       for (unsigned form = 0; form < 4; ++form) {

@@ -211,30 +211,34 @@ struct QuickCombine {
     const float terms = a.multiply ? 512.0f : 255 * (__builtin_fabsf(left) + __builtin_fabsf(right));
     doubt = 0x1p-22f * terms;
     const auto normal = [](float f) { return __builtin_fabsf(f) > 0x1p-60f && __builtin_fabsf(f) < 0x1p60f; };
-    usable = doubt < 0x1p-6f && normal(left) && (a.multiply || normal(right));
+    // All quotients lie below 2^22, where kRoundToInt rounds to an integer.
+    usable = doubt < 0x1p-6f && normal(left) && (a.multiply ? __builtin_fabsf(left) < 32 : normal(right));
   }
 };
 
 // kCount bytes; false where one is in doubt. x(i) and z(i) give bytes.
 template <bool kSigned, bool kMultiply, size_t kCount, class X, class Z>
 QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q, X x, Z z, uint8_t* y) {
-  const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point, zero = a.y_scale.zero_point;
+#pragma clang fp contract(fast)
+  const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point;
   const float left = q.left, right = q.right;
-  // Integers, so that it is the same to bound before rounding and after.
-  const float low = static_cast<float>((kSigned ? -128 : 0) - zero), high = low + 255;
-  int32_t farthest = 0;  // bits of the largest distance from an integer
+  // The bits of kRoundToInt + n are those of kRoundToInt and n.
+  const int32_t offset = a.y_scale.zero_point - __builtin_bit_cast(int32_t, kRoundToInt);
+  const int32_t low = kSigned ? -128 : 0, high = low + 255;
+  const int32_t most = __builtin_bit_cast(int32_t, 0.5f - q.doubt);  // distance from an integer, as bits
+  bool sure = true;
   QUERN_INDEPENDENT
   for (size_t i = 0; i < kCount; ++i) {
     const int32_t u = StoredNumber<kSigned>(x(i)) - x_zero, v = StoredNumber<kSigned>(z(i)) - z_zero;
     const float number =
         kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
-    const float at_least = number > low ? number : low, bounded = at_least < high ? at_least : high;
-    const float shifted = bounded + kRoundToInt;  // its low bits are the integer
-    const int32_t distance = __builtin_bit_cast(int32_t, bounded - (shifted - kRoundToInt)) & 0x7fffffff;
-    farthest = distance > farthest ? distance : farthest;
-    y[i] = static_cast<uint8_t>(__builtin_bit_cast(int32_t, shifted) + zero);
+    const float shifted = number + kRoundToInt;
+    const int32_t distance = __builtin_bit_cast(int32_t, number - (shifted - kRoundToInt)) & 0x7fffffff;
+    sure &= distance < most;
+    const int32_t stored = __builtin_bit_cast(int32_t, shifted) + offset, at_least = stored > low ? stored : low;
+    y[i] = static_cast<uint8_t>(at_least < high ? at_least : high);
   }
-  return __builtin_bit_cast(float, farthest) < 0.5f - q.doubt;
+  return sure;
 }
 
 template <bool kSigned, bool kMultiply, class X, class Z>

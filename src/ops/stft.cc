@@ -1,4 +1,5 @@
-// STFT: discrete Fourier transforms of the frames that a window cuts out of a signal at regular steps.
+// STFT: discrete Fourier transforms of the frames that a window cuts out of a signal at regular steps. A signal of two
+// dimensions, which exporters write and onnxruntime takes, is a real one.
 #include "ops/common/float_io.h"
 #include "ops/common/fourier_op.h"
 #include "ops/common/scalar_input.h"
@@ -33,12 +34,13 @@ Result<Dim> InferFrameLength(InferContext& c) {
 Status Infer(InferContext& c) {
   const std::optional<Dims> signal = c.input_shape(kSignal);
   if (signal) {
-    if (signal->size() != 3) {
+    if (signal->size() != 2 && signal->size() != 3) {
       return c.Error("the signal has shape " + DimsToString(*signal) +
                      "; three dimensions are needed: batch, length, and 1 (real) or 2 (complex)");
     }
-    QUERN_RETURN_IF_ERROR(CheckComponents(c, *signal));
-    if (IsOnesidedStft(c.node()) && signal->back().is_constant(2)) {
+    const bool real = signal->size() == 2;
+    if (!real) QUERN_RETURN_IF_ERROR(CheckComponents(c, *signal));
+    if (IsOnesidedStft(c.node()) && !real && signal->back().is_constant(2)) {
       return c.Error("the signal is complex, which needs 'onesided' = 0");
     }
   }
@@ -69,6 +71,7 @@ Status Evaluate(EvalContext& c) {
   QUERN_ASSIGN_OR_RETURN(const InferredOutputs outputs, InferredOutputs::Make(c, Infer));
   QUERN_ASSIGN_OR_RETURN(const int64_t step, ReadIntScalar(c, kStep));
   const Shape signal = c.input(kSignal).shape(), out = outputs.shape(0);
+  const int64_t components = signal.rank() == 2 ? 1 : signal[2];
   int64_t length = c.HasInput(kWindow) ? c.input(kWindow).num_elements() : signal[1];
   if (c.HasInput(kFrameLength)) {
     QUERN_ASSIGN_OR_RETURN(length, ReadIntScalar(c, kFrameLength));
@@ -85,7 +88,7 @@ Status Evaluate(EvalContext& c) {
     for (int64_t b = 0; b < out[0]; ++b) {
       for (int64_t f = 0; f < out[1]; ++f) {
         for (int64_t j = 0; j < length; ++j) {
-          line[j] = LoadComplex(x.data(), b * signal[1] + f * step + j, signal[2]);
+          line[j] = LoadComplex(x.data(), b * signal[1] + f * step + j, components);
           if (window) line[j] = line[j] * static_cast<double>(window[j]);
         }
         transform.Forward(line.data());

@@ -99,7 +99,9 @@ class Executable {
   NodeTimes* times() const { return times_.get(); }
   // The plan of the last run, or null.
   std::shared_ptr<SessionPlan> LastPlan() const;
+  // Plans that were made since the beginning, of whole graphs and of steps for which these have none; subgraphs' too.
   int64_t plans_built() const;
+  void CountPlan() { plans_built_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   friend class ExecutionContext;

@@ -1,6 +1,7 @@
 #include "session/execution.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/status.h"
@@ -27,6 +28,7 @@ Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executa
 }
 
 ExecutionContext::~ExecutionContext() {
+  for (size_t i = 0; i < steps_.size(); ++i) DropDynamicPlan(static_cast<int>(i));
   for (const std::vector<DeviceCopy>& copies : device_) {
     for (const DeviceCopy& d : copies) d.provider->abi().memory->release(d.provider->abi().self, d.data);
   }
@@ -146,33 +148,81 @@ Result<Tensor> ExecutionContext::NewTensor(int slot, DType dtype, const Shape& s
   return t;
 }
 
-// Plans a step for the shapes that its inputs have now.
+void ExecutionContext::DropDynamicPlan(int index) {
+  const quern_provider& abi = executable_->steps()[static_cast<size_t>(index)].provider->abi();
+  void*& plan = steps_[static_cast<size_t>(index)].dynamic.plan;
+  if (plan) abi.destroy_plan(abi.self, std::exchange(plan, nullptr));
+}
+
+Status ExecutionContext::MakeDynamicPlan(const CompiledStep& step, StepState& state,
+                                         std::span<const quern_tensor_view> inputs) {
+  std::vector<quern_tensor_view> outputs(step.outputs.size());
+  for (auto& o : outputs) o.rank = -1;
+  state.dynamic.results = {};
+  state.dynamic.results.outputs.resize(outputs.size());
+  const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
+                             .num_inputs = static_cast<int32_t>(inputs.size()),
+                             .inputs = inputs.data(),
+                             .concurrency = executable_->env().concurrency,
+                             .num_outputs = static_cast<int32_t>(outputs.size()),
+                             .outputs = outputs.data()};
+  return step.provider->Plan(step.executable, args, state.dynamic.results, &state.dynamic.plan);
+}
+
+// What a plan depends on: types, shapes, strides and the contents at hand.
+static std::vector<int64_t> PlanKeyOf(std::span<const quern_tensor_view> inputs) {
+  std::vector<int64_t> key;
+  for (const quern_tensor_view& v : inputs) {
+    key.push_back(v.dtype);
+    key.push_back(v.rank);
+    key.push_back(v.data != nullptr);
+    int64_t count = 1;
+    for (int32_t d = 0; d < v.rank; ++d) {
+      key.push_back(v.dims[d]);
+      key.push_back(v.strides[d]);
+      count *= v.dims[d];
+    }
+    if (!v.data) continue;
+    const size_t bytes = static_cast<size_t>(count) * DTypeBytes(static_cast<DType>(v.dtype)), begin = key.size();
+    key.resize(begin + (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
+    if (bytes > 0) std::memcpy(key.data() + begin, v.data, bytes);
+  }
+  return key;
+}
+
+// Plans a step for the shapes that its inputs have now, unless it was planned for these before. The contents of small
+// integers serve where shapes depend on them; other contents must not become part of a plan.
 Status ExecutionContext::PlanDynamicStep(int index) {
   const CompiledStep& step = executable_->steps()[index];
   StepState& state = steps_[index];
-  std::vector<quern_tensor_view> in = state.inputs, out(step.outputs.size());
-  for (size_t k = 0; k < in.size(); ++k) {
-    // Small integers at hand serve shape inference; other contents must not become part of a plan.
-    const bool small = slots_[step.inputs[k]].value.is_tensor() && !step.device_inputs[k] &&
-                       IsIntegerType(slots_[step.inputs[k]].value.tensor().dtype()) &&
-                       slots_[step.inputs[k]].value.tensor().rank() <= 1 &&
-                       slots_[step.inputs[k]].value.tensor().num_elements() <= 64;
-    if (!small) in[k].data = nullptr;
+  DynamicPlan& dynamic = state.dynamic;
+  const auto plan_for = [&](bool contents) -> Status {
+    std::vector<quern_tensor_view> in = state.inputs;
+    for (size_t k = 0; k < in.size(); ++k) {
+      const Value& value = slots_[step.inputs[k]].value;
+      const bool small = contents && value.is_tensor() && !step.device_inputs[k] &&
+                         IsIntegerType(value.tensor().dtype()) && value.tensor().rank() <= 1 &&
+                         value.tensor().num_elements() <= 64;
+      if (!small) in[k].data = nullptr;
+    }
+    std::vector<int64_t> key = PlanKeyOf(in);
+    if (dynamic.plan && key == dynamic.key) return OkStatus();
+    DropDynamicPlan(index);
+    dynamic.key = std::move(key);
+    running_->CountPlan();
+    return MakeDynamicPlan(step, state, in);
+  };
+  if (!dynamic.by_contents) {
+    const Status planned = plan_for(false);
+    dynamic.by_contents = !planned.ok() || std::any_of(dynamic.results.outputs.begin(), dynamic.results.outputs.end(),
+                                                       [](const auto& o) { return !o.known; });
   }
-  for (auto& o : out) o.rank = -1;
-  quern_plan_sink sink;
-  sink.outputs.resize(out.size());
-  const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
-                             .num_inputs = static_cast<int32_t>(in.size()),
-                             .inputs = in.data(),
-                             .concurrency = executable_->env().concurrency,
-                             .num_outputs = static_cast<int32_t>(out.size()),
-                             .outputs = out.data()};
-  QUERN_RETURN_IF_ERROR(step.provider->Plan(step.executable, args, sink, &state.dynamic_plan));
-  QUERN_RETURN_IF_ERROR(ChargeKept(std::max(sink.workspace_bytes, state.dynamic_workspace.size_bytes()),
+  if (dynamic.by_contents) QUERN_RETURN_IF_ERROR(plan_for(true));
+  const quern_plan_sink& sink = dynamic.results;
+  QUERN_RETURN_IF_ERROR(ChargeKept(std::max(sink.workspace_bytes, dynamic.workspace.size_bytes()),
                                    "workspace of the cluster at " + step.cluster.nodes.front()->Describe()));
-  if (state.dynamic_workspace.size_bytes() < sink.workspace_bytes) {
-    QUERN_ASSIGN_OR_RETURN(state.dynamic_workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
+  if (dynamic.workspace.size_bytes() < sink.workspace_bytes) {
+    QUERN_ASSIGN_OR_RETURN(dynamic.workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
   }
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     const quern_plan_sink::Output& o = sink.outputs[k];
@@ -244,8 +294,8 @@ Status ExecutionContext::RunStep(int index) {
   void* workspace = arena_.data() + plan_->steps()[index].workspace_offset;
   if (!plan) {
     QUERN_RETURN_IF_ERROR(PlanDynamicStep(index));
-    plan = state.dynamic_plan;
-    workspace = state.dynamic_workspace.data();
+    plan = state.dynamic.plan;
+    workspace = state.dynamic.workspace.data();
   }
   QUERN_RETURN_IF_ERROR(PlaceOutputs(index));
   quern_executor executor{nullptr, env_->executor, env_->cancel};
@@ -353,10 +403,6 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
 void ExecutionContext::Reset() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     (void)Wait(static_cast<int>(i));  // after an error: nothing may still use this run's memory
-    if (steps_[i].dynamic_plan) {
-      const quern_provider& abi = executable_->steps()[i].provider->abi();
-      abi.destroy_plan(abi.self, std::exchange(steps_[i].dynamic_plan, nullptr));
-    }
   }
   for (size_t s = 0; s < slots_.size(); ++s) {
     slots_[s].value = Value();

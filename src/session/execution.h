@@ -36,18 +36,28 @@ class ExecutionContext final : public quern_run_context {
     size_t bytes = 0;
     bool valid = false;
   };
+  // Of a step that the session's plan has none for, as shapes come with the run; kept for runs of the same shapes.
+  struct DynamicPlan {
+    void* plan = nullptr;
+    std::vector<int64_t> key;  // what it was made for
+    bool by_contents = false;  // small integers among the inputs decide shapes
+    quern_plan_sink results;
+    AlignedBuffer workspace;
+  };
   struct StepState {
     std::vector<quern_tensor_view> inputs, outputs;
     std::vector<quern_value*> input_values, output_values;
-    void* ticket = nullptr;        // of a deferred completion
-    void* dynamic_plan = nullptr;  // made for the shapes of this run, where the plan has none
-    AlignedBuffer dynamic_workspace;
+    void* ticket = nullptr;  // of a deferred completion
+    DynamicPlan dynamic;
   };
 
   ExecutionContext(const Executable& executable, const SessionPlan& plan) : executable_(&executable), plan_(&plan) {}
   Status BindSlots(std::span<const Value> inputs, std::span<Value> outputs, const std::vector<SlotType>* actual);
   Status RunStep(int index);
   Status PlanDynamicStep(int index);
+  // Makes state.dynamic for `inputs`.
+  Status MakeDynamicPlan(const CompiledStep& step, StepState& state, std::span<const quern_tensor_view> inputs);
+  void DropDynamicPlan(int index);
   Status PlaceOutputs(int index);
   // Makes the value readable by the host, or in the memory of a provider. Waits for its producer.
   Status EnsureHost(int slot);

@@ -1,6 +1,7 @@
 // Shape: the extents of a tensor, without allocation. Strides are counted in elements.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -20,6 +21,13 @@ inline constexpr int kMaxRank = 16;
 class Shape {
  public:
   Shape() = default;
+  // Most have few dimensions: the others are not copied.
+  Shape(const Shape& o) : rank_(o.rank_) { CopyDims(o); }
+  Shape& operator=(const Shape& o) {
+    rank_ = o.rank_;
+    CopyDims(o);
+    return *this;
+  }
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims) {
     QUERN_CHECK(dims.size() <= kMaxRank, "rank above kMaxRank");
@@ -86,6 +94,12 @@ class Shape {
   std::string ToString() const;
 
  private:
+  static constexpr int kFew = 4;
+  void CopyDims(const Shape& o) {
+    std::copy_n(o.dims_.begin(), kFew, dims_.begin());
+    if (rank_ > kFew) std::copy_n(o.dims_.begin() + kFew, kMaxRank - kFew, dims_.begin() + kFew);
+  }
+
   int rank_ = 0;
   std::array<int64_t, kMaxRank> dims_{};
 };

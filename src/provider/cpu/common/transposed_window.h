@@ -1,12 +1,13 @@
-// A transposed convolution as a convolution: each of the product of the strides' phases of the output is one, over the
-// kernel's taps of that phase. No element of zero is put between those of the input.
+// A transposed convolution in other forms. As a convolution: each of the product of the strides' phases of the output
+// is one, over the kernel's taps of that phase. No element of zero is put between those of the input.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
-#include "graph/graph.h"
+#include "provider/cpu/cpu_op.h"
 
 namespace quern::cpu {
 
@@ -26,5 +27,19 @@ struct TransposedWindow {
 
 // Of a ConvTranspose whose input, weights and output have a known rank; an error says why there is no such form.
 Result<TransposedWindow> ReadTransposedWindow(const Node& node);
+
+// Empty where the node, whose input, weights and output have a known rank, is computed as a convolution; else why not.
+std::string RejectPhases(const Node& node, const CpuConfig& config);
+
+// As blocks of an image that are added up (Col2Im): block i of a channel is the product of the input's element i with
+// the kernel.
+struct TransposedBlocks {
+  int64_t groups = 1;
+  std::vector<int64_t> kernel, strides, dilations;
+  std::vector<int64_t> pads_begin, pads_end;
+};
+
+// The same, whose extents must be known but for the batch.
+Result<TransposedBlocks> ReadTransposedBlocks(const Node& node);
 
 }  // namespace quern::cpu

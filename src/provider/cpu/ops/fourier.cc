@@ -123,7 +123,7 @@ class StftKernel final : public LinesKernel {
     QUERN_ASSIGN_OR_RETURN(const int64_t length,
                            PlannedScalar(context, 3, windowed ? context.inputs[2].shape.num_elements() : signal[1]));
     if (out.num_elements() == 0) return NothingToDo();
-    const int64_t components = signal[2], frames = out[1], bins = out[2];
+    const int64_t components = signal.rank() == 2 ? 1 : signal[2], frames = out[1], bins = out[2];
     return BindLines(context, out[0], frames, length, components == 1 ? FourierForm::kReal : FourierForm::kComplex,
                      false, static_cast<int>(components), bins, [=](const StepContext& c, int64_t group) {
                        return FourierLines{.x = static_cast<const float*>(c.inputs[0]) + group * signal[1] * components,

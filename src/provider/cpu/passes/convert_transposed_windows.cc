@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "provider/cpu/common/transposed_window.h"
-#include "provider/cpu/passes/edit.h"
+#include "provider/cpu/passes/replacing_chain.h"
 
 namespace quern::cpu {
 namespace {
@@ -51,31 +51,6 @@ Result<Tensor> PhaseBias(const TransposedWindow& t, const Tensor& bias) {
   return made;
 }
 
-// Adds nodes before the one that they stand for; each gets its name and a type.
-struct Chain {
-  Graph& graph;
-  Node* node;
-  GraphValue* value;
-
-  void Add(const char* op, int opset, std::vector<GraphValue*> more, Dims shape,
-           std::map<std::string, Attribute, std::less<>> attributes) {
-    more.insert(more.begin(), value);
-    Node* made = graph.AddNode({.name = node->name(),
-                                .op_type = op,
-                                .opset = opset,
-                                .inputs = std::move(more),
-                                .outputs = {graph.UniqueName(node->output(0)->name() + "_phases")},
-                                .attributes = std::move(attributes)},
-                               node);
-    value = made->output(0);
-    value->set_type(ValueType::Tensor(DType::kF32, std::move(shape)));
-  }
-  GraphValue* Constant(const std::vector<int64_t>& numbers) {
-    return graph.AddConstant(graph.UniqueName(node->output(0)->name() + "_plan"),
-                             Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(numbers.size())}, numbers));
-  }
-};
-
 // A Reshape's entry: the extent, or what stands for the only one that is not known.
 int64_t Entry(const Dim& d) { return d.is_constant() ? d.value() : -1; }
 
@@ -110,7 +85,7 @@ Status Convert(Graph& graph, Node* node) {
   };
   std::vector<int64_t> pads = t.pads_begin;
   pads.insert(pads.end(), t.pads_end.begin(), t.pads_end.end());
-  Chain chain{graph, node, node->input(0)};
+  ReplacingChain chain{graph, node, node->input(0)};
   chain.Add("Conv", 11, parameters, shape({channels * phases}, phase_extents),
             {{"kernel_shape", t.taps}, {"dilations", t.dilations}, {"pads", pads}, {"group", t.groups}});
   if (phases > 1 && rank == 2 && t.strides[0] == t.strides[1]) {
@@ -145,10 +120,13 @@ Status Convert(Graph& graph, Node* node) {
   return OkStatus();
 }
 
-Result<int> Run(Graph& graph, const void*) {
+Result<int> Run(Graph& graph, const void* pass_context) {
+  const CpuConfig& config = static_cast<const CpuPassContext*>(pass_context)->config;
   int changes = 0;
   for (Node* node : graph.nodes()) {
-    if (!node->Is("ConvTranspose")) continue;
+    // Others wait for their weights to be folded, or become blocks.
+    const GraphValue* weights = node->Is("ConvTranspose") ? node->input(1) : nullptr;
+    if (!weights || !weights->is_constant() || !RejectPhases(*node, config).empty()) continue;
     QUERN_RETURN_IF_ERROR(Convert(graph, node));
     ++changes;
   }

@@ -1,0 +1,68 @@
+// Steps whose shapes come with the run are planned once for each of them.
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+#include "session/test_graphs.h"
+
+namespace quern {
+namespace {
+
+// Sums of squares of the first lengths[i] elements of x, one for each step of a loop. Where a slice ends comes with the
+// run, so nothing is known of what follows it.
+constexpr char kSums[] =
+    "graph opset(\"\": 17) {\n"
+    "  input %x: f32[n]\n"
+    "  input %lengths: i64[k]\n"
+    "  input %steps: i64[]\n"
+    "  input %go: bool[]\n"
+    "  %sums: f32[k] = Loop(%steps, %go) captures(%x, %lengths) {\n"
+    "    body = graph {\n"
+    "      input %i: i64[]\n"
+    "      input %on: bool[]\n"
+    "      input %x: f32[n]\n"
+    "      input %lengths: i64[k]\n"
+    "      const %zero = i64[1] {0}\n"
+    "      %length = Gather(%lengths, %i) {axis = 0}\n"
+    "      %end = Unsqueeze(%length, %zero)\n"
+    "      %part = Slice(%x, %zero, %end)\n"
+    "      %square = Mul(%part, %part)\n"
+    "      %sum = ReduceSum(%square) {keepdims = 0}\n"
+    "      return %on, %sum\n"
+    "    }\n"
+    "  }\n"
+    "  return %sums\n"
+    "}\n";
+
+void ExpectSums(Session& session, const std::vector<int64_t>& lengths) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7};
+  const auto count = static_cast<int64_t>(lengths.size());
+  std::vector<Value> y(1);
+  const Status status = session.Run(
+      std::vector<Value>{Tensor::FromValues<float>(Shape{7}, x), Tensor::FromValues<int64_t>(Shape{count}, lengths),
+                         Tensor::Scalar(count), Tensor::Scalar(true)},
+      y);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(y[0].tensor().shape(), Shape{count});
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    float sum = 0;
+    for (int64_t k = 0; k < lengths[i]; ++k) sum += x[static_cast<size_t>(k)] * x[static_cast<size_t>(k)];
+    EXPECT_EQ(y[0].tensor().data<float>()[i], sum) << "step " << i;
+  }
+}
+
+TEST(DynamicPlans, ServeStepsOfTheSameShapes) {
+  Result<std::unique_ptr<Graph>> graph = ParseGraph(kSums);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const std::unique_ptr<Session> session = MakeSession(std::move(graph).value());
+  ASSERT_TRUE(session);
+  ExpectSums(*session, {3, 3});
+  const int64_t before = session->plans_built();
+  ExpectSums(*session, {3, 3});  // in the same session plan
+  EXPECT_EQ(session->plans_built(), before);
+  ExpectSums(*session, {3, 5});
+  EXPECT_EQ(session->plans_built(), before + 1);
+  ExpectSums(*session, {3, 5, 5, 0, 0, 7, 3});
+}
+
+}  // namespace
+}  // namespace quern

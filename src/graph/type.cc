@@ -98,7 +98,26 @@ std::shared_ptr<const ValueType> CommonType(const Value& first, const ValueType*
   return std::make_shared<const ValueType>(std::move(t));
 }
 
+// Adds an element to what is known of those before it.
+void Join(std::shared_ptr<const ValueType>& common, const Value& next) {
+  if (common && next.is_tensor() && IsTensorWithin(next.tensor(), *common) && next.tensor().dtype() == common->dtype)
+    return;
+  common = CommonType(next, common.get());
+}
+
 }  // namespace
+
+bool IsTensorWithin(const Tensor& tensor, const ValueType& type) {
+  if (type.kind != ValueKind::kTensor) return false;
+  if (type.dtype != DType::kUndefined && type.dtype != tensor.dtype()) return false;
+  if (!type.shape) return true;
+  bool fits = type.rank() == tensor.rank();
+  for (int d = 0; fits && d < tensor.rank(); ++d) {
+    const Dim& dim = (*type.shape)[static_cast<size_t>(d)];
+    fits = !dim.is_constant() || dim.value() == tensor.dim(d);
+  }
+  return fits;
+}
 
 ValueType TypeOf(const Value& value) {
   switch (value.kind()) {
@@ -115,7 +134,7 @@ ValueType TypeOf(const Value& value) {
     }
     case ValueKind::kSequence: {
       ValueType t{ValueKind::kSequence, DType::kUndefined, std::nullopt, nullptr};
-      for (const Value& v : value.sequence()) t.element = CommonType(v, t.element.get());
+      for (const Value& v : value.sequence()) Join(t.element, v);
       return t;
     }
     case ValueKind::kMap:
@@ -126,7 +145,7 @@ ValueType TypeOf(const Value& value) {
   std::visit(
       [&](const auto& map) {
         if (!map.empty()) t.dtype = entries.index() == 1 ? DType::kString : DType::kI64;  // without keys: of any type
-        for (const auto& [key, v] : map) t.element = CommonType(v, t.element.get());
+        for (const auto& [key, v] : map) Join(t.element, v);
       },
       entries);
   return t;

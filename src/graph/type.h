@@ -34,5 +34,7 @@ bool operator==(const ValueType& a, const ValueType& b);
 Result<ValueType> MergeTypes(const ValueType& a, const ValueType& b);
 // The type of a value at hand (all extents numbers).
 ValueType TypeOf(const Value& value);
+// Whether the tensor is one of these: its element type and extents are those that are known.
+bool IsTensorWithin(const Tensor& tensor, const ValueType& type);
 
 }  // namespace quern

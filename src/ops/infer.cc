@@ -64,6 +64,7 @@ class InferEngine {
     bool write = false;  // check nodes, merge with declared types, write results into graphs
     const InferOptions* options = nullptr;
     int depth = 0;
+    bool ignore_declared_shapes = false;  // those of the graph's values
   };
 
   InferEngine(const Graph& graph, Mode mode) : graph_(graph), mode_(mode) {
@@ -131,13 +132,18 @@ class InferEngine {
       return ResourceExhausted(node.Describe() + ": subgraphs are nested too deeply");
     }
     // An operator may ask more than once (Loop, until its state types settle): the last answer is written.
+    Question& question = questions_[graph->get()];
+    question.Ask(**graph, inputs);
     std::unique_ptr<InferEngine>& kept = subgraphs_[graph->get()];
-    kept = std::make_unique<InferEngine>(**graph, Mode{mode_.write, mode_.options, mode_.depth + 1});
+    const bool ignores = mode_.ignore_declared_shapes || question.disproved;
+    kept = std::make_unique<InferEngine>(**graph, Mode{mode_.write, mode_.options, mode_.depth + 1, ignores});
     InferEngine& inner = *kept;
     const std::string context = node.Describe() + ", " + std::string(attribute);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const GraphValue* formal_input = (*graph)->inputs()[i];
-      Result<ValueType> merged = MergeTypes(inputs[i], formal_input->type());
+      ValueType declared = formal_input->type();
+      if (question.widened[i]) declared.shape = inputs[i].shape;
+      Result<ValueType> merged = MergeTypes(inputs[i], declared);
       if (!merged.ok()) {
         if (inputs[i].kind != formal_input->type().kind || inputs[i].dtype != formal_input->type().dtype) {
           return merged.status().WithContext(context + ": input '" + formal_input->name() + "'");
@@ -157,6 +163,23 @@ class InferEngine {
 
  private:
   class Context;
+  // What an operator asked of a subgraph so far. Exporters write the shapes of the first iteration of a loop; a state
+  // that another one changes disproves what is declared of it, and of what is computed from it.
+  struct Question {
+    std::vector<ValueType> inputs;
+    std::vector<bool> widened;
+    bool disproved = false;
+
+    void Ask(const Graph& graph, const std::vector<ValueType>& next) {
+      widened.resize(next.size());
+      for (size_t i = 0; i < inputs.size() && i < next.size(); ++i) {
+        if (inputs[i].shape == next[i].shape) continue;
+        widened[i] = true;
+        disproved = disproved || (graph.inputs()[i]->type().shape && graph.inputs()[i]->type().shape != next[i].shape);
+      }
+      inputs = next;
+    }
+  };
   Status InferNode(const Node& node);
   Status CheckOutput(const Node& node, int i);
   void EvaluateSmall(const Node& node, const OpDefinition& op);
@@ -165,6 +188,7 @@ class InferEngine {
   Mode mode_;
   ShapeTable table_;
   std::unordered_map<const Graph*, std::unique_ptr<InferEngine>> subgraphs_;
+  std::unordered_map<const Graph*, Question> questions_;
 };
 
 class InferEngine::Context final : public InferContext {
@@ -230,8 +254,9 @@ Status InferEngine::InferNode(const Node& node) {
 Status InferEngine::CheckOutput(const Node& node, int i) {
   const GraphValue* value = node.output(i);
   ValueType& type = table_.facts_[value].type;
-  const ValueType& declared = value->type();
   if (mode_.write || (type.is_tensor() && type.dtype == DType::kUndefined)) {
+    ValueType declared = value->type();
+    if (mode_.ignore_declared_shapes) declared.shape.reset();
     Result<ValueType> merged = MergeTypes(type, declared);
     if (merged.ok()) {
       if (mode_.write) {

@@ -160,6 +160,7 @@ bool ElementsFit(const ValueType& type, const Value& value) {
         },
         value.map().entries);
   }
+  if (value.is_tensor() && type.kind == ValueKind::kTensor) return IsTensorWithin(value.tensor(), type);
   return MergeTypes(type, TypeOf(value)).ok();
 }
 
@@ -224,13 +225,7 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
                              DTypeName(t.dtype()) + " was given");
     }
     if (t.dtype() == DType::kBool) QUERN_RETURN_IF_ERROR(CheckBools(*graph_, i, t));
-    if (!type.shape) continue;
-    bool fits = type.rank() == t.rank();
-    for (int d = 0; fits && d < t.rank(); ++d) {
-      const Dim& dim = (*type.shape)[d];
-      fits = !dim.is_constant() || dim.value() == t.dim(d);
-    }
-    if (!fits) {
+    if (type.shape && !IsTensorWithin(t, type)) {
       return InvalidArgument(InputName(*graph_, i) + " has shape " + DimsToString(*type.shape) + ", " +
                              t.shape().ToString() + " was given");
     }

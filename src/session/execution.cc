@@ -169,25 +169,18 @@ Status ExecutionContext::MakeDynamicPlan(const CompiledStep& step, StepState& st
   return step.provider->Plan(step.executable, args, state.dynamic.results, &state.dynamic.plan);
 }
 
-// What a plan depends on: types, shapes, strides and the contents at hand.
-static std::vector<int64_t> PlanKeyOf(std::span<const quern_tensor_view> inputs) {
-  std::vector<int64_t> key;
-  for (const quern_tensor_view& v : inputs) {
-    key.push_back(v.dtype);
-    key.push_back(v.rank);
-    key.push_back(v.data != nullptr);
-    int64_t count = 1;
-    for (int32_t d = 0; d < v.rank; ++d) {
-      key.push_back(v.dims[d]);
-      key.push_back(v.strides[d]);
-      count *= v.dims[d];
-    }
-    if (!v.data) continue;
-    const size_t bytes = static_cast<size_t>(count) * DTypeBytes(static_cast<DType>(v.dtype)), begin = key.size();
-    key.resize(begin + (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
-    if (bytes > 0) std::memcpy(key.data() + begin, v.data, bytes);
+// What a plan for an input depends on: its type, shape, strides and, where they are at hand, its contents.
+static void AppendToKey(const quern_tensor_view& v, std::vector<int64_t>& key) {
+  key.insert(key.end(), {v.dtype, v.rank, v.data != nullptr});
+  int64_t count = 1;
+  for (int32_t d = 0; d < v.rank; ++d) {
+    key.insert(key.end(), {v.dims[d], v.strides[d]});
+    count *= v.dims[d];
   }
-  return key;
+  if (!v.data) return;
+  const size_t bytes = static_cast<size_t>(count) * DTypeBytes(static_cast<DType>(v.dtype)), begin = key.size();
+  key.resize(begin + (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
+  if (bytes > 0) std::memcpy(key.data() + begin, v.data, bytes);
 }
 
 // Plans a step for the shapes that its inputs have now, unless it was planned for these before. The contents of small
@@ -197,20 +190,24 @@ Status ExecutionContext::PlanDynamicStep(int index) {
   StepState& state = steps_[index];
   DynamicPlan& dynamic = state.dynamic;
   const auto plan_for = [&](bool contents) -> Status {
-    std::vector<quern_tensor_view> in = state.inputs;
-    for (size_t k = 0; k < in.size(); ++k) {
+    const auto view = [&](size_t k) {
+      quern_tensor_view v = state.inputs[k];
       const Value& value = slots_[step.inputs[k]].value;
       const bool small = contents && value.is_tensor() && !step.device_inputs[k] &&
                          IsIntegerType(value.tensor().dtype()) && value.tensor().rank() <= 1 &&
                          value.tensor().num_elements() <= 64;
-      if (!small) in[k].data = nullptr;
-    }
-    std::vector<int64_t> key = PlanKeyOf(in);
-    if (dynamic.plan && key == dynamic.key) return OkStatus();
+      if (!small) v.data = nullptr;
+      return v;
+    };
+    dynamic.wanted.clear();
+    for (size_t k = 0; k < state.inputs.size(); ++k) AppendToKey(view(k), dynamic.wanted);
+    if (dynamic.plan && dynamic.wanted == dynamic.key) return OkStatus();
     DropDynamicPlan(index);
-    dynamic.key = std::move(key);
+    dynamic.key.swap(dynamic.wanted);
+    std::vector<quern_tensor_view> inputs;
+    for (size_t k = 0; k < state.inputs.size(); ++k) inputs.push_back(view(k));
     running_->CountPlan();
-    return MakeDynamicPlan(step, state, in);
+    return MakeDynamicPlan(step, state, inputs);
   };
   if (!dynamic.by_contents) {
     const Status planned = plan_for(false);
@@ -394,7 +391,9 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
     if (made && (source->is_tensor() ? source->tensor().owner() != nullptr : OwnsAlone(*source))) {
       outputs[i] = *source;
     } else {
-      QUERN_ASSIGN_OR_RETURN(outputs[i], CopyValue(*source, CopyOf::kAllTensors));
+      // Containers of a subgraph stay within the run: the outermost graph copies those that leave it.
+      const bool stays = env_->depth > 0 && !source->is_tensor();
+      QUERN_ASSIGN_OR_RETURN(outputs[i], CopyValue(*source, stays ? CopyOf::kBorrowedTensors : CopyOf::kAllTensors));
     }
   }
   return OkStatus();

@@ -39,8 +39,8 @@ class ExecutionContext final : public quern_run_context {
   // Of a step that the session's plan has none for, as shapes come with the run; kept for runs of the same shapes.
   struct DynamicPlan {
     void* plan = nullptr;
-    std::vector<int64_t> key;  // what it was made for
-    bool by_contents = false;  // small integers among the inputs decide shapes
+    std::vector<int64_t> key, wanted;  // what it was made for, and what a run asks for
+    bool by_contents = false;          // small integers among the inputs decide shapes
     quern_plan_sink results;
     AlignedBuffer workspace;
   };

@@ -80,7 +80,9 @@ Result<Dims> WindowOutput(const Node& node, const Window& w, const Dims& input) 
       continue;
     }
     const Dim room = input[d] + w.pads_begin[d] + w.pads_end[d] - w.Span(d);
-    if (room.is_constant() && room.value() < 0) {
+    // Rounded up, a window that reaches over both ends of the input is one.
+    const int64_t least = w.ceil_mode ? 1 - w.strides[d] : 0;
+    if (room.is_constant() && room.value() < least) {
       return NodeError(node, "the kernel spans " + w.Span(d).ToString() + " in spatial dimension " + std::to_string(d) +
                                  " but the padded input has only " +
                                  (input[d] + w.pads_begin[d] + w.pads_end[d]).ToString());

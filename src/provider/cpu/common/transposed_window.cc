@@ -95,7 +95,10 @@ Result<TransposedBlocks> ReadTransposedBlocks(const Node& node) {
     if (!AllConstant(Dims(dims->begin() + 1, dims->end()))) return Unsupported("extents that are not known");
   }
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, rank, Dims(w.begin() + 2, w.end())));
-  TransposedBlocks t{.groups = node.GetInt("group", 1), .strides = window.strides, .dilations = window.dilations};
+  TransposedBlocks t;
+  t.groups = node.GetInt("group", 1);
+  t.strides = window.strides;
+  t.dilations = window.dilations;
   for (int d = 0; d < rank; ++d) {
     const int64_t s = window.strides[d];
     QUERN_ASSIGN_OR_RETURN(const int64_t pad, PadBefore(node, window, d));

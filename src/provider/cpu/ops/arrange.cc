@@ -1,5 +1,6 @@
 // DepthToSpace, SpaceToDepth, CumSum, CumProd, Trilu, ConstantOfShape.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -175,8 +176,22 @@ class FillKernel final : public CpuKernel {
     const auto bytes = static_cast<int64_t>(DTypeBytes(context.outputs[0].dtype));
     return MakeStep([this, bytes, n = context.outputs[0].shape.num_elements()](const StepContext& c) {
       return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-        char* y = static_cast<char*>(c.outputs[0]);
-        for (int64_t i = begin; i < end; ++i) std::memcpy(y + i * bytes, element_, static_cast<size_t>(bytes));
+        const auto fill = [&]<typename T>(T element) {
+          std::memcpy(&element, element_, sizeof element);
+          std::fill(static_cast<T*>(c.outputs[0]) + begin, static_cast<T*>(c.outputs[0]) + end, element);
+        };
+        switch (bytes) {
+          case 1:
+            return fill(uint8_t{});
+          case 2:
+            return fill(uint16_t{});
+          case 4:
+            return fill(uint32_t{});
+          case 8:
+            return fill(uint64_t{});
+          default:
+            return fill(std::array<uint64_t, 2>{});
+        }
       });
     });
   }

@@ -150,6 +150,18 @@ TEST(MaxPool, CeilModeLeavesOutWindowsBehindTheInput) {
   EXPECT_EQ(t.Values<float>(), (std::vector<float>{1, 3}));
 }
 
+TEST(AveragePool, CeilModeTakesAWindowOverTheWholeInput) {
+  const auto pool = [](int64_t kernel, int64_t stride, int64_t include) {
+    auto t = std::make_unique<OpTester>("AveragePool");
+    t->Input<float>({1, 1, 3}, {1, 2, 6}).Attr("kernel_shape", Ints{kernel}).Attr("strides", Ints{stride});
+    t->Attr("ceil_mode", int64_t{1}).Attr("count_include_pad", include);
+    return t;
+  };
+  for (const int64_t include : {0, 1}) EXPECT_EQ(pool(100, 100, include)->Values<float>(), (std::vector<float>{3}));
+  EXPECT_EQ(pool(4, 2, 0)->Values<float>(), (std::vector<float>{3}));
+  EXPECT_THAT(pool(5, 2, 0)->Error(), testing::HasSubstr("the kernel spans 5"));  // not even rounded up
+}
+
 TEST(AveragePool, CountsPaddingWhenAsked) {
   for (const int64_t include : {0, 1}) {
     OpTester t("AveragePool");

@@ -9,8 +9,8 @@ namespace {
 Status Infer(InferContext& c) {
   QUERN_RETURN_IF_ERROR(InferBroadcast(c));
   PropagateElementwise(c, [](const Dim& a, const Dim& b) -> std::optional<Dim> {
-    if (!b.is_constant() || b.value() <= 0) return std::nullopt;
-    if (a.is_constant()) return Dim(a.value() / b.value());
+    if (b.is_constant() ? b.value() <= 0 : !(a.is_non_negative() && b.is_non_negative())) return std::nullopt;
+    if (a.is_constant() && b.is_constant()) return Dim(a.value() / b.value());
     return Dim::FloorDiv(a, b);  // an extent is never negative, so both roundings agree
   });
   return OkStatus();

@@ -58,6 +58,22 @@ TEST(InferShapes, ResolvesExportersShapeArithmeticSymbolically) {
   EXPECT_EQ(DimsToString(*b.graph.FindValue("shape")->data()), "[batch,seq,8]");
 }
 
+TEST(InferShapes, QuotientsOfExtentsAreFollowed) {
+  Builder b;
+  const auto extent = [&b](const char* name, Dims dims) {
+    GraphValue* x = b.In(name, F32(std::move(dims)));
+    GraphValue* shape = b.Op("Shape", {x}, std::string(name) + "_shape");
+    return b.Op("Gather", {shape, b.Const(std::string(name) + "_at", Ints({0}))}, std::string(name) + "_size");
+  };
+  GraphValue* rows = extent("rows", {Dim::Symbol("n") * 6, Dim(2)});
+  GraphValue* batch = extent("batch", {Dim::Symbol("n"), Dim(2)});
+  b.graph.AddOutput(b.Op("Div", {rows, batch}, "each"));
+  b.graph.AddOutput(b.Op("Div", {batch, rows}, "none"));
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  EXPECT_EQ(DimsToString(*b.graph.FindValue("each")->data()), "[6]");
+  EXPECT_EQ(DimsToString(*b.graph.FindValue("none")->data()), "[floordiv(n, 6*n)]");
+}
+
 TEST(InferConcrete, LeavesTheGraphAloneAndGivesContents) {
   Builder b;
   BuildViewChain(b);

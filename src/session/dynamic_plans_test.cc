@@ -64,5 +64,51 @@ TEST(DynamicPlans, ServeStepsOfTheSameShapes) {
   ExpectSums(*session, {3, 5, 5, 0, 0, 7, 3});
 }
 
+// Exporters declare what the first iteration has, of the state and of what is computed from it.
+TEST(DynamicPlans, LoopsOutgrowWhatIsDeclared) {
+  constexpr char kGrowing[] =
+      "graph opset(\"\": 17) {\n"
+      "  input %start: f32[0,2]\n"
+      "  input %row: f32[1,2]\n"
+      "  input %steps: i64[]\n"
+      "  input %go: bool[]\n"
+      "  %all: f32[n,2] = Loop(%steps, %go, %start) captures(%row) {\n"
+      "    body = graph {\n"
+      "      input %i: i64[]\n"
+      "      input %on: bool[]\n"
+      "      input %state: f32[0,2]\n"
+      "      input %row: f32[1,2]\n"
+      "      const %zero = i64[] {0}\n"
+      "      %next: f32[1,2] = Concat(%state, %row) {axis = 0}\n"
+      "      %shape: i64[2] = Shape(%next)\n"
+      "      %count: i64[] = Gather(%shape, %zero) {axis = 0}\n"
+      "      %number: f32[] = Cast(%count) {to = 1}\n"
+      "      %scaled: f32[1,2] = Mul(%next, %number)\n"
+      "      return %on, %scaled\n"
+      "    }\n"
+      "  }\n"
+      "  return %all\n"
+      "}\n";
+  for (const char* provider : {"cpu", "reference"}) {
+    Result<std::unique_ptr<Graph>> graph = ParseGraph(kGrowing);
+    ASSERT_TRUE(graph.ok()) << graph.status().message();
+    SessionOptions options;
+    options.providers = {provider};
+    const std::unique_ptr<Session> session = MakeSession(std::move(graph).value(), options);
+    ASSERT_TRUE(session) << provider;
+    std::vector<Value> y(1);
+    const std::vector<float> row = {1, 10};
+    const Status status =
+        session->Run(std::vector<Value>{Zeros(Shape{0, 2}), Tensor::FromValues<float>(Shape{1, 2}, row),
+                                        Tensor::Scalar(int64_t{3}), Tensor::Scalar(true)},
+                     y);
+    ASSERT_TRUE(status.ok()) << provider << ": " << status.message();
+    ASSERT_EQ(y[0].tensor().shape(), (Shape{3, 2}));
+    const std::span<float> values = y[0].tensor().values<float>();
+    // Rows were scaled by 1, 2 and 3, from the one on that brought them.
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()), (std::vector<float>{6, 60, 6, 60, 3, 30})) << provider;
+  }
+}
+
 }  // namespace
 }  // namespace quern

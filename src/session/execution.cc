@@ -209,12 +209,21 @@ Status ExecutionContext::PlanDynamicStep(int index) {
     running_->CountPlan();
     return MakeDynamicPlan(step, state, inputs);
   };
-  if (!dynamic.by_contents) {
+  const auto known = [&dynamic] {
+    const auto& outputs = dynamic.results.outputs;
+    return std::count_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.known; });
+  };
+  if (dynamic.basis == DynamicPlan::Basis::kUntried) {
+    DynamicPlan::Basis basis = DynamicPlan::Basis::kShapes;
     const Status planned = plan_for(false);
-    dynamic.by_contents = !planned.ok() || std::any_of(dynamic.results.outputs.begin(), dynamic.results.outputs.end(),
-                                                       [](const auto& o) { return !o.known; });
+    const auto by_shapes = planned.ok() ? known() : -1;
+    if (by_shapes < std::ssize(dynamic.results.outputs)) {
+      QUERN_RETURN_IF_ERROR(plan_for(true));
+      if (known() > by_shapes) basis = DynamicPlan::Basis::kContents;
+    }
+    dynamic.basis = basis;
   }
-  if (dynamic.by_contents) QUERN_RETURN_IF_ERROR(plan_for(true));
+  QUERN_RETURN_IF_ERROR(plan_for(dynamic.basis == DynamicPlan::Basis::kContents));
   const quern_plan_sink& sink = dynamic.results;
   QUERN_RETURN_IF_ERROR(ChargeKept(std::max(sink.workspace_bytes, dynamic.workspace.size_bytes()),
                                    "workspace of the cluster at " + step.cluster.nodes.front()->Describe()));

@@ -40,7 +40,8 @@ class ExecutionContext final : public quern_run_context {
   struct DynamicPlan {
     void* plan = nullptr;
     std::vector<int64_t> key, wanted;  // what it was made for, and what a run asks for
-    bool by_contents = false;          // small integers among the inputs decide shapes
+    // Whether small integers among the inputs decide shapes; found out once.
+    enum class Basis : uint8_t { kUntried, kShapes, kContents } basis = Basis::kUntried;
     quern_plan_sink results;
     AlignedBuffer workspace;
   };

@@ -136,8 +136,8 @@ Status ExecutionContext::EnsureDevice(int slot, const Provider& provider) {
   return OkStatus();
 }
 
-Status ExecutionContext::ChargeKept(size_t bytes, const std::string& what) {
-  if (const Status charged = budget_->Charge(bytes); !charged.ok()) return charged.WithContext(what);
+Status ExecutionContext::ChargeKept(size_t bytes) {
+  QUERN_RETURN_IF_ERROR(budget_->Charge(bytes));
   kept_bytes_ += bytes;
   return OkStatus();
 }
@@ -225,8 +225,10 @@ Status ExecutionContext::PlanDynamicStep(int index) {
   }
   QUERN_RETURN_IF_ERROR(plan_for(dynamic.basis == DynamicPlan::Basis::kContents));
   const quern_plan_sink& sink = dynamic.results;
-  QUERN_RETURN_IF_ERROR(ChargeKept(std::max(sink.workspace_bytes, dynamic.workspace.size_bytes()),
-                                   "workspace of the cluster at " + step.cluster.nodes.front()->Describe()));
+  const Status charged = ChargeKept(std::max(sink.workspace_bytes, dynamic.workspace.size_bytes()));
+  if (!charged.ok()) {
+    return charged.WithContext("workspace of the cluster at " + step.cluster.nodes.front()->Describe());
+  }
   if (dynamic.workspace.size_bytes() < sink.workspace_bytes) {
     QUERN_ASSIGN_OR_RETURN(dynamic.workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
   }
@@ -435,7 +437,7 @@ Status ExecutionContext::Run(Executable& executable, std::span<const Value> inpu
       QUERN_ASSIGN_OR_RETURN(actual, InferSlots(executable, inputs, {}));
       actual_ = &actual;
     }
-    QUERN_RETURN_IF_ERROR(ChargeKept(arena_.size_bytes(), "the arena"));
+    if (const Status charged = ChargeKept(arena_.size_bytes()); !charged.ok()) return charged.WithContext("the arena");
     QUERN_RETURN_IF_ERROR(BindSlots(inputs, outputs, actual_));
     NodeTimes* const times = executable_->times();
     int64_t begin = times ? NodeTimes::Begin() : 0;

@@ -68,7 +68,7 @@ class ExecutionContext final : public quern_run_context {
   DeviceCopy* FindDevice(int slot, const Provider& provider);
   Status Wait(int step);
   // Counts memory that the context keeps against the run, until its end.
-  Status ChargeKept(size_t bytes, const std::string& what);
+  Status ChargeKept(size_t bytes);
   Result<Tensor> NewTensor(int slot, DType dtype, const Shape& shape);
   Status TakeOutputs(std::span<Value> outputs);
   void Reset();

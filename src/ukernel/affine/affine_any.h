@@ -219,7 +219,9 @@ struct QuickCombine {
 // kCount bytes; false where one is in doubt. x(i) and z(i) give bytes.
 template <bool kSigned, bool kMultiply, size_t kCount, class X, class Z>
 QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q, X x, Z z, uint8_t* y) {
+#ifdef __clang__
 #pragma clang fp contract(fast)
+#endif
   const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point;
   const float left = q.left, right = q.right;
   // The bits of kRoundToInt + n are those of kRoundToInt and n.

@@ -39,7 +39,9 @@ struct FoldStep {
 // Multiply-adds, as cores whose maximum runs where they add have others to multiply.
 template <FoldKind kKind, class V>
 void NumberStep(V& acc, V& sum, const V& x) {
+#ifdef __clang__
 #pragma clang fp contract(fast)
+#endif
   acc = (kKind == FoldKind::kMax ? acc > x : acc < x) ? acc : x;
   sum = sum + x * 0;
 }

@@ -52,11 +52,11 @@ std::vector<const GemmKernel*> EligibleRows(const GemmProblem& problem, const Se
   return rows;
 }
 
-// Products of few rows read their weights as fast with any vectors by the estimate; longer ones ask for more at a time
-// (Zen 4, out of L3: 42.5 GFLOP/s of one row where 256 bits give 38.7).
-static double PreferLonger(const GemmKernel& r, double cycles) {
+// Products of few rows read their weights as fast with any vectors by the estimate. Longer ones are better out of
+// caches (Zen 4, one row out of L3: 42.5 GFLOP/s where 256 bits give 38.7) and worse out of memory (27 and 28.5 GB/s).
+static double PreferLonger(const GemmKernel& r, const GemmProblem& problem, double cycles) {
   constexpr double kAsFast = 0.995;
-  return r.cost.engine == ukernel::Engine::kVector512 ? kAsFast * cycles : cycles;
+  return problem.weights_stay && r.cost.engine == ukernel::Engine::kVector512 ? kAsFast * cycles : cycles;
 }
 
 const GemmKernel* SelectRow(std::span<const GemmKernel* const> eligible, const GemmProblem& problem,
@@ -66,7 +66,7 @@ const GemmKernel* SelectRow(std::span<const GemmKernel* const> eligible, const G
   for (const GemmKernel* r : eligible) {
     // Not for what is packed after all, but where it is asked for by name.
     if (r->only_in_place && eligible.size() > 1 && !ukernel::CanReadInPlace(*r, problem)) continue;
-    const double cycles = PreferLonger(*r, EstimateCycles(*r, problem, cpu, layout, m));
+    const double cycles = PreferLonger(*r, problem, EstimateCycles(*r, problem, cpu, layout, m));
     if (!best || cycles < fewest) {
       best = r;
       fewest = cycles;

@@ -73,6 +73,14 @@ TEST(Select, FollowsTheCpu) {
   EXPECT_THAT(Choose("sapphirerapids,-avx512", p, 128), HasSubstr("avx2"));
 }
 
+TEST(Select, TakesLongVectorsForWeightsThatStayInCaches) {
+  GemmProblem p{.n = 2048, .k = 512, .expected_m = 1};
+  EXPECT_THAT(Choose("zen4", p, 1), HasSubstr("avx2"));  // as fast by the estimate, and out of memory in fact
+  p.weights_stay = true;
+  EXPECT_THAT(Choose("zen4", p, 1), HasSubstr("avx512"));
+  EXPECT_THAT(Choose("haswell", p, 1), HasSubstr("avx2"));
+}
+
 TEST(Select, FollowsTheInt8InstructionsOfTheCpu) {
   for (const Format lhs : {Format::kI8, Format::kU8, Format::kI8d}) {
     const GemmProblem p{.lhs = lhs, .rhs = Format::kI8, .n = 512, .k = 512};

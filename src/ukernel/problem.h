@@ -26,6 +26,7 @@ struct GemmProblem {
   bool rhs_contiguous = false;   // run-time right side: its columns are contiguous, so it may be read in place
   LhsForm lhs_form = kLhsRows;   // how the driver will address the left side
   bool allow_expansion = false;  // block-quantized weights may become float32 in memory (8 times larger)
+  bool weights_stay = false;     // in caches from call to call, as those of a recurrence
 };
 
 static constexpr bool IsBlockProblem(const GemmProblem& p) { return p.block != 0 || IsGguf(p.rhs); }

@@ -25,7 +25,9 @@ struct Product {
   kernels::PackedRhs packed;
   kernels::MatMul matmul;
 
-  static Result<Product> Create(const void* weights, int64_t n, int64_t k, size_t expected_m, const CompileContext& c) {
+  // `repeats`: each step of a recurrence reads the weights.
+  static Result<Product> Create(const void* weights, int64_t n, int64_t k, size_t expected_m, bool repeats,
+                                const CompileContext& c) {
     Product p;
     p.n = p.width = static_cast<size_t>(n);
     p.k = static_cast<size_t>(k);
@@ -33,6 +35,7 @@ struct Product {
     problem.n = p.n;
     problem.k = p.k;
     problem.expected_m = expected_m;
+    problem.weights_stay = repeats;
     problem.precision = PrecisionFor(*c.config);
     const kernels::SelectOptions options = SelectOptionsFor(*c.config);
     ukernel::RhsSource source;
@@ -423,20 +426,21 @@ Result<std::unique_ptr<CpuKernel>> RecurrentKernel::Create(const Node& node, con
     direction.reverse = d == 1 || node.GetString("direction", "forward") == "reverse";
     const char* weights = static_cast<const char*>(w.unaligned_data()) + d * width * layer.input * kF32;
     const char* recurrence = static_cast<const char*>(r.unaligned_data()) + d * width * n * kF32;
-    QUERN_ASSIGN_OR_RETURN(direction.from_input, Product::Create(weights, width, layer.input, expected(rows), context));
+    QUERN_ASSIGN_OR_RETURN(direction.from_input,
+                           Product::Create(weights, width, layer.input, expected(rows), false, context));
     const int64_t together = gru ? 2 * n : width;
     const int64_t columns = StateColumns(together, n, context);
     for (int64_t begin = 0; begin < together; begin += columns) {
       QUERN_ASSIGN_OR_RETURN(Product part,
                              Product::Create(recurrence + begin * n * kF32, std::min(columns, together - begin), n,
-                                             expected(batch), context));
+                                             expected(batch), true, context));
       part.begin = static_cast<size_t>(begin);
       part.width = static_cast<size_t>(together);
       direction.from_state.push_back(std::move(part));
     }
     if (gru) {
       QUERN_ASSIGN_OR_RETURN(direction.hidden_state,
-                             Product::Create(recurrence + 2 * n * n * kF32, n, n, expected(batch), context));
+                             Product::Create(recurrence + 2 * n * n * kF32, n, n, expected(batch), true, context));
     }
     direction.form = std::move(forms[static_cast<size_t>(d)]);
     if (peepholes.defined()) {

@@ -61,17 +61,16 @@ Status Evaluate(EvalContext& c) {
 
 constexpr TypeSet kTypes = {DType::kF32, DType::kF16, DType::kBF16};
 constexpr TypeSet kBytes = {DType::kU8};
-constexpr TypeSet kScaleTypes = kTypes;
 constexpr Param kInputs[] = {{"input", "T", kTypes},
                              {"router_probs", "T", kTypes},
                              {"fc1_experts_weights", "T1", kBytes},
-                             {"fc1_scales", "T2", kScaleTypes, Arity::kOptional},
+                             {"fc1_scales", "T2", kTypes, Arity::kOptional},
                              {"fc1_experts_bias", "T", kTypes, Arity::kOptional},
                              {"fc2_experts_weights", "T1", kBytes},
-                             {"fc2_scales", "T2", kScaleTypes, Arity::kOptional},
+                             {"fc2_scales", "T2", kTypes, Arity::kOptional},
                              {"fc2_experts_bias", "T", kTypes, Arity::kOptional},
                              {"fc3_experts_weights", "T1", kBytes, Arity::kOptional},
-                             {"fc3_scales", "T2", kScaleTypes, Arity::kOptional},
+                             {"fc3_scales", "T2", kTypes, Arity::kOptional},
                              {"fc3_experts_bias", "T", kTypes, Arity::kOptional},
                              {"fc1_zero_points", "T1", kBytes, Arity::kOptional},
                              {"fc2_zero_points", "T1", kBytes, Arity::kOptional},
@@ -81,8 +80,8 @@ constexpr Param kInputs[] = {{"input", "T", kTypes},
                              {"fc2_global_scale", "T4", kF32Type, Arity::kOptional},
                              {"fc1_act_scale", "T4", kF32Type, Arity::kOptional},
                              {"fc2_act_scale", "T4", kF32Type, Arity::kOptional},
-                             {"fc1_act_block_scale", "T2", kScaleTypes, Arity::kOptional},
-                             {"fc2_act_block_scale", "T2", kScaleTypes, Arity::kOptional}};
+                             {"fc1_act_block_scale", "T2", kTypes, Arity::kOptional},
+                             {"fc2_act_block_scale", "T2", kTypes, Arity::kOptional}};
 constexpr Param kOutputs[] = {{"output", "T", kTypes}};
 constexpr AttrSpec kAttributes[] = {{"accuracy_level", AttrType::kInt, false, "0"},
                                     {"activation_alpha", AttrType::kFloat, false, "1"},

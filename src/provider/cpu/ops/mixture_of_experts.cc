@@ -253,7 +253,7 @@ class Packer {
       if (node_.input(q.zero_points)) {
         QUERN_ASSIGN_OR_RETURN(zeros, node_.input(q.zero_points)->constant()->tensor().Contiguous());
       }
-      Describe(q, rows, w.dim(2), zeros.defined(), problem, source);
+      SetQuantized(q, rows, w.dim(2), zeros.defined(), problem, source);
     } else {
       problem.k = static_cast<size_t>(w.dim(2));
       source.k_stride = kF32;
@@ -300,8 +300,9 @@ class Packer {
     return block;
   }
 
-  void Describe(const ExpertWeights& q, const RowsOf& rows, int64_t row_bytes, bool has_zeros,
-                kernels::GemmProblem& problem, ukernel::RhsSource& source) const {
+  // Says of quantized weights how they lie and what they are multiplied with.
+  void SetQuantized(const ExpertWeights& q, const RowsOf& rows, int64_t row_bytes, bool has_zeros,
+                    kernels::GemmProblem& problem, ukernel::RhsSource& source) const {
     const int64_t k = row_bytes * q.per_byte(), block = q.block > 0 ? q.block : BlockOf(k), blocks = k / block;
     const bool int8_rows = node_.GetInt("accuracy_level", 0) == 4;
     problem.lhs = int8_rows ? Format::kI8d : Format::kF32;

@@ -6,6 +6,7 @@ unmeasured runs, then some tenths of a second of measured ones, in a random orde
 
 import collections
 import gc
+import itertools
 import re
 import statistics
 import time
@@ -120,9 +121,9 @@ def _copied(value):
 def prepare(path, engines, threads, shapes, stored):
     """Inputs of a model and the outputs of the first engine that runs it; CannotRun when none does."""
     reasons = {}
-    for name, engine in engines.items():
-        try:
-            session = engine.open(path, threads, "fp32", exact=True)
+    for (name, engine), exact in itertools.product(engines.items(), (True, False)):
+        try:  # not exact: onnxruntime does not open every quantized model so
+            session = engine.open(path, threads, "fp32", exact=exact)
             feeds = stored_feeds(path, session.inputs) if stored else make_feeds(session.inputs, shapes)
             return Prepared(path, feeds, _copied(list(session.bind(feeds)())), name)
         except Exception as error:

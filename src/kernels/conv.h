@@ -40,7 +40,8 @@ struct ConvProblem {
 struct ConvWeights {
   const void* data = nullptr;
   ptrdiff_t o_stride = 0, i_stride = 0, h_stride = 0, w_stride = 0, d_stride = 0;
-  // Of integers, for drivers that take them off when they pack (DwConv); others have them in each run's arguments.
+  // Of integers whose data is here, for drivers that take them off when they pack (DwConv); others have them in each
+  // run's arguments.
   int32_t zero_point = 0;
   const int32_t* zero_points = nullptr;  // [out channels] instead
 };

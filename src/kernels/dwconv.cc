@@ -113,15 +113,10 @@ Result<DwConv> DwConv::Create(const DwConvProblem& problem, const DwSelectOption
   d.source_ = weights;
   d.source_.data = nullptr;
   d.source_.zero_points = nullptr;
-  const size_t channels = problem.channels * problem.multiplier;
-  if (SumsIntegers(problem)) {
-    d.zero_points_.assign(channels, weights.zero_point);
-    if (weights.zero_points) std::copy_n(weights.zero_points, channels, d.zero_points_.begin());
-  }
   d.packs_in_run_ = weights.data == nullptr;
   if (d.packs_in_run_) return d;
   QUERN_ASSIGN_OR_RETURN(d.weights_, AlignedBuffer::Allocate(d.packed_lanes() * 4));
-  d.Pack(weights.data, d.weights_.data());
+  d.Pack(weights.data, weights.zero_point, weights.zero_points, d.weights_.data());
   return d;
 }
 
@@ -132,7 +127,7 @@ size_t DwConv::packed_lanes() const {
   return units * row_->lanes * problem_.kernel_h * problem_.kernel_w * problem_.group;
 }
 
-void DwConv::Pack(const void* weights, void* to) const {
+void DwConv::Pack(const void* weights, int32_t zero_point, const int32_t* zero_points, void* to) const {
   const size_t channels = problem_.channels * problem_.multiplier, lanes = row_->lanes, used = unit_channels();
   const size_t kernel_w = problem_.kernel_w, group = problem_.group, taps = problem_.kernel_h * group * kernel_w;
   const size_t whole = used == lanes ? channels / lanes * taps * lanes : 0;
@@ -147,7 +142,8 @@ void DwConv::Pack(const void* weights, void* to) const {
       const float w = ukernel::LoadFloat(problem_.weights, from);
       char* at = packed + ((c / used * taps + t) * lanes + c % used) * 4;
       if (SumsIntegers(problem_)) {
-        ukernel::StoreAs(at, static_cast<uint32_t>(static_cast<int32_t>(w) - zero_points_[c]) & 0xffffu);
+        const int32_t zero = zero_points ? zero_points[c] : zero_point;
+        ukernel::StoreAs(at, static_cast<uint32_t>(static_cast<int32_t>(w) - zero) & 0xffffu);
       } else {
         ukernel::StoreAs(at, w);
       }
@@ -353,7 +349,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
   char* workspace = static_cast<char*>(resources.workspace);
   const void* weights = weights_.data();
   if (packs_in_run_) {
-    Pack(args.weights, workspace);
+    Pack(args.weights, args.weight_zero_point, args.weight_zero_points, workspace);
     weights = workspace;
     workspace += RoundUp(packed_lanes() * 4, kAlign);
   }

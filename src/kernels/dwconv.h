@@ -75,7 +75,7 @@ class DwConv {
  private:
   size_t packed_lanes() const;   // of 4 bytes each
   size_t unit_channels() const;  // of a unit of weights
-  void Pack(const void* weights, void* to) const;
+  void Pack(const void* weights, int32_t zero_point, const int32_t* zero_points, void* to) const;
   // Writes the input rows that output rows [row, row + rows) read to `to`, one after the other, each channel repeated
   // for its filters. Returns where the image's first row would be.
   const char* ExpandRows(const char* input, const ConvArgs& args, size_t row, size_t rows, char* to) const;
@@ -85,7 +85,6 @@ class DwConv {
   const ukernel::DwConvKernel* row_ = nullptr;
   ukernel::EpilogueRun epilogue_ = nullptr;  // of the ops that the row leaves
   ConvWeights source_;                       // where they lie, but for the data
-  std::vector<int32_t> zero_points_;         // of integer weights, for each output channel
   bool packs_in_run_ = false;
   AlignedBuffer weights_;  // as DwConvArgs wants them
 };

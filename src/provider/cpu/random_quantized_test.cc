@@ -201,8 +201,9 @@ TEST_F(CpuOps, QLinearConv) {
     const ConvShapes s(c);
     const DType x_type = AnyByte(), w_type = AnyByte(), y_type = AnyByte();
     const Shape channels = Draw(0, 1) ? Shape{s.out} : Shape{};
+    const bool constant = Draw(0, 2) != 0;
     c.In(DrawTensor(x_type, s.x)).In(DrawScale(), true).In(DrawTensor(x_type, Shape{}), true);
-    c.In(DrawTensor(w_type, s.w), true).In(DrawScale(channels), true).In(DrawWeightZeros(w_type, channels), true);
+    c.In(DrawTensor(w_type, s.w), constant).In(DrawScale(channels), true).In(DrawWeightZeros(w_type, channels), true);
     c.In(Tensor::Scalar(static_cast<float>(Draw(20, 3000))), true).In(DrawTensor(y_type, Shape{}), true);
     if (Draw(0, 1)) {
       Tensor bias = Tensor::Allocate(DType::kI32, Shape{s.out}).value();
@@ -220,13 +221,17 @@ TEST_F(CpuOps, ConvInteger) {
     Case c{.op = "ConvInteger"};
     const ConvShapes s(c);
     const DType x_type = AnyByte(), w_type = AnyByte();
-    c.In(DrawTensor(x_type, s.x)).In(DrawTensor(w_type, s.w), true);
+    const bool constant = Draw(0, 1) != 0;
+    c.In(DrawTensor(x_type, s.x)).In(DrawTensor(w_type, s.w), constant);
     if (Draw(0, 3) == 0) {
       c.Omit();
     } else {
       c.In(DrawTensor(x_type, Shape{}), Draw(0, 1) != 0);
     }
-    if (Draw(0, 1)) c.In(DrawWeightZeros(w_type, Draw(0, 1) ? Shape{s.out} : Shape{}), true);
+    if (Draw(0, 1)) {
+      const bool constant_zeros = constant || Draw(0, 1);  // of the run: one only
+      c.In(DrawWeightZeros(w_type, constant_zeros && Draw(0, 1) ? Shape{s.out} : Shape{}), constant_zeros);
+    }
     ASSERT_NO_FATAL_FAILURE(Check(c));
   }
 }

@@ -64,7 +64,11 @@ DType ProductType(const Node& node) {
 Result<ProductZeroPoints> ZeroPointsOf(const Node& node) {
   ProductZeroPoints z;
   z.x = static_cast<int32_t>(node.GetInt("x_zero_point", 0));
-  if (const Tensor* given = ConstantTensor(node.input(kWeightZeroInput))) {
+  if (const GraphValue* x = node.input(kInputZeroInput)) z.x_of_run = x->type().dtype;
+  const GraphValue* w = node.input(kWeightZeroInput);
+  if (w && w->type().dtype != DType::kI32) {
+    z.w_of_run = w->type().dtype;
+  } else if (const Tensor* given = ConstantTensor(w)) {
     QUERN_ASSIGN_OR_RETURN(const Tensor each, given->Clone());
     const auto values = each.values<int32_t>();
     z.w = values[0];

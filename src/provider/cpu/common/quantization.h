@@ -34,8 +34,13 @@ const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config
 // and the attributes "y_scale", "y_zero_point", "y_type" (a DType), where given, quantize the result of the epilogue;
 // of type int32, y is the sums.
 inline constexpr int kScaleInput = 4;       // constant float32 [N]: scale of x times scale of w
-inline constexpr int kWeightZeroInput = 5;  // constant int32 [N]; omitted: 0
+inline constexpr int kWeightZeroInput = 5;  // constant int32 [N], or, of a Conv, one byte as w is; omitted: 0
 inline constexpr int kInputZeroInput = 6;   // Conv only: one byte as x is, in the place of x_zero_point
+
+// Element i of int8 or uint8.
+inline int32_t ByteAt(const void* data, DType type, int64_t i) {
+  return type == DType::kI8 ? static_cast<const int8_t*>(data)[i] : static_cast<const uint8_t*>(data)[i];
+}
 
 // Element type of the node's output.
 DType ProductType(const Node& node);
@@ -44,6 +49,8 @@ struct ProductZeroPoints {
   int32_t x = 0;
   int32_t w = 0;
   Tensor w_each;  // int32 [N] instead of w, where they differ
+  DType x_of_run = DType::kUndefined;  // the type of the byte that comes with the run instead of x, if one does
+  DType w_of_run = DType::kUndefined;
   const int32_t* w_vector() const { return w_each.defined() ? w_each.data<int32_t>() : nullptr; }
 };
 Result<ProductZeroPoints> ZeroPointsOf(const Node& node);

@@ -21,7 +21,8 @@ enum QLinearConvInput {
 
 enum ConvIntegerInput { kIntegerX, kIntegerWeight, kIntegerXZero, kIntegerWeightZero };
 
-// The largest magnitude that a sum of products and its bias (null: none) may have, whatever the operands hold.
-int64_t LargestSum(const Tensor& weights, const Tensor* bias);
+// The largest magnitude that a sum of products and its bias (null: none) may have, whatever the operands hold. The
+// weights have a known shape.
+int64_t LargestSum(const GraphValue& weights, const Tensor* bias);
 
 }  // namespace quern::cpu

@@ -132,7 +132,6 @@ class ConvStep final : public CpuStep {
     args_.dst_image_stride = image_bytes(y);
     if (kernel.channels_first_) args_.dst_channel_stride = static_cast<ptrdiff_t>(y.strides.back()) * bytes(y);
     args_.input_zero_point = kernel.zeros_.x;
-    if (context.inputs.size() > kInputZeroInput) zero_type_ = context.inputs[kInputZeroInput].dtype;
     args_.weight_zero_point = kernel.zeros_.w;
     args_.weight_zero_points = kernel.zeros_.w_vector();
     ops_ = kernel.epilogue_.ops;
@@ -162,8 +161,12 @@ class ConvStep final : public CpuStep {
     if (kernel_.packs_in_run_) args.weights = context.inputs[1];
     args.input = context.inputs[0];
     args.dst = context.outputs[0];
-    if (zero_type_ == DType::kI8) args.input_zero_point = *static_cast<const int8_t*>(context.inputs[kInputZeroInput]);
-    if (zero_type_ == DType::kU8) args.input_zero_point = *static_cast<const uint8_t*>(context.inputs[kInputZeroInput]);
+    if (kernel_.zeros_.x_of_run != DType::kUndefined) {
+      args.input_zero_point = ByteAt(context.inputs[kInputZeroInput], kernel_.zeros_.x_of_run, 0);
+    }
+    if (kernel_.zeros_.w_of_run != DType::kUndefined) {
+      args.weight_zero_point = ByteAt(context.inputs[kWeightZeroInput], kernel_.zeros_.w_of_run, 0);
+    }
     return kernel_.conv_.Run(plan_, args,
                              {.executor = context.executor,
                               .cancel = context.cancel,
@@ -177,7 +180,6 @@ class ConvStep final : public CpuStep {
   kernels::ConvolutionPlan plan_;
   std::vector<ukernel::EpilogueOp> ops_;
   size_t pixels_ = 0;
-  DType zero_type_ = DType::kUndefined;  // of the input's zero point, where it comes with the run
   bool empty_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/loops.h"
 #include "provider/cpu/common/matrix_operand.h"
+#include "provider/cpu/common/quantization.h"
 
 namespace quern::cpu {
 namespace {
@@ -33,10 +34,6 @@ constexpr Inputs kQLinearMatMul = {
 constexpr Inputs kToFloat = {.a = 0, .a_zero = 4, .b = 1, .b_zero = 5, .a_scale = 2, .b_scale = 3, .bias = 6};
 constexpr Inputs kQGemm = {
     .a = 0, .a_zero = 2, .b = 3, .b_zero = 5, .a_scale = 1, .b_scale = 4, .y_scale = 7, .y_zero = 8, .counts = 6};
-
-int32_t ByteAt(const void* data, DType type, int64_t i) {
-  return type == DType::kI8 ? static_cast<const int8_t*>(data)[i] : static_cast<const uint8_t*>(data)[i];
-}
 
 struct Compiled {
   CpuConfig config;

@@ -17,7 +17,7 @@ std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue
   Graph probe;
   probe.opset_imports[""] = 11;
   GraphValue* input = probe.AddInput("x", ValueType::Tensor(DType::kF32, x.type().shape));
-  GraphValue* weights = probe.AddConstant("w", *w.constant());
+  GraphValue* weights = probe.AddInput("w", ValueType::Tensor(DType::kF32, w.type().shape));
   const Node* conv = probe.AddNode({.name = node.name(),
                                     .op_type = "Conv",
                                     .inputs = {input, weights},
@@ -28,7 +28,7 @@ std::string RejectAsConv(const Node& node, const GraphValue& x, const GraphValue
 
 std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
   for (int i = 1; i < node.num_inputs(); ++i) {
-    if (node.input(i) && !ConstantTensor(node.input(i)))
+    if (i != kQLinearWeight && node.input(i) && !ConstantTensor(node.input(i)))
       return "input '" + node.input(i)->name() + "' comes with the run";
   }
   const GraphValue &x = *node.input(0), &w = *node.input(kQLinearWeight);
@@ -41,28 +41,28 @@ std::string RejectQLinearConv(const Node& node, const CpuConfig& config) {
     const int64_t count = ConstantTensor(node.input(i))->num_elements();
     if (count != 1 && count != channels) return "scales that are not those of the channels";
   }
-  if (LargestSum(*ConstantTensor(&w), ConstantTensor(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
+  if (LargestSum(w, ConstantTensor(node.input(kQLinearBias))) > std::numeric_limits<int32_t>::max()) {
     return "sums that may leave 32 bits";
   }
   return {};
 }
 
-// The input's zero point may come with the run, as that of DynamicQuantizeLinear does.
+// Zero points may come with the run, as those of DynamicQuantizeLinear do.
 std::string RejectConvInteger(const Node& node, const CpuConfig& config) {
   const GraphValue &x = *node.input(kIntegerX), &w = *node.input(kIntegerWeight);
-  if (!ConstantTensor(&w)) return "the weights are not constant";
   if (std::string why = RejectAsConv(node, x, w, config); !why.empty()) return why;
   if (const GraphValue* zero = node.input(kIntegerXZero)) {
     if (!Product(*zero->type().shape).is_constant(1)) return "zero points of several elements";
   }
   if (const GraphValue* zero = node.input(kIntegerWeightZero)) {
     const Tensor* t = ConstantTensor(zero);
-    if (!t) return "zero points of weights that come with the run";
-    if (t->num_elements() != 1 && t->num_elements() != w.type().shape->front().value()) {
+    if (!t && ConstantTensor(&w)) return "a zero point of constant weights that comes with the run";
+    if (!t && !Product(*zero->type().shape).is_constant(1)) return "zero points of channels that come with the run";
+    if (t && t->num_elements() != 1 && t->num_elements() != w.type().shape->front().value()) {
       return "zero points that are not those of the channels";
     }
   }
-  if (LargestSum(*ConstantTensor(&w), nullptr) > std::numeric_limits<int32_t>::max())
+  if (LargestSum(w, nullptr) > std::numeric_limits<int32_t>::max())
     return "sums that may leave 32 bits";
   return {};
 }
@@ -74,9 +74,10 @@ constexpr CpuOp kOps[] = {
 
 }  // namespace
 
-int64_t LargestSum(const Tensor& weights, const Tensor* bias) {
+int64_t LargestSum(const GraphValue& weights, const Tensor* bias) {
   constexpr int64_t kProduct = 255 * 255, kMany = int64_t{1} << 31;
-  const int64_t taps = std::min(weights.shape().num_elements(1, weights.rank()), kMany);
+  int64_t taps = 1;
+  for (int d = 1; d < weights.type().rank(); ++d) taps = std::min(taps * (*weights.type().shape)[d].value(), kMany);
   int64_t largest = 0;
   if (bias) {
     const Result<Tensor> dense = bias->Contiguous();

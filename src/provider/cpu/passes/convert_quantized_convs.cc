@@ -12,21 +12,21 @@
 namespace quern::cpu {
 namespace {
 
-int32_t ByteAt(const Tensor& t, int64_t i) {
-  return t.dtype() == DType::kI8 ? t.data<int8_t>()[i] : t.data<uint8_t>()[i];
-}
+int32_t ByteAt(const Tensor& t, int64_t i) { return cpu::ByteAt(t.raw_data(), t.dtype(), i); }
 
 class Converter {
  public:
   Converter(Graph& graph, Node* node) : graph_(graph), node_(node) {}
 
   Status ConvertInteger() {
-    const GraphValue& w = *node_->input(kIntegerWeight);
-    channels_ = w.type().shape->front().value();
+    channels_ = node_->input(kIntegerWeight)->type().shape->front().value();
     std::vector<GraphValue*> inputs(7, nullptr);
     inputs[0] = node_->input(kIntegerX);
     inputs[1] = node_->input(kIntegerWeight);
-    if (const GraphValue* zero = node_->input(kIntegerWeightZero)) {
+    GraphValue* zero = node_->input(kIntegerWeightZero);
+    if (zero && !ConstantTensor(zero)) {
+      inputs[kWeightZeroInput] = zero;
+    } else if (zero) {
       QUERN_ASSIGN_OR_RETURN(const Tensor given, ConstantTensor(zero)->Contiguous());
       for (int64_t c = 0; c < channels_; ++c) zeros_.push_back(ByteAt(given, given.num_elements() == 1 ? 0 : c));
       inputs[kWeightZeroInput] = Constant("_zeros", Tensor::FromValues<int32_t>(Shape{channels_}, zeros_));
@@ -38,11 +38,10 @@ class Converter {
 
   Status ConvertQLinear() {
     for (int i = 1; i < node_->num_inputs(); ++i) {
-      if (!node_->input(i)) continue;
+      if (!node_->input(i) || i == kQLinearWeight) continue;
       QUERN_ASSIGN_OR_RETURN(constants_[i], ConstantTensor(node_->input(i))->Contiguous());
     }
-    const Tensor& w = constants_[kQLinearWeight];
-    channels_ = w.dim(0);
+    channels_ = node_->input(kQLinearWeight)->type().shape->front().value();
     const float x_scale = constants_[kQLinearXScale].data<float>()[0];
     const float y_scale = constants_[kQLinearYScale].data<float>()[0];
     const auto each = [&](int input, int64_t c) { return constants_[input].num_elements() == 1 ? 0 : c; };

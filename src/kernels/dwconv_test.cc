@@ -81,10 +81,13 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     for (size_t i = 0; i < in.size(); ++i) in[i] = Put(p.src, normal(rng), input.data() + i * in_bytes) - zero;
     const auto stride = [&](size_t elements) { return static_cast<ptrdiff_t>(elements * weight_bytes); };
     ConvWeights source{weights.data(), stride(taps), stride(p.kernel_h * p.kernel_w), stride(p.kernel_w), stride(1)};
-    source.zero_points = zeros.data();
     const std::string name = ukernel::Name(*GetParam()).text;
     const bool packed_by_run = rng() % 2 != 0;
-    if (packed_by_run) source.data = nullptr;
+    if (packed_by_run) {
+      source.data = nullptr;
+    } else {
+      source.zero_points = zeros.data();
+    }
     const DwConv conv = DwConv::Create(p, {.cpu = HostCpu().facts(), .force_row = name}, source).value();
     EXPECT_EQ(conv.row(), GetParam());
     const size_t out_h = conv.OutHeight(t.h), out_w = conv.OutWidth(t.w), element = t.convert ? 2 : 4;
@@ -102,7 +105,10 @@ class DwRows : public testing::TestWithParam<const ukernel::DwConvKernel*> {
     ops.push_back({.kind = EpilogueKind::kAddMatrix, .data = residual.data(), .row_stride = channels * 4});
     if (t.convert) ops.push_back({.kind = EpilogueKind::kConvert, .format = Format::kBf16});
     ConvArgs a{.images = t.images, .in_h = t.h, .in_w = t.w, .input = input.data()};
-    if (packed_by_run) a.weights = weights.data();
+    if (packed_by_run) {
+      a.weights = weights.data();
+      a.weight_zero_points = zeros.data();
+    }
     a.in_pixel_stride = static_cast<ptrdiff_t>(pixel * in_bytes);
     a.in_row_stride = static_cast<ptrdiff_t>(t.w) * a.in_pixel_stride;
     a.in_image_stride = static_cast<ptrdiff_t>(t.h) * a.in_row_stride;

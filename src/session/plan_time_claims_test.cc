@@ -100,6 +100,45 @@ TEST(PlanTimeClaims, SliceByBoundsMadeOfExtents) {
   ExpectOnCpu(make, {"y"}, FeedsOf({Shape{2, 3}, Shape{7, 4}, Shape{1, 40}, Shape{0, 1}}));
 }
 
+// An extent that data decides stays that if the model gives it a name: ConstantOfShape is left to runs, what reads its
+// result is not.
+TEST(PlanTimeClaims, NamesOfExtentsThatDataDecides) {
+  const auto make = [] {
+    GraphMaker g;
+    GraphValue* x = g.In("x", DType::kF32, {Dim::Symbol("n")});
+    GraphValue* sum = g.Op("ReduceSum", {x}, "sum", {{"keepdims", int64_t{1}}});
+    GraphValue* count = g.Op("Cast", {sum}, "count", {{"to", int64_t{7}}});
+    GraphValue* shape = g.Op("Concat", {count, g.Const("three", Ints({3}))}, "shape", {{"axis", int64_t{0}}});
+    GraphValue* zeros = g.Op("ConstantOfShape", {shape}, "zeros");
+    zeros->set_type(ValueType::Tensor(DType::kF32, Dims{Dim::Symbol("named"), 3}));
+    return g.Finish({g.Op("Cos", {zeros}, "y")});
+  };
+  std::vector<std::vector<Value>> feeds;
+  for (const float count : {2.0f, 0.0f, 5.0f}) feeds.push_back({Tensor::FromValues<float>(Shape{1}, std::vector<float>{count})});
+  ExpectOnCpu(make, {"y", "sum"}, feeds);
+}
+
+// Sums of products of integers whose length only a plan knows, 0 at times.
+TEST(PlanTimeClaims, IntegerProductsOfAnyLength) {
+  const auto make = [] {
+    GraphMaker g;
+    GraphValue* a = g.In("a", DType::kU8, {4, Dim::Symbol("k")});
+    GraphValue* b = g.In("b", DType::kU8, {Dim::Symbol("k"), 5});
+    return g.Finish({g.Op("MatMulInteger", {a, b}, "y")});
+  };
+  std::vector<std::vector<Value>> feeds;
+  for (const int64_t k : {3, 0, 200}) {
+    const auto bytes = [](const Shape& shape) {
+      Tensor t = Tensor::Allocate(DType::kU8, shape).value();
+      uint8_t next = 251;
+      for (uint8_t& v : t.values<uint8_t>()) v = next = static_cast<uint8_t>(next * 5 + 3);
+      return t;
+    };
+    feeds.push_back({bytes(Shape{4, k}), bytes(Shape{k, 5})});
+  }
+  ExpectOnCpu(make, {"y"}, feeds);
+}
+
 TEST(PlanTimeClaims, RangeOfAQuotientOfExtents) {
   const auto make = [] {
     GraphMaker g;

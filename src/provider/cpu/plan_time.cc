@@ -16,17 +16,40 @@ constexpr size_t kMostNodes = 256;  // what is further back is not taken for kno
 constexpr int64_t kMostConstantElements = 4096;
 constexpr int64_t kMostElements = 16;
 
-void AddUnknowns(const Dims& dims, std::set<std::string>& names) {
+bool HasSymbol(const Dim& d, std::string_view symbol) {
+  if (d.is_constant()) return false;
+  if (!d.symbol().empty()) return d.symbol() == symbol;
+  const std::vector<std::string> all = d.symbols();
+  return std::ranges::find(all, symbol) != all.end();
+}
+
+// Whether the symbol is in no extent of the graph's inputs: "?N", and names of the model for what its data decides.
+bool IsUnknown(std::string_view symbol, const Graph& graph) {
+  return symbol.starts_with('?') || std::ranges::none_of(graph.inputs(), [&](const GraphValue* input) {
+           const std::optional<Dims>& shape = input->type().shape;
+           return shape && std::ranges::any_of(*shape, [&](const Dim& d) { return HasSymbol(d, symbol); });
+         });
+}
+
+void AddUnknowns(const Dims& dims, const Graph& graph, std::set<std::string>& names) {
   for (const Dim& d : dims) {
-    if (!d.has_unknown()) continue;
+    if (d.is_constant()) continue;
     for (std::string& s : d.symbols()) {
-      if (s.starts_with('?')) names.insert(std::move(s));
+      if (IsUnknown(s, graph)) names.insert(std::move(s));
     }
   }
 }
 
-bool HasUnknowns(const Dims& dims) {
-  return std::any_of(dims.begin(), dims.end(), [](const Dim& d) { return d.has_unknown(); });
+bool HasUnknowns(const Dims& dims, const Graph& graph) {
+  std::set<std::string> names;
+  AddUnknowns(dims, graph, names);
+  return !names.empty();
+}
+
+// Of a value that is made or read by a node.
+const Graph& GraphOf(const GraphValue& v) {
+  if (v.producer()) return *v.producer()->graph();
+  return *std::ranges::find_if(v.uses(), [](const Use& use) { return use.node != nullptr; })->node->graph();
 }
 
 // Unknown extents that a plan has in hand when it comes to the node: those in the types of its inputs, and those in
@@ -34,15 +57,16 @@ bool HasUnknowns(const Dims& dims) {
 // too.
 std::set<std::string> UnknownsAtHand(const Node& node) {
   std::set<std::string> names;
+  const Graph& graph = *node.graph();
   std::vector<const Node*> nodes = {&node};
   std::set<const Node*> seen = {&node};
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (const GraphValue* v : nodes[i]->inputs()) {
       if (!v) continue;
-      if (v->type().shape) AddUnknowns(*v->type().shape, names);
-      if (!v->data() || !HasUnknowns(*v->data())) continue;
+      if (v->type().shape) AddUnknowns(*v->type().shape, graph, names);
+      if (!v->data() || !HasUnknowns(*v->data(), graph)) continue;
       if (!v->producer()) {  // an input of a cluster: its content comes with the plan
-        AddUnknowns(*v->data(), names);
+        AddUnknowns(*v->data(), graph, names);
       } else if (nodes.size() < kMostNodes && seen.insert(v->producer()).second) {
         nodes.push_back(v->producer());
       }
@@ -51,9 +75,9 @@ std::set<std::string> UnknownsAtHand(const Node& node) {
   return names;
 }
 
-bool Covered(const Dims& dims, const std::set<std::string>& at_hand) {
+bool Covered(const Dims& dims, const Graph& graph, const std::set<std::string>& at_hand) {
   std::set<std::string> names;
-  AddUnknowns(dims, names);
+  AddUnknowns(dims, graph, names);
   return std::includes(at_hand.begin(), at_hand.end(), names.begin(), names.end());
 }
 
@@ -82,7 +106,10 @@ class NamedInference final : public InferContext {
     for (int i = 0; i < node_.num_outputs(); ++i) {
       const ValueType& type = outputs_[static_cast<size_t>(i)];
       if (!node_.output(i)) continue;
-      if (!type.is_tensor() || type.dtype == DType::kUndefined || !type.shape || HasUnknowns(*type.shape)) return false;
+      if (!type.is_tensor() || type.dtype == DType::kUndefined || !type.shape) return false;
+      std::set<std::string> names;
+      AddUnknowns(*type.shape, *node_.graph(), names);
+      if (!std::ranges::all_of(names, [](const std::string& s) { return s.starts_with(kNewName); })) return false;
     }
     return true;
   }
@@ -103,11 +130,13 @@ class NamedInference final : public InferContext {
   }
 
  private:
-  Dim NewName() { return Dim::Symbol("extent " + std::to_string(names_++)); }
+  static constexpr std::string_view kNewName = "extent ";
+
+  Dim NewName() { return Dim::Symbol(std::string(kNewName) + std::to_string(names_++)); }
 
   Dims Named(Dims dims) {
     for (Dim& d : dims) {
-      if (d.is_constant() || !Covered({d}, at_hand_)) continue;
+      if (d.is_constant() || !Covered({d}, *node_.graph(), at_hand_)) continue;
       const auto [at, fresh] = named_.try_emplace(d.ToString());
       if (fresh) at->second = NewName();
       d = at->second;
@@ -148,7 +177,7 @@ bool IsMadeOfShapes(const GraphValue& value) {
       if (!IsSmall(*constant)) return false;
       continue;
     }
-    if (v.data() && (!HasUnknowns(*v.data()) || (v.producer() && IsPlanTimeNode(*v.producer())))) continue;
+    if (v.data() && (!HasUnknowns(*v.data(), GraphOf(v)) || (v.producer() && IsPlanTimeNode(*v.producer())))) continue;
     const Node* producer = v.producer();
     const OpDefinition* op = producer ? FindOp(producer->domain(), producer->op_type()) : nullptr;
     if (!op || !op->deterministic || !producer->captures().empty() || !producer->subgraphs().empty()) return false;
@@ -173,7 +202,7 @@ bool ShapesFollow(const Node& node) {
   const std::set<std::string> at_hand = UnknownsAtHand(node);
   const bool covered = std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
     return !v || (v->type().kind == ValueKind::kTensor && v->type().dtype != DType::kUndefined && v->type().shape &&
-                  Covered(*v->type().shape, at_hand));
+                  Covered(*v->type().shape, *node.graph(), at_hand));
   });
   return covered || NamedInference(node, at_hand).Covers();
 }
@@ -192,7 +221,7 @@ bool IsPlanTimeNode(const Node& node) {
   return std::all_of(node.outputs().begin(), node.outputs().end(), [&](const GraphValue* v) {
     return !v || (v->type().kind == ValueKind::kTensor && v->type().shape && v->data() &&
                   (IsIntegerType(v->type().dtype) || v->type().dtype == DType::kBool) &&
-                  Covered(*v->type().shape, at_hand) && Covered(*v->data(), at_hand));
+                  Covered(*v->type().shape, *node.graph(), at_hand) && Covered(*v->data(), *node.graph(), at_hand));
   });
 }
 

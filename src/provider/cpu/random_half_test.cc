@@ -176,6 +176,25 @@ TEST_F(CpuOps, HalfResizeAndRecurrence) {
   }
 }
 
+TEST_F(CpuOps, HalfFourierAndDeformConv) {
+  for (int i = 0; i < kRounds; ++i) {
+    const DType t = Pick({DType::kF16, DType::kBF16});
+    Case lines{.op = "DFT", .opset = 20};
+    lines.absolute = lines.relative = 1e-4;
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(lines.In(DrawHalf(t, Shape{Draw(1, 3), Draw(1, 20), Pick<int64_t>({1, 2})}))));
+    Case frames{.op = "STFT", .opset = 17};
+    frames.absolute = frames.relative = 1e-4;
+    const int64_t length = Draw(1, 16);
+    frames.In(DrawHalf(t, Shape{1, length + Draw(0, 20), 1})).In(Tensor::Scalar(Draw(1, 9)), true);
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(frames.In(DrawHalf(t, Shape{length}), true)));
+    const int64_t channels = Draw(1, 5);
+    Case deformed{.op = "DeformConv", .opset = 22};
+    deformed.absolute = deformed.relative = 2e-4;
+    deformed.In(DrawHalf(t, Shape{1, channels, 6, 7})).In(DrawHalf(t, Shape{Draw(1, 9), channels, 3, 3}, 1), true);
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(deformed.In(DrawHalf(t, Shape{1, 18, 4, 5}, 1))));
+  }
+}
+
 TEST_F(CpuOps, HalfOfMicrosoft) {
   for (const char* op : {"FastGelu", "BiasGelu", "QuickGelu"}) {
     for (int i = 0; i < kRounds / 2; ++i) {

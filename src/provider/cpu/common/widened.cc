@@ -14,14 +14,15 @@ namespace {
 bool ComputesInFloat(const Node& node) {
   static constexpr std::string_view kOnnx =
       " Abs Acos Acosh Add Affine ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BatchNormalization "
-      "Ceil Celu Clip Col2Im Conv ConvTranspose Cos Cosh CumProd CumSum Div Einsum Elu Equal Erf Exp Floor GRU "
+      "Ceil Celu Clip Col2Im Conv ConvTranspose Cos Cosh CumProd CumSum DFT DeformConv Div Einsum Elu Equal Erf Exp "
+      "Floor GRU "
       "Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization "
       "HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less "
       "LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min "
       "Mish Mod Mul Neg PRelu ParametricSoftplus Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
       "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize RoiAlign "
       "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
-      "Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
+      "STFT Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
       " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits "
       "MoE MultiHeadAttention QMoE QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";

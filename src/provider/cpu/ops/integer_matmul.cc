@@ -18,7 +18,7 @@ using ukernel::EpilogueOp;
 using ukernel::Format;
 
 constexpr TypeSet kBytes = {DType::kI8, DType::kU8};
-// Longer sums might leave int32.
+// Longer sums might leave int32. Where only a plan knows their length, they wrap then, as ONNX allows.
 constexpr int64_t kLongest = 32768;
 
 // Which inputs hold what; -1: none. Scales of a and of y and zero points of a and of y are one number.
@@ -266,7 +266,7 @@ std::string Reject(const Node& node, const CpuConfig&) {
   }
   const Dims &a = *input(in.a)->type().shape, &b = *input(in.b)->type().shape;
   const Dim& k = a[a.size() > 1 && node.GetInt("transA", 0) != 0 ? a.size() - 2 : a.size() - 1];
-  if (!k.is_constant() || k.value() > kLongest) return "sums that may leave 32 bits";
+  if (k.is_constant() && k.value() > kLongest) return "sums that may leave 32 bits";
   if (k.is_constant(0)) return "products without elements";
   const Dim n = b.size() == 1 ? Dim(1) : b[node.GetInt("transB", 0) != 0 ? b.size() - 2 : b.size() - 1];
   for (const int i : {in.b_zero, in.b_scale, in.bias, in.counts}) {

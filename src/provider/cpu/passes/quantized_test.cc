@@ -455,6 +455,35 @@ TEST_F(SkipRequantization, MovesStoredIntegers) {
   }
 }
 
+TEST_F(SkipRequantization, ChoosesAndSplitsStoredIntegers) {
+  for (const bool alike : {true, false}) {
+    Start(18);
+    const Tensor scale = Tensor::Scalar(0.03f), zero = ZeroPoint(DType::kU8, 11);
+    GraphValue* y = Dequantize(In("x", Bytes(DType::kU8, Shape{2, 8, 6, 5})), scale, zero);
+    const auto again = [&](GraphValue* v) { return Dequantize(Quantize(v, 0.03f, zero), scale, zero); };
+    const auto ints = [&](const char* name, std::vector<int64_t> numbers) {
+      return Const(name, Tensor::FromValues<int64_t>(Shape{static_cast<int64_t>(numbers.size())}, numbers));
+    };
+    y = again(Op("Gather", {y, ints("rows", {3, 0, 5, 1, 2})}, {{"axis", int64_t{2}}}));
+    y = again(Op("Slice", {y, ints("starts", {1}), ints("ends", {5}), ints("axes", {3})}));
+    y = again(Op("Tile", {y, ints("repeats", {1, 1, 2, 1})}));
+    y = again(Op("DepthToSpace", {y}, {{"blocksize", int64_t{2}}}));
+    Node* split = graph_->AddNode({.op_type = "Split",
+                                   .inputs = {y},
+                                   .outputs = {"first", "second"},
+                                   .attributes = {{"axis", int64_t{2}}, {"num_outputs", int64_t{2}}}});
+    ASSERT_TRUE(InferShapes(*graph_).ok());
+    GraphValue* second = alike ? again(split->output(1)) : split->output(1);
+    y = Op("Add", {Op("Neg", {again(split->output(0))}), second});
+    ASSERT_NO_FATAL_FAILURE(Finish(y));
+    const auto ops = Compiled();
+    EXPECT_EQ(ops.count("QuantizeLinear"), alike ? 0u : 1u);
+    const Tensor actual = RunEverywhere(), expected = Expected();
+    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+    EXPECT_EQ(std::memcmp(actual.raw_data(), expected.raw_data(), expected.bytes()), 0);
+  }
+}
+
 TEST_F(SkipRequantization, LeavesOtherScalesTypesAndReaders) {
   const auto quantizations = [&](float scale, int64_t zero, DType type, bool read_twice) {
     Start(17);

@@ -1,7 +1,7 @@
 // What only moves or selects elements does so on the stored integers:
 //   y = QuantizeLinear(MaxPool(DequantizeLinear(x, s, z)), s, z)  ->  y = MaxPool(x)
-// also Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity, Concat (all inputs of one scale and zero point), and
-// nothing at all in between. Exact: a stored integer comes back from its own float32 value.
+// also what reshapes, transposes, repeats or chooses elements, Concat (all inputs of one scale and zero point), Split
+// (all parts stored so), and nothing at all in between. Exact: a stored integer comes back from its own float32 value.
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -13,9 +13,11 @@ namespace quern::cpu {
 namespace {
 
 bool Moves(const Node& node) {
-  static const std::set<std::string_view> kOps = {"Concat",  "Flatten",   "Identity", "MaxPool",
-                                                  "Reshape", "Transpose", "Squeeze",  "Unsqueeze"};
-  return node.domain().empty() && kOps.contains(node.op_type()) && node.num_outputs() == 1;
+  static const std::set<std::string_view> kOps = {
+      "Concat",       "DepthToSpace", "Expand",    "Flatten", "Gather",   "GatherElements",
+      "GatherND",     "Identity",     "MaxPool",   "Reshape", "Slice",    "Split",
+      "SpaceToDepth", "Tile",         "Transpose", "Squeeze", "Unsqueeze"};
+  return node.domain().empty() && kOps.contains(node.op_type()) && (node.num_outputs() == 1 || node.Is("Split"));
 }
 
 // The integers behind `value`, if it is dequantized from `type` as `q` says; else null.
@@ -24,6 +26,26 @@ GraphValue* StoredBehind(const GraphValue* value, const Quantization& q, DType t
   if (!node || !node->Is("DequantizeLinear") || node->input(0)->type().dtype != type) return nullptr;
   const std::optional<Quantization> own = QuantizationOf(*node);
   return own && own->per_tensor() && *own == q ? node->input(0) : nullptr;
+}
+
+// The nodes that store each output of `move`, read by nothing else; none where one is stored otherwise.
+std::vector<Node*> StoresOf(const Node& move, const Quantization& q, DType type) {
+  std::vector<Node*> stores;
+  for (const GraphValue* part : move.outputs()) {
+    Node* store = part && part->uses().size() == 1 ? part->uses()[0].node : nullptr;
+    if (!store || !store->Is("QuantizeLinear") || store->output(0)->type().dtype != type) return {};
+    if (QuantizationOf(*store) != q) return {};
+    stores.push_back(store);
+  }
+  return stores;
+}
+
+// Whether none of the nodes is behind this one.
+bool IsLastOf(const std::vector<Node*>& nodes, const Node* node) {
+  for (const Node* n = nodes.size() > 1 ? node->next() : nullptr; n; n = n->next()) {
+    if (std::ranges::find(nodes, n) != nodes.end()) return false;
+  }
+  return true;
 }
 
 bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
@@ -37,7 +59,9 @@ bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
     return true;
   }
   Node* move = quantize->input(0)->producer();
-  if (!move || !Moves(*move) || !OnlyUsedBy(move->output(0), quantize)) return false;
+  if (!move || !Moves(*move)) return false;
+  const std::vector<Node*> stores = StoresOf(*move, *q, type);
+  if (stores.empty() || !IsLastOf(stores, quantize)) return false;
   std::vector<GraphValue*> inputs = move->inputs();
   const size_t carried = move->Is("Concat") ? inputs.size() : 1;
   for (size_t i = 0; i < carried; ++i) {
@@ -46,20 +70,25 @@ bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
   }
   // Pools of bytes came with operator set 12; nothing else changed with it.
   const int opset = move->Is("MaxPool") ? std::max(move->opset(), 12) : move->opset();
-  Node* made = graph.AddNode({.name = move->name(),
-                              .op_type = move->op_type(),
-                              .opset = opset,
-                              .inputs = std::move(inputs),
-                              .outputs = {graph.UniqueName(move->output(0)->name() + "_stored")},
-                              .attributes = move->attributes()},
-                             quantize);
-  made->output(0)->set_type(ValueType::Tensor(type, move->output(0)->type().shape));
+  NodeSpec spec{.name = move->name(),
+                .op_type = move->op_type(),
+                .opset = opset,
+                .inputs = std::move(inputs),
+                .attributes = move->attributes()};
+  for (const GraphValue* part : move->outputs()) spec.outputs.push_back(graph.UniqueName(part->name() + "_stored"));
+  Node* made = graph.AddNode(std::move(spec), move);
+  for (int i = 0; i < made->num_outputs(); ++i) {
+    made->output(i)->set_type(ValueType::Tensor(type, move->output(i)->type().shape));
+  }
   if (!FindCpuOp("", made->op_type())->reject(*made, config).empty()) {
     graph.Remove(made);
     return false;
   }
-  graph.ReplaceAllUses(quantize->output(0), made->output(0));
-  RemoveIfDead(graph, quantize);
+  for (int i = 0; i < made->num_outputs(); ++i) {
+    Node* store = stores[static_cast<size_t>(i)];
+    graph.ReplaceAllUses(store->output(0), made->output(i));
+    RemoveIfDead(graph, store);
+  }
   return true;
 }
 

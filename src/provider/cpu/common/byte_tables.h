@@ -29,14 +29,8 @@ struct ByteQuantization : ukernel::ByteScale {
   }
 };
 
-using RealTable = std::array<double, 256>;
 using ByteTable = std::array<uint8_t, 256>;
 
-inline RealTable RealsOf(const ByteQuantization& q) {
-  RealTable table;
-  for (int i = 0; i < 256; ++i) table[i] = q.Real(static_cast<uint8_t>(i));
-  return table;
-}
 // The byte of f(number) for each byte.
 template <typename F>
 ByteTable MapBytes(const ByteQuantization& from, const ByteQuantization& to, F f) {

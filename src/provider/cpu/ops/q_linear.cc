@@ -137,29 +137,52 @@ class SoftmaxKernel final : public CpuKernel {
       const ByteQuantization from = QuantizationAt(c, 1, type);
       ByteQuantization to = QuantizationAt(c, 3, type);
       to.scale = SoftmaxScale(to.scale);
-      const RealTable reals = RealsOf(from);
-      return ForItems(c, lines, count * 8, kCostlyGrain, [&](int64_t line) {
+      const Shares shares = SharesBelowLargest(from);
+      return ForItems(c, lines, count * 4, kCostlyGrain, [&](int64_t line) {
         const int64_t first = line / inner * count * inner + line % inner;
-        const auto* x = static_cast<const uint8_t*>(c.inputs[0]) + first;
-        auto* y = static_cast<uint8_t*>(c.outputs[0]) + first;
-        double largest = reals[x[0]], sum = 0;
-        for (int64_t i = 1; i < count; ++i) largest = std::max(largest, reals[x[i * inner]]);
-        // Of each byte that occurs, how large its share is.
-        std::array<double, 256> shares;
-        std::array<bool, 256> known{};
-        for (int64_t i = 0; i < count; ++i) {
-          const uint8_t byte = x[i * inner];
-          if (!known[byte]) shares[byte] = std::exp(reals[byte] - largest);
-          known[byte] = true;
-          sum += shares[byte];
-        }
-        for (int64_t i = 0; i < count; ++i) y[i * inner] = to.Store(shares[x[i * inner]] / sum);
+        StoreLine(shares, from, to, count, inner, static_cast<const uint8_t*>(c.inputs[0]) + first,
+                  static_cast<uint8_t*>(c.outputs[0]) + first);
       });
     });
   }
-  KernelDescription Describe() const override { return Described("table of bytes", "an exponential for each byte"); }
+  KernelDescription Describe() const override {
+    return Described("table of bytes", "an exponential for each distance from the largest byte");
+  }
 
  private:
+  // Of a number that is so many bytes below the largest: exact differences, as a scale has 24 bits.
+  using Shares = std::array<double, 256>;
+  static Shares SharesBelowLargest(const ByteQuantization& q) {
+    Shares table;
+    for (int i = 0; i < 256; ++i) table[i] = std::exp(-std::fabs(static_cast<double>(q.scale)) * i);
+    return table;
+  }
+  static void StoreLine(const Shares& shares, const ByteQuantization& from, const ByteQuantization& to, int64_t count,
+                        int64_t inner, const uint8_t* x, uint8_t* y) {
+    // In the order of the numbers behind them.
+    const int flip = (from.is_signed ? 0x80 : 0) ^ (from.scale < 0 ? 0xff : 0);
+    int largest = 0;
+    for (int64_t i = 0; i < count; ++i) largest = std::max(largest, x[i * inner] ^ flip);
+    const auto share_of = [&](int64_t i) { return shares[largest - (x[i * inner] ^ flip)]; };
+    double even = 0, odd = 0;  // two sums, as each addition waits for the one before
+    for (int64_t i = 0; i + 1 < count; i += 2) even += share_of(i), odd += share_of(i + 1);
+    const double sum = even + odd + (count % 2 ? share_of(count - 1) : 0);
+    // Products with the inverse are wrong by less than 1e-9: near a half, which NaN is too, the quotient decides.
+    constexpr double kSure = 0.5 - 1e-9, kRound = 0x1.8p52;
+    const double inverse = 1 / (sum * to.scale);
+    const double low = to.is_signed ? -128 : 0, high = low + 255;
+    for (int64_t i = 0; i < count; ++i) {
+      const double share = share_of(i), product = share * inverse;
+      const double rounded = (product + kRound) - kRound;
+      if (std::fabs(product - rounded) < kSure) {
+        const double number = std::min(std::max(rounded + to.zero_point, low), high);
+        y[i * inner] = static_cast<uint8_t>(static_cast<int>(number));
+      } else {
+        y[i * inner] = to.Store(share / sum);
+      }
+    }
+  }
+
   int64_t axis_;
   bool one_axis_;
 };

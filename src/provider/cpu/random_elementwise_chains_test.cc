@@ -22,13 +22,17 @@ class ChainGraph {
     graph.opset_imports[""] = 24;
     floats_.push_back(Leaf(DType::kF32, shape));  // so that the results have the shape
     const auto leaves = static_cast<int>(Draw(1, 4));
-    for (int i = 0; i < leaves; ++i) floats_.push_back(Leaf(DType::kF32, DrawPart()));
+    for (int i = 0; i < leaves; ++i) {
+      const DType type = Pick({DType::kF32, DType::kF32, DType::kI8, DType::kU8});
+      GraphValue* leaf = Leaf(type, DrawPart());
+      floats_.push_back(type == DType::kF32 ? leaf : Dequantized(leaf));
+    }
     floats_.push_back(Leaf(DType::kF32, Shape{}));
     bools_.push_back(Leaf(DType::kBool, DrawPart()));
     last_ = floats_[0];
     const auto nodes = static_cast<int>(Draw(2, 14));
     for (int i = 0; i < nodes; ++i) AddOne();
-    graph.AddOutput(last_);
+    graph.AddOutput(Draw(0, 2) ? last_ : Quantized(last_, Pick({DType::kI8, DType::kU8})));
     for (GraphValue* v : floats_) {
       if (v->producer() && v != last_ && Draw(0, 9) == 0) graph.AddOutput(v);
     }
@@ -63,6 +67,16 @@ class ChainGraph {
                   .attributes = std::move(attributes)})
         ->output(0);
   }
+  GraphValue* Quantized(GraphValue* v, DType type) { return Make("QuantizeLinear", {v, Number(0.25f), Zero(type)}); }
+  GraphValue* Dequantized(GraphValue* v) {
+    // The result of a QuantizeLinear has no type yet, its zero point has.
+    const DType type = (v->producer() ? v->producer()->input(2) : v)->type().dtype;
+    return Make("DequantizeLinear", {v, Number(Draw(0, 2) ? 0.25f : 0.5f), Zero(type)});
+  }
+  GraphValue* Zero(DType type) {
+    return graph.AddConstant(graph.UniqueName("z"),
+                             type == DType::kI8 ? Tensor::Scalar(int8_t{-3}) : Tensor::Scalar(uint8_t{119}));
+  }
   GraphValue* Number(float value) { return graph.AddConstant(graph.UniqueName("k"), Tensor::Scalar(value)); }
   void AddOne() {
     switch (Draw(0, 9)) {
@@ -92,6 +106,8 @@ class ChainGraph {
       case 7:
         if (exact_) return Keep(Make("Pow", {Float(), Number(2)}));
         return Keep(Make(Pick({"Mean", "Max", "Sum"}), {Float(), AnyOf(floats_), AnyOf(floats_)}));
+      case 8:
+        return Keep(Dequantized(Quantized(Float(), Pick({DType::kI8, DType::kU8}))));
       default:
         if (!exact_ && Draw(0, 7) == 0) return Keep(Make("Pow", {Float(), AnyOf(floats_)}));
         return Draw(0, 1) ? Keep(Make(Pick(kBinary), {Float(), AnyOf(floats_)}))

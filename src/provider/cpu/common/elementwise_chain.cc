@@ -38,6 +38,10 @@ constexpr NamedFunction kFunctions[] = {
     {"ToBool", Plain(UnaryKind::kConvert, DType::kF32, DType::kBool)},
     {"ToFloat", Plain(UnaryKind::kConvert, DType::kBool, DType::kF32)},
     {"Where", {.form = Form::kChoice}},
+    {"DequantizeI8", {.form = Form::kDequantize, .from = DType::kI8}},
+    {"DequantizeU8", {.form = Form::kDequantize, .from = DType::kU8}},
+    {"QuantizeI8", {.form = Form::kQuantize, .to = DType::kI8}},
+    {"QuantizeU8", {.form = Form::kQuantize, .to = DType::kU8}},
 };
 
 }  // namespace

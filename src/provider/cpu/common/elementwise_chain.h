@@ -1,4 +1,5 @@
-// A chain: elementwise functions of float32 and bools that are computed one after the other on each block of elements.
+// A chain: elementwise functions of float32, bools and quantized bytes that are computed one after the other on each
+// block of elements.
 // It is held by the attributes of this provider's Elementwise(inputs): functions (names, in order), operands (of each
 // function in turn), parameters (a and b of each), numbers. Operands count through the inputs, then the numbers, then
 // the results of the functions, of which the last is the node's.
@@ -24,7 +25,9 @@ struct ChainFunction {
     kBinary,      // of two float32, by the vector family
     kPlainUnary,  // likewise of any type, by the elementwise family
     kPlainBinary,
-    kChoice,  // the second or third operand, as the first one is
+    kChoice,      // the second or third operand, as the first one is
+    kDequantize,  // (byte - b) * a, by the affine family
+    kQuantize,    // the byte of float32 / a + b, likewise
   };
   Form form;
   bool costly = false;  // more than a few instructions for each element
@@ -39,7 +42,8 @@ struct ChainFunction {
   // Whether the result may lie on an operand, and an operand be one element.
   bool is_vector() const { return form == Form::kUnary || form == Form::kBinary; }
 };
-// The function of that name: an operator's, or "GeluTanh", "Square", "Cube", "ToBool", "ToFloat"; nothing for others.
+// The function of that name: an operator's, or "GeluTanh", "Square", "Cube", "ToBool", "ToFloat", "DequantizeI8",
+// "DequantizeU8", "QuantizeI8", "QuantizeU8"; nothing for others.
 std::optional<ChainFunction> FindChainFunction(std::string_view name);
 
 struct ChainStep {

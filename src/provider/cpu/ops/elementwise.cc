@@ -1,11 +1,15 @@
 // This provider's Elementwise: a chain of elementwise functions (common/elementwise_chain.h), computed on one block of
 // elements after the other, so that what lies between two functions stays in the first-level cache. The functions are
-// those of the operators, and so are the results' bits.
+// those of the operators, and so are the results' bits. A chain from one byte to another is a table of 256 bytes.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <optional>
 
+#include "base/aligned_buffer.h"
 #include "ops/common/infer_common.h"
+#include "provider/cpu/common/byte_tables.h"
 #include "provider/cpu/common/elementwise_chain.h"
 #include "provider/cpu/common/plain_rows.h"
 
@@ -27,6 +31,12 @@ struct BoundStep {
   UnaryRow unary = nullptr;
   BinaryRow binary = nullptr;
   ukernel::ChoiceRow choice = nullptr;
+  uint8_t zero = 0;  // the zero point of quantized bytes
+};
+
+struct ChainRows {
+  const ukernel::VectorKernel* vector;
+  const ukernel::AffineKernel* affine;
 };
 
 // Where a block of an input comes from.
@@ -56,9 +66,9 @@ void Spread(char* first, size_t bytes, int64_t n) {
 
 class ChainStepRunner final : public CpuStep {
  public:
-  ChainStepRunner(const ukernel::VectorKernel* row, const std::vector<BoundStep>& steps, const Chain& chain,
+  ChainStepRunner(const ChainRows& rows, const std::vector<BoundStep>& steps, const Chain& chain,
                   const BindContext& context)
-      : row_(row),
+      : rows_(rows),
         steps_(steps),
         chain_(chain),
         total_(context.outputs[0].shape.num_elements()),
@@ -305,20 +315,20 @@ class ChainStepRunner final : public CpuStep {
       const auto floats = [&](int k) { return static_cast<const float*>(at_[v[static_cast<size_t>(k)]]); };
       switch (function.form) {
         case Form::kUnary:
-          return plan_.row_->unary({.kind = function.unary,
-                                    .n = static_cast<size_t>(n),
-                                    .x = floats(0),
-                                    .y = static_cast<float*>(y),
-                                    .a = s.step.a,
-                                    .b = s.step.b});
+          return plan_.rows_.vector->unary({.kind = function.unary,
+                                            .n = static_cast<size_t>(n),
+                                            .x = floats(0),
+                                            .y = static_cast<float*>(y),
+                                            .a = s.step.a,
+                                            .b = s.step.b});
         case Form::kBinary:
-          return plan_.row_->binary({.kind = function.binary,
-                                     .n = static_cast<size_t>(n),
-                                     .x = floats(0),
-                                     .z = floats(1),
-                                     .y = static_cast<float*>(y),
-                                     .x_step = plan_.IsSingle(v[0]) ? size_t{0} : size_t{1},
-                                     .z_step = plan_.IsSingle(v[1]) ? size_t{0} : size_t{1}});
+          return plan_.rows_.vector->binary({.kind = function.binary,
+                                             .n = static_cast<size_t>(n),
+                                             .x = floats(0),
+                                             .z = floats(1),
+                                             .y = static_cast<float*>(y),
+                                             .x_step = plan_.IsSingle(v[0]) ? size_t{0} : size_t{1},
+                                             .z_step = plan_.IsSingle(v[1]) ? size_t{0} : size_t{1}});
         case Form::kPlainUnary:
           return s.unary(n, at_[v[0]], y, {});
         case Form::kPlainBinary:
@@ -326,6 +336,20 @@ class ChainStepRunner final : public CpuStep {
           return;
         case Form::kChoice:
           return s.choice(n, at_[v[0]], at_[v[1]], at_[v[2]], y);
+        case Form::kDequantize:
+          return plan_.rows_.affine->dequantize({.type = function.from,
+                                                 .n = static_cast<size_t>(n),
+                                                 .x = at_[v[0]],
+                                                 .y = y,
+                                                 .scale = &s.step.a,
+                                                 .zero = &s.zero});
+        case Form::kQuantize:
+          return plan_.rows_.affine->quantize({.type = function.to,
+                                               .n = static_cast<size_t>(n),
+                                               .x = at_[v[0]],
+                                               .y = y,
+                                               .scale = &s.step.a,
+                                               .zero = &s.zero});
       }
     }
 
@@ -335,7 +359,7 @@ class ChainStepRunner final : public CpuStep {
     std::array<const void*, kMostValues> at_{};  // of the block at hand
   };
 
-  const ukernel::VectorKernel* row_;
+  const ChainRows rows_;
   const std::vector<BoundStep>& steps_;
   const Chain& chain_;
   int64_t total_;
@@ -353,10 +377,11 @@ class ChainStepRunner final : public CpuStep {
 
 class ElementwiseKernel final : public CpuKernel {
  public:
-  ElementwiseKernel(Chain chain, const CpuConfig& config) : row_(VectorRowFor(config)), chain_(std::move(chain)) {
+  ElementwiseKernel(Chain chain, const CpuConfig& config)
+      : rows_{VectorRowFor(config), AffineRowFor(config)}, chain_(std::move(chain)) {
     const ukernel::ElementwiseKernel& plain = *ElementwiseRowFor(config);
     for (const ChainStep& s : chain_.steps) {
-      BoundStep bound{.step = s};
+      BoundStep bound{.step = s, .zero = static_cast<uint8_t>(static_cast<int>(s.b))};
       const ChainFunction& f = s.function;
       if (f.form == Form::kPlainUnary) bound.unary = plain.unary(f.unary, f.from, f.to);
       if (f.form == Form::kPlainBinary) bound.binary = plain.binary(f.binary, f.from, f.from);
@@ -364,9 +389,24 @@ class ElementwiseKernel final : public CpuKernel {
       steps_.push_back(std::move(bound));
     }
   }
+  // Computes the table of a chain from one byte to another.
+  Status Tabulate() {
+    const bool from_bytes = std::ranges::any_of(
+        chain_.steps, [](const ChainStep& s) { return s.function.form == Form::kDequantize && s.operands[0] == 0; });
+    if (chain_.num_inputs != 1 || !from_bytes || steps_.back().step.function.form != Form::kQuantize) return OkStatus();
+    const TensorSpec bytes{.dtype = DType::kU8, .shape = Shape{256}, .strides = Shape{1}};
+    const ChainStepRunner runner(rows_, steps_, chain_, {.inputs = {&bytes, 1}, .outputs = {&bytes, 1}});
+    QUERN_ASSIGN_OR_RETURN(AlignedBuffer scratch, AlignedBuffer::Allocate(runner.scratch_bytes()));
+    ByteTable every;
+    std::iota(every.begin(), every.end(), uint8_t{0});
+    table_.emplace();
+    void *const x = every.data(), *const y = table_->data();
+    return runner.Run({.inputs = {&x, 1}, .outputs = {&y, 1}, .scratch = scratch.data()});
+  }
   Placement Place(const BindContext& context) const override {
     Placement p;
     const TensorSpec& out = context.outputs[0];
+    if (table_) p.in_place_inputs = {0};
     if (!steps_.back().step.function.is_vector()) return p;
     for (size_t i = 0; i < context.inputs.size(); ++i) {
       const TensorSpec& in = context.inputs[i];
@@ -377,26 +417,39 @@ class ElementwiseKernel final : public CpuKernel {
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
-    return std::unique_ptr<CpuStep>(new ChainStepRunner(row_, steps_, chain_, context));
+    const int64_t n = context.outputs[0].shape.num_elements();
+    if (n == 0) return NothingToDo();
+    if (!table_) return std::unique_ptr<CpuStep>(new ChainStepRunner(rows_, steps_, chain_, context));
+    return MakeStep([this, n](const StepContext& c) {
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        rows_.affine->map({.table = table_->data(),
+                           .n = static_cast<size_t>(end - begin),
+                           .x = static_cast<const uint8_t*>(c.inputs[0]) + begin,
+                           .y = static_cast<uint8_t*>(c.outputs[0]) + begin});
+      });
+    });
   }
   KernelDescription Describe() const override {
     constexpr size_t kNamed = 5;
     std::string names;
     for (size_t s = 0; s < std::min(kNamed, steps_.size()); ++s) names += (s ? ", " : "") + steps_[s].step.name;
     if (steps_.size() > kNamed) names += " and " + std::to_string(steps_.size() - kNamed) + " more";
-    return Described(*row_, names + " in one pass");
+    return table_ ? Described(*rows_.affine, names + " as a table of 256 bytes")
+                  : Described(*rows_.vector, names + " in one pass");
   }
 
  private:
-  const ukernel::VectorKernel* row_;
+  const ChainRows rows_;
   Chain chain_;
   std::vector<BoundStep> steps_;
+  std::optional<ByteTable> table_;
 };
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
   QUERN_ASSIGN_OR_RETURN(Chain chain, ReadChain(node));
-  return std::unique_ptr<CpuKernel>(new ElementwiseKernel(std::move(chain), *context.config));
+  auto kernel = std::make_unique<ElementwiseKernel>(std::move(chain), *context.config);
+  QUERN_RETURN_IF_ERROR(kernel->Tabulate());
+  return std::unique_ptr<CpuKernel>(std::move(kernel));
 }
 
 Status Infer(InferContext& c) {

@@ -1,13 +1,15 @@
 // Elementwise nodes of float32 and bools, of which all but the last are read by the others alone and have the last
 // one's shape, become one node that keeps what lies between them in cache:
 //   Tanh(Add(Mul(x, s), b))  ->  quern.cpu.Elementwise(x, s, b) {functions = ["Mul", "Add", "Tanh"], ...}
-// Operands may broadcast. Constants of one element become numbers of the node.
+// Operands may broadcast. Constants of one element become numbers of the node. So do nodes that dequantize bytes, which
+// several chains may repeat, and those that quantize, with one scale and zero point.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
 
 #include "provider/cpu/common/elementwise_chain.h"
 #include "provider/cpu/common/elementwise_operators.h"
+#include "provider/cpu/common/quantization.h"
 #include "provider/cpu/passes/edit.h"
 #include "provider/cpu/plan_time.h"
 
@@ -80,8 +82,20 @@ std::optional<Recipe> RecipeOfFold(const Node& node) {
   return recipe;
 }
 
+std::optional<Recipe> RecipeOfBytes(const Node& node) {
+  const bool stores = node.Is("QuantizeLinear");
+  const std::optional<Quantization> q = QuantizationOf(node);
+  const DType type = (stores ? node.output(0) : node.input(0))->type().dtype;
+  if (!q || !q->per_tensor() || (type != DType::kI8 && type != DType::kU8)) return std::nullopt;
+  return Recipe{.function = std::string(stores ? "Quantize" : "Dequantize") + (type == DType::kI8 ? "I8" : "U8"),
+                .inputs = {0},
+                .a = q->scales[0],
+                .b = static_cast<float>(q->zero_points[0])};
+}
+
 std::optional<Recipe> RecipeByName(const Node& node) {
   const std::string& op = node.op_type();
+  if (op == "QuantizeLinear" || op == "DequantizeLinear") return RecipeOfBytes(node);
   if (op == "Clip") return RecipeOfClip(node);
   if (op == "Pow") return RecipeOfPow(node);
   if (op == "Greater") return Recipe{.function = "Less", .inputs = {1, 0}};
@@ -159,17 +173,25 @@ class Fuser {
     return members;
   }
 
+  static bool IsInner(const GraphValue& v, const std::vector<Node*>& members) {
+    return std::ranges::all_of(v.uses(), [&](const Use& u) { return std::ranges::count(members, u.node) != 0; });
+  }
+  // Whether each chain that reads the result may compute it for itself.
+  static bool IsRepeated(const Node& node) { return node.Is("DequantizeLinear"); }
+
   // One more member, or false when there is none.
   bool JoinProducer(std::vector<Node*>& members) const {
     const Dims& dims = *members[0]->output(0)->type().shape;
     for (const Node* member : members) {
+      // What others read, too, stays with what makes it.
+      if (member != members[0] && !IsInner(*member->output(0), members)) continue;
       for (const int i : recipes_.at(member).inputs) {
         const GraphValue* v = member->input(i);
         Node* p = v->producer();
         if (!p || !recipes_.contains(p) || std::ranges::count(members, p) != 0) continue;
-        const bool inner =
-            std::ranges::all_of(v->uses(), [&](const Use& u) { return std::ranges::count(members, u.node) != 0; });
-        if (!inner || !SameExtents(*v->type().shape, dims)) continue;
+        const bool repeats =
+            IsRepeated(*p) && std::ranges::all_of(v->uses(), [&](const Use& u) { return recipes_.contains(u.node); });
+        if ((!repeats && !IsInner(*v, members)) || !SameExtents(*v->type().shape, dims)) continue;
         std::vector<Node*> joined = members;
         joined.push_back(p);
         if (!PartsOf(InOrder(joined))) continue;
@@ -249,8 +271,10 @@ class Fuser {
     GraphValue* result = last->output(0);
     Node* made = AddInternal(graph_, "Elementwise", *last, parts.inputs, result->type(), last);
     WriteChain(parts.chain, *made);
+    for (const Node* member : members) {
+      if (member == last || IsInner(*member->output(0), members)) recipes_.erase(member);
+    }
     graph_.ReplaceAllUses(result, made->output(0));
-    for (const Node* member : members) recipes_.erase(member);
     RemoveIfDead(graph_, last);
   }
 

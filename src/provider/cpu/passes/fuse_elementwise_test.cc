@@ -69,6 +69,39 @@ TEST(FuseChains, ValuesThatOthersReadEndAChain) {
   }
 }
 
+TEST(FuseChains, QuantizedBytes) {
+  EXPECT_EQ(
+      Fused("  input %x: u8[n,8]\n  input %z: i8[8]\n  const %s = f32[] {0.5}\n  const %t = f32[] {0.25}\n"
+            "  const %p = u8[] {200}\n  %a = DequantizeLinear(%x, %s, %p)\n  %b = DequantizeLinear(%z, %t)\n"
+            "  %c = Add(%a, %b)\n  %d = Relu(%c)\n  %y = QuantizeLinear(%d, %t, %p)\n  return %y\n"),
+      "  input %x: u8[n,8]\n  input %z: i8[8]\n  const %s = f32[] {0.5}\n  const %t = f32[] {0.25}\n"
+      "  const %p = u8[] {200}\n"
+      "  %b: f32[8] = DequantizeLinear(%z, %t)\n"
+      "  %y_cpu: u8[n,8] = quern.cpu::Elementwise#1(%x, %b) {functions = [\"DequantizeU8\", \"Add\", "
+      "\"Relu\", \"QuantizeU8\"], numbers = floats [], operands = [0, 2, 1, 3, 4], parameters = [0.5, 200.0, 0.0, 0.0, "
+      "0.0, 0.0, 0.25, 200.0]}\n  return %y_cpu\n");
+}
+
+// Each chain dequantizes bytes for itself, but quantizes none that others read.
+TEST(FuseChains, BytesThatSeveralChainsRead) {
+  const std::string numbers = "  const %s = f32[] {0.5}\n  const %p = i8[] {3}\n";
+  const std::string text =
+      Fused("  input %x: f32[9]\n" + numbers +
+            "  %a = Neg(%x)\n  %q = QuantizeLinear(%a, %s, %p)\n  %d = DequantizeLinear(%q, %s, %p)\n  %y = Tanh(%d)\n"
+            "  %z = Exp(%d)\n  return %y, %z\n");
+  for (const char* chain : {"[\"Neg\", \"QuantizeI8\"]", "(%q_cpu) {functions = [\"DequantizeI8\", \"Tanh\"]",
+                            "(%q_cpu) {functions = [\"DequantizeI8\", \"Exp\"]"}) {
+    EXPECT_NE(text.find(chain), std::string::npos) << text;
+  }
+  EXPECT_EQ(text.find("DequantizeLinear"), std::string::npos) << text;
+  // One of them by an operator of its own, and scales of channels.
+  ExpectApart("  input %x: i8[9]\n" + numbers +
+              "  %d = DequantizeLinear(%x, %s, %p)\n  %y = Tanh(%d)\n  %z = ReduceSum(%d)\n  return %y, %z\n");
+  ExpectApart(
+      "  input %x: i8[2,3]\n  const %s = f32[3] {1, 2, 3}\n"
+      "  %d = DequantizeLinear(%x, %s) {axis = 1}\n  %y = Tanh(%d)\n  return %y\n");
+}
+
 // A value that broadcasts would be computed again for each result.
 TEST(FuseChains, SmallerValuesStayApart) {
   ExpectApart("  input %x: f32[2,3]\n  input %v: f32[2,1]\n  %s = Sqrt(%v)\n  %y = Div(%x, %s)\n  return %y\n");

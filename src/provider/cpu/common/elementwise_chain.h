@@ -6,12 +6,14 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
+#include "provider/cpu/common/byte_tables.h"
 #include "ukernel/elementwise_kinds.h"
 
 namespace quern::cpu {
@@ -28,6 +30,7 @@ struct ChainFunction {
     kChoice,      // the second or third operand, as the first one is
     kDequantize,  // (byte - b) * a, by the affine family
     kQuantize,    // the byte of float32 / a + b, likewise
+    kTable,       // the byte that a table has for a byte; made by chain_tables.h, without a name
   };
   Form form;
   bool costly = false;  // more than a few instructions for each element
@@ -51,6 +54,7 @@ struct ChainStep {
   ChainFunction function;
   std::array<int, 3> operands{};
   float a = 0, b = 0;
+  std::shared_ptr<const ByteTable> table = nullptr;
 };
 
 struct Chain {

@@ -1,15 +1,14 @@
 // This provider's Elementwise: a chain of elementwise functions (common/elementwise_chain.h), computed on one block of
 // elements after the other, so that what lies between two functions stays in the first-level cache. The functions are
-// those of the operators, and so are the results' bits. A chain from one byte to another is a table of 256 bytes.
+// those of the operators, and so are the results' bits. What lies between two bytes is a table (common/chain_tables.h).
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <optional>
 
 #include "base/aligned_buffer.h"
 #include "ops/common/infer_common.h"
-#include "provider/cpu/common/byte_tables.h"
+#include "provider/cpu/common/chain_tables.h"
 #include "provider/cpu/common/elementwise_chain.h"
 #include "provider/cpu/common/plain_rows.h"
 
@@ -343,6 +342,11 @@ class ChainStepRunner final : public CpuStep {
                                                  .y = y,
                                                  .scale = &s.step.a,
                                                  .zero = &s.zero});
+        case Form::kTable:
+          return plan_.rows_.affine->map({.table = s.step.table->data(),
+                                          .n = static_cast<size_t>(n),
+                                          .x = static_cast<const uint8_t*>(at_[v[0]]),
+                                          .y = static_cast<uint8_t*>(y)});
         case Form::kQuantize:
           return plan_.rows_.affine->quantize({.type = function.to,
                                                .n = static_cast<size_t>(n),
@@ -375,81 +379,74 @@ class ChainStepRunner final : public CpuStep {
   int64_t block_ = 1, grain_ = 1;
 };
 
+std::vector<BoundStep> Bound(const Chain& chain, const CpuConfig& config) {
+  const ukernel::ElementwiseKernel& plain = *ElementwiseRowFor(config);
+  std::vector<BoundStep> steps;
+  for (const ChainStep& s : chain.steps) {
+    BoundStep bound{.step = s, .zero = static_cast<uint8_t>(static_cast<int>(s.b))};
+    const ChainFunction& f = s.function;
+    if (f.form == Form::kPlainUnary) bound.unary = plain.unary(f.unary, f.from, f.to);
+    if (f.form == Form::kPlainBinary) bound.binary = plain.binary(f.binary, f.from, f.from);
+    if (f.form == Form::kChoice) bound.choice = plain.choose(DTypeBytes(f.to));
+    steps.push_back(std::move(bound));
+  }
+  return steps;
+}
+
+// What the chain, of one input of bytes, makes of each of them.
+Result<ByteTable> ResultsOf(const Chain& chain, const ChainRows& rows, const CpuConfig& config) {
+  const std::vector<BoundStep> steps = Bound(chain, config);
+  const TensorSpec bytes{.dtype = DType::kU8, .shape = Shape{256}, .strides = Shape{1}};
+  const ChainStepRunner runner(rows, steps, chain, {.inputs = {&bytes, 1}, .outputs = {&bytes, 1}});
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer scratch, AlignedBuffer::Allocate(runner.scratch_bytes()));
+  ByteTable every, results;
+  std::iota(every.begin(), every.end(), uint8_t{0});
+  void *const x = every.data(), *const y = results.data();
+  QUERN_RETURN_IF_ERROR(runner.Run({.inputs = {&x, 1}, .outputs = {&y, 1}, .scratch = scratch.data()}));
+  return results;
+}
+
 class ElementwiseKernel final : public CpuKernel {
  public:
-  ElementwiseKernel(Chain chain, const CpuConfig& config)
-      : rows_{VectorRowFor(config), AffineRowFor(config)}, chain_(std::move(chain)) {
-    const ukernel::ElementwiseKernel& plain = *ElementwiseRowFor(config);
-    for (const ChainStep& s : chain_.steps) {
-      BoundStep bound{.step = s, .zero = static_cast<uint8_t>(static_cast<int>(s.b))};
-      const ChainFunction& f = s.function;
-      if (f.form == Form::kPlainUnary) bound.unary = plain.unary(f.unary, f.from, f.to);
-      if (f.form == Form::kPlainBinary) bound.binary = plain.binary(f.binary, f.from, f.from);
-      if (f.form == Form::kChoice) bound.choice = plain.choose(DTypeBytes(f.to));
-      steps_.push_back(std::move(bound));
-    }
-  }
-  // Computes the table of a chain from one byte to another.
-  Status Tabulate() {
-    const bool from_bytes = std::ranges::any_of(
-        chain_.steps, [](const ChainStep& s) { return s.function.form == Form::kDequantize && s.operands[0] == 0; });
-    if (chain_.num_inputs != 1 || !from_bytes || steps_.back().step.function.form != Form::kQuantize) return OkStatus();
-    const TensorSpec bytes{.dtype = DType::kU8, .shape = Shape{256}, .strides = Shape{1}};
-    const ChainStepRunner runner(rows_, steps_, chain_, {.inputs = {&bytes, 1}, .outputs = {&bytes, 1}});
-    QUERN_ASSIGN_OR_RETURN(AlignedBuffer scratch, AlignedBuffer::Allocate(runner.scratch_bytes()));
-    ByteTable every;
-    std::iota(every.begin(), every.end(), uint8_t{0});
-    table_.emplace();
-    void *const x = every.data(), *const y = table_->data();
-    return runner.Run({.inputs = {&x, 1}, .outputs = {&y, 1}, .scratch = scratch.data()});
-  }
+  ElementwiseKernel(Chain chain, const ChainRows& rows, const CpuConfig& config)
+      : rows_(rows), chain_(std::move(chain)), steps_(Bound(chain_, config)) {}
   Placement Place(const BindContext& context) const override {
     Placement p;
     const TensorSpec& out = context.outputs[0];
-    if (table_) p.in_place_inputs = {0};
-    if (!steps_.back().step.function.is_vector()) return p;
+    const bool looks_up = steps_.size() == 1 && steps_[0].step.table;
+    if (!looks_up && !steps_.back().step.function.is_vector()) return p;
     for (size_t i = 0; i < context.inputs.size(); ++i) {
       const TensorSpec& in = context.inputs[i];
-      if (in.dtype == out.dtype && in.shape.num_elements() == out.shape.num_elements()) {
-        p.in_place_inputs.push_back(static_cast<int>(i));
-      }
+      const bool fits = looks_up || in.dtype == out.dtype;
+      if (fits && in.shape.num_elements() == out.shape.num_elements()) p.in_place_inputs.push_back(static_cast<int>(i));
     }
     return p;
   }
   Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
-    const int64_t n = context.outputs[0].shape.num_elements();
-    if (n == 0) return NothingToDo();
-    if (!table_) return std::unique_ptr<CpuStep>(new ChainStepRunner(rows_, steps_, chain_, context));
-    return MakeStep([this, n](const StepContext& c) {
-      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
-        rows_.affine->map({.table = table_->data(),
-                           .n = static_cast<size_t>(end - begin),
-                           .x = static_cast<const uint8_t*>(c.inputs[0]) + begin,
-                           .y = static_cast<uint8_t*>(c.outputs[0]) + begin});
-      });
-    });
+    if (context.outputs[0].shape.num_elements() == 0) return NothingToDo();
+    return std::unique_ptr<CpuStep>(new ChainStepRunner(rows_, steps_, chain_, context));
   }
   KernelDescription Describe() const override {
     constexpr size_t kNamed = 5;
     std::string names;
     for (size_t s = 0; s < std::min(kNamed, steps_.size()); ++s) names += (s ? ", " : "") + steps_[s].step.name;
     if (steps_.size() > kNamed) names += " and " + std::to_string(steps_.size() - kNamed) + " more";
-    return table_ ? Described(*rows_.affine, names + " as a table of 256 bytes")
-                  : Described(*rows_.vector, names + " in one pass");
+    if (steps_.size() == 1 && steps_[0].step.table) return Described(*rows_.affine, "a table of 256 bytes");
+    return Described(*rows_.vector, names + " in one pass");
   }
 
  private:
   const ChainRows rows_;
   Chain chain_;
   std::vector<BoundStep> steps_;
-  std::optional<ByteTable> table_;
 };
 
 Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContext& context) {
+  const CpuConfig& config = *context.config;
+  const ChainRows rows{VectorRowFor(config), AffineRowFor(config)};
   QUERN_ASSIGN_OR_RETURN(Chain chain, ReadChain(node));
-  auto kernel = std::make_unique<ElementwiseKernel>(std::move(chain), *context.config);
-  QUERN_RETURN_IF_ERROR(kernel->Tabulate());
-  return std::unique_ptr<CpuKernel>(std::move(kernel));
+  QUERN_ASSIGN_OR_RETURN(chain, WithTables(chain, [&](const Chain& part) { return ResultsOf(part, rows, config); }));
+  return std::unique_ptr<CpuKernel>(new ElementwiseKernel(std::move(chain), rows, config));
 }
 
 Status Infer(InferContext& c) {

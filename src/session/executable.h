@@ -33,6 +33,8 @@ struct CompileEnv {
   int plan_cache_size = 16;
   bool profile = false;
   std::shared_ptr<const PackCache> pack_cache;  // that the providers use; may be null
+  // Of what runs allocate.
+  std::shared_ptr<MemoryPool> memory_pool = std::make_shared<MemoryPool>();
   bool is_subgraph = false;  // of a graph that is being compiled, or the same graph for certain shapes
   bool in_variant = false;   // of a graph compiled for certain shapes: it has no variants of its own
 };

@@ -425,7 +425,9 @@ void ExecutionContext::Reset() {
 
 Status ExecutionContext::Run(Executable& executable, std::span<const Value> inputs, std::span<Value> outputs,
                              const RunEnv& env, bool growing) {
-  if (!env.memory && !own_budget_) own_budget_ = std::make_shared<MemoryBudget>(limits().memory_bytes);
+  if (!env.memory && !own_budget_) {
+    own_budget_ = std::make_shared<MemoryBudget>(limits().memory_bytes, executable.env().memory_pool);
+  }
   budget_ = env.memory ? env.memory : own_budget_;
   running_ = &executable;
   env_ = &env;

@@ -2,7 +2,9 @@
 //   y = MatMul(DequantizeLinear(x, sx, zx), DequantizeLinear(const W, sw, zw))
 //     ->  y = quern.cpu.MatMul(x, W, -, -, sx * sw, zw) {x_zero_point = zx}
 // Gemm with a bias and Conv (channels last, between transposes) likewise; a bias is int32 where it is dequantized by
-// sx * sw, else float32.
+// sx * sw, else float32. The weights of a Conv may come with the run, and so may both sides of a MatMul:
+//   y = MatMul(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb))
+//     ->  y = com.microsoft.MatMulIntegerToFloat(a, b, sa, sb, za, zb)
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,15 +25,17 @@ Pattern Dequantized(Pattern stored, const char* name) {
 }
 
 Pattern Product(const char* op) {
-  return Pattern::Op(
-      op, {Dequantized(Pattern::Any("x").WhereValue(IsByte), "x_real"),
-           Dequantized(Pattern::Constant("w").WhereValue(IsByte), "w_real"), Pattern::Any("bias").Optional()});
+  return Pattern::Op(op,
+                     {Dequantized(Pattern::Any("x").WhereValue(IsByte), "x_real"),
+                      Dequantized(Pattern::Any("w").WhereValue(IsByte), "w_real"), Pattern::Any("bias").Optional()});
 }
 
 // What the node multiplies, in numbers.
 struct Integers {
-  Quantization x, w;
-  Tensor weights;              // contiguous bytes
+  Quantization x;
+  DType weights_type;
+  Tensor weights;              // contiguous bytes; undefined where they come with the run
+  int64_t taps = 1;            // products in a sum
   int64_t n = 0;               // output channels
   int64_t inner = 1;           // weight i belongs to channel i / inner % n
   std::vector<float> scales;   // [n], sx * sw
@@ -41,19 +45,25 @@ struct Integers {
 std::optional<Integers> Read(const Node& node, const Match& m) {
   const std::optional<Quantization> x = QuantizationOf(*m.node("x_real")), w = QuantizationOf(*m.node("w_real"));
   if (!x || !w || !x->per_tensor()) return std::nullopt;
+  const ValueType& type = m.value("w")->type();
   const Tensor* constant = ConstantTensor(m.value("w"));
-  if (!constant || constant->num_elements() == 0) return std::nullopt;
-  Result<Tensor> weights = constant->Contiguous();
-  if (!weights.ok()) return std::nullopt;
+  if (!constant && !node.Is("Conv")) return std::nullopt;
+  if (!type.has_static_shape() || Product(*type.shape).is_constant(0)) return std::nullopt;
   Integers p;
   p.x = *x;
-  p.w = *w;
-  p.weights = std::move(weights).value();
-  const Shape& shape = p.weights.shape();
+  p.weights_type = type.dtype;
+  if (constant) {
+    Result<Tensor> weights = constant->Contiguous();
+    if (!weights.ok()) return std::nullopt;
+    p.weights = std::move(weights).value();
+  }
+  Shape shape;
+  for (const Dim& d : *type.shape) shape.push_back(d.value());
   const int channel_axis = node.Is("Conv") || node.GetInt("transB", 0) != 0 ? 0 : 1;
   if (node.Is("Conv") ? shape.rank() < 3 : shape.rank() != 2) return std::nullopt;
   p.n = shape[channel_axis];
   p.inner = shape.num_elements(channel_axis + 1, shape.rank());
+  p.taps = shape.num_elements() / p.n;
   if (!w->per_tensor() && (w->axis != channel_axis || static_cast<int64_t>(w->scales.size()) != p.n))
     return std::nullopt;
   for (int64_t i = 0; i < p.n; ++i) {
@@ -65,15 +75,21 @@ std::optional<Integers> Read(const Node& node, const Match& m) {
   return p;
 }
 
+// The farthest that a byte may be from the zero point.
+int64_t Farthest(DType type, int32_t zero) {
+  const int64_t low = type == DType::kI8 ? -128 : 0;
+  return std::max(std::abs(low - zero), std::abs(low + 255 - zero));
+}
+
 // Whether no sum of products leaves int32, whatever the input holds.
 bool SumsFit(const Integers& p, DType x_type, const int32_t* bias) {
-  const int64_t low = x_type == DType::kI8 ? -128 : 0;
-  const int64_t zero = p.x.zero_points[0];
-  const int64_t farthest = std::max(std::abs(low - zero), std::abs(low + 255 - zero));
-  const bool is_signed = p.weights.dtype() == DType::kI8;
-  const auto* bytes = static_cast<const uint8_t*>(p.weights.raw_data());
+  const int64_t farthest = Farthest(x_type, p.x.zero_points[0]);
+  const bool is_signed = p.weights_type == DType::kI8;
+  const auto* bytes = p.weights.defined() ? static_cast<const uint8_t*>(p.weights.raw_data()) : nullptr;
   std::vector<int64_t> sums(static_cast<size_t>(p.n), 0);
-  for (int64_t i = 0; i < p.weights.num_elements(); ++i) {
+  if (!bytes)
+    std::ranges::transform(p.zeros, sums.begin(), [&](int32_t z) { return p.taps * Farthest(p.weights_type, z); });
+  for (int64_t i = 0; bytes && i < p.weights.num_elements(); ++i) {
     const size_t c = static_cast<size_t>(i / p.inner % p.n);
     const int64_t w = is_signed ? int64_t{static_cast<int8_t>(bytes[i])} : int64_t{bytes[i]};
     sums[c] += std::abs(w - p.zeros[c]);
@@ -159,6 +175,34 @@ bool Rewrite(Graph& graph, Node* node, const Match& m, const CompileContext& con
   return true;
 }
 
+// A MatMul whose sides both come with the run.
+bool RewriteOfRun(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
+  const GraphValue &a = *m.value("x"), &b = *m.value("w");
+  if (!node->Is("MatMul") || ConstantTensor(&b) || !a.type().shape || a.type().rank() == 0) return false;
+  const std::optional<Quantization> qa = QuantizationOf(*m.node("x_real")), qb = QuantizationOf(*m.node("w_real"));
+  if (!qa || !qb || !qa->per_tensor() || !qb->per_tensor()) return false;
+  if (!std::isnormal(qa->scales[0] * qb->scales[0])) return false;
+  const int64_t largest = Farthest(a.type().dtype, qa->zero_points[0]) * Farthest(b.type().dtype, qb->zero_points[0]);
+  const Dim& k = a.type().shape->back();
+  if (!k.is_constant() || k.value() > std::numeric_limits<int32_t>::max() / largest) return false;
+  const Node &x = *m.node("x_real"), &w = *m.node("w_real");
+  Node* product = graph.AddNode({.name = node->name(),
+                                 .domain = "com.microsoft",
+                                 .op_type = "MatMulIntegerToFloat",
+                                 .opset = 1,
+                                 .inputs = {m.value("x"), m.value("w"), x.input(1), w.input(1), x.input(2), w.input(2)},
+                                 .outputs = {graph.UniqueName(node->output(0)->name() + "_cpu")}},
+                                node);
+  product->output(0)->set_type(node->output(0)->type());
+  if (!FindCpuOp("com.microsoft", "MatMulIntegerToFloat")->reject(*product, config).empty()) {
+    graph.Remove(product);
+    return false;
+  }
+  graph.ReplaceAllUses(node->output(0), product->output(0));
+  RemoveIfDead(graph, node);
+  return true;
+}
+
 Result<int> Run(Graph& graph, const void* pass_context) {
   static const Pattern kPatterns[] = {Product("Conv"), Product("MatMul"), Product("Gemm")};
   const auto& context = *static_cast<const CpuPassContext*>(pass_context);
@@ -166,7 +210,8 @@ Result<int> Run(Graph& graph, const void* pass_context) {
   for (Node* node : graph.nodes()) {
     for (const Pattern& pattern : kPatterns) {
       if (const std::optional<Match> m = pattern.MatchNode(node)) {
-        changes += Rewrite(graph, node, *m, {&context.config, context.executor});
+        changes += Rewrite(graph, node, *m, {&context.config, context.executor}) ||
+                   RewriteOfRun(graph, node, *m, context.config);
         break;
       }
     }

@@ -239,7 +239,8 @@ TEST_F(QuantizedProducts, ConvolutionsComputeWhatTheGraphSays) {
     const Shape w_shape = flat ? Shape{out, in / groups, kernel} : Shape{out, in / groups, kernel, kernel};
     GraphValue* x = In("x", Bytes(p.x_type, x_shape));
     const Tensor weights = Bytes(p.w_type, w_shape), bias = DrawBias(out);
-    GraphValue* w = Const("w", weights);
+    const bool of_run = !p.per_channel && Draw(0, 2) == 0;
+    GraphValue* w = of_run ? In("w", weights) : Const("w", weights);
     std::vector<GraphValue*> operands = {Dequantize(x, Tensor::Scalar(p.x_scale), p.x_zero),
                                          Dequantize(w, p.w_scale, p.w_zero, p.per_channel ? 0 : -1)};
     if (has_bias) operands.push_back(BiasInput(p, bias, real_bias));
@@ -304,6 +305,35 @@ TEST_F(QuantizedProducts, MatrixProductsComputeWhatTheGraphSays) {
                                     Const("ys", Tensor::Scalar(p.y_scale)), Const("yz", p.y_zero)})));
     ExpectBounded(actual, Expected(), Bounds(p, activation));
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(QuantizedProducts, OfOperandsThatComeWithTheRun) {
+  for (int round = 0; round < 40; ++round) {
+    const int opset = static_cast<int>(std::array{10, 13, 21}[Draw(0, 2)]);
+    const int64_t m = Draw(1, 20), k = Draw(1, 90), n = Draw(1, 40);
+    const bool stored = Draw(0, 2) > 0, transposed = Draw(0, 1) != 0;
+    Parameters p = DrawParameters(opset, 1, k);
+    SCOPED_TRACE("round " + std::to_string(round) + ", opset " + std::to_string(opset));
+    Start(opset);
+    GraphValue* a = Dequantize(In("a", Bytes(p.x_type, Shape{2, 3, m, k})), Tensor::Scalar(p.x_scale), p.x_zero);
+    GraphValue* b = In("b", Bytes(p.w_type, transposed ? Shape{3, n, k} : Shape{3, k, n}));
+    if (transposed) b = Op("Transpose", {b}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const float scale = p.w_scale.data<float>()[0];
+    GraphValue* y = Op("MatMul", {a, Dequantize(b, Tensor::Scalar(scale), p.w_zero.Reshaped(Shape{}))});
+    ASSERT_NO_FATAL_FAILURE(Finish(stored ? Quantize(y, p.y_scale, p.y_zero) : y));
+    const auto ops = Compiled();
+    EXPECT_EQ(ops.count(stored ? "QLinearMatMul" : "MatMulIntegerToFloat"), 1u);
+    EXPECT_EQ(ops.size(), 1u + transposed);
+    const Tensor actual = RunEverywhere(), expected = Expected();
+    if (stored) {
+      ASSERT_NO_FATAL_FAILURE(ExpectWithinAStep(actual, expected));
+      continue;
+    }
+    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+    for (int64_t i = 0; i < expected.num_elements(); ++i) {
+      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
+    }
   }
 }
 
@@ -419,8 +449,7 @@ TEST_F(QuantizedProducts, OtherFormsStayInFloat) {
   EXPECT_EQ(ops.count("MatMul"), 1u);
   EXPECT_EQ(ops.at("DequantizeLinear"), 1) << "that of the weights is folded";
   ops = product(false, true);
-  EXPECT_EQ(ops.count("MatMul"), 1u);
-  EXPECT_EQ(ops.at("DequantizeLinear"), 2);
+  EXPECT_EQ(ops.count(p.per_channel ? "MatMul" : "QLinearMatMul"), 1u);
   // Weights with a scale for each row of K.
   Start(13);
   GraphValue* x = Dequantize(In("x", Bytes(p.x_type, Shape{5, 4})), Tensor::Scalar(p.x_scale), p.x_zero);

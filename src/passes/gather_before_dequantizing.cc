@@ -86,9 +86,10 @@ class Mover {
 };
 
 Result<bool> Rewrite(Graph& graph, Node* n) {
-  if (!n->Is("Gather")) return false;
+  if (!n->Is("Gather") || !n->input(0) || !n->input(1)) return false;
   const Node* dequantize = n->input(0)->producer();
-  if (!dequantize || !dequantize->Is("DequantizeLinear")) return false;
+  if (!dequantize || !dequantize->Is("DequantizeLinear") || !dequantize->input(0) || !dequantize->input(1))
+    return false;
   const ValueType &table = dequantize->input(0)->type(), &ids = n->input(1)->type(), &y = n->output(0)->type();
   if (!table.has_rank() || !ids.has_rank() || !y.has_rank() || !IsWholeByte(table.dtype)) return false;
   if (Grows(*table.shape, *y.shape)) return false;

@@ -1,25 +1,14 @@
 // Operators of 16-bit floats whose kernels are those of float32:
 //   y = Softmax(x)  ->  y = Cast(Softmax(Cast(x, f32)), f16)
-// Constants are widened once. Between two such operators the rounding stays, as each result has its type's precision;
-// where the reader only chooses among elements (Relu, MaxPool), rounding moves behind it, so that it meets its
-// producer:
-//   Relu(Cast(Cast(c, f16), f32))  ->  Cast(Cast(Relu(c), f16), f32)
+// Constants are widened once. Between two such operators nothing is rounded: what follows is nearer to the exact result,
+// and what onnxruntime computes on CPUs that add no 16-bit floats.
 #include <map>
-#include <set>
-#include <string_view>
 
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/passes/edit.h"
 
 namespace quern::cpu {
 namespace {
-
-// f(round(x)) = round(f(x)) for operand 0; the others are 16-bit floats themselves. Not so indices, as rounding makes
-// elements equal.
-bool CommutesWithRounding(const Node& node) {
-  static const std::set<std::string_view> kOps = {"Relu", "Clip", "MaxPool", "GlobalMaxPool", "Neg", "Abs"};
-  return node.domain().empty() && !node.output(1) && kOps.contains(node.op_type());
-}
 
 class Widener {
  public:
@@ -32,7 +21,7 @@ class Widener {
                   .opset = node->opset(),
                   .attributes = node->attributes()};
     for (int i = 0; i < node->num_inputs(); ++i) {
-      QUERN_ASSIGN_OR_RETURN(GraphValue* const v, Float32(node->input(i), node, i == 0 && CommutesWithRounding(*node)));
+      QUERN_ASSIGN_OR_RETURN(GraphValue* const v, Float32(node->input(i), node));
       spec.inputs.push_back(v);
     }
     for (const GraphValue* v : node->outputs()) {
@@ -78,9 +67,9 @@ class Widener {
     cast->output(0)->set_type(Typed(*v, to));
     return cast->output(0);
   }
-  Result<GraphValue*> Float32(GraphValue* v, Node* before, bool may_be_unrounded) {
+  Result<GraphValue*> Float32(GraphValue* v, Node* before) {
     if (!v || !IsHalf(v->type().dtype)) return v;
-    if (const auto found = unrounded_.find(v); may_be_unrounded && found != unrounded_.end()) return found->second;
+    if (const auto found = unrounded_.find(v); found != unrounded_.end()) return found->second;
     GraphValue*& wide = wide_[v];
     if (wide) return wide;
     if (v->is_constant()) {

@@ -106,10 +106,10 @@ inline const CpuConfig& Config(bool portable) {
   }();
   return portable ? generic : native;
 }
-// Likewise, but elementwise nodes stay apart.
+// Likewise, but elementwise nodes stay apart, and pools channels last.
 inline CpuConfig ConfigWithoutChains(bool portable) {
   CpuConfig c = Config(portable);
-  c.skip_passes = {"cpu_fuse_elementwise"};
+  c.skip_passes = {"cpu_fuse_elementwise", "cpu_pool_planes"};
   return c;
 }
 

@@ -259,13 +259,21 @@ bool FoldRowsBy(const RowsFold<T>& args) {
   typename LanesOf<T>::Type sums;
   Fill(sums, T{0});
   T sum = 0;
-  // Windows of more columns than one pass takes go one after the other, through memory in its order.
+  // Windows of more columns than one pass takes go one after the other, through memory in its order, unless they all
+  // stay in a first-level cache.
+  constexpr size_t kFirstLevel = 24576;
   RowsFold<T> part = args;
-  if (args.n > kWide) part.windows = 1;
+  const size_t step = static_cast<size_t>(args.x_step < 0 ? -args.x_step : args.x_step);
+  if (args.n > kWide && args.windows * step * sizeof(T) > kFirstLevel) part.windows = 1;
   for (size_t w = 0; w < args.windows; w += part.windows, part.x += part.x_step, part.y += part.y_step) {
     size_t c = 0;
     for (; c + kWide <= part.n; c += kWide) FoldColumns<T, kKind, 64, 4, kNumbers>(part, c, sums);
+    if (c + kWide / 2 <= part.n) {
+      FoldColumns<T, kKind, 64, 2, kNumbers>(part, c, sums);
+      c += kWide / 2;
+    }
     CoverColumns<T, 64, true>(c, part.n, [&]<size_t kBytes>(size_t at) {
+      if constexpr (kBytes == sizeof(sums)) return FoldColumns<T, kKind, kBytes, 1, kNumbers>(part, at, sums);
       typename LanesOf<T, kBytes>::Type narrow;
       Fill(narrow, T{0});
       FoldColumns<T, kKind, kBytes, 1, kNumbers>(part, at, narrow);

@@ -1,16 +1,10 @@
 // Pools, channels last: this provider's MaxPool, AveragePool, LpPool and their global forms over [N, spatial..., C]
-// with one to three spatial dimensions.
-#include <cmath>
-#include <type_traits>
-
-#include "ops/common/pool.h"
-#include "provider/cpu/common/fold_rows.h"
+// with one to three spatial dimensions. Attribute `planes`: of [N, C, spatial...] (cpu_pool_planes).
 #include "provider/cpu/common/indexed_max_pool.h"
+#include "provider/cpu/common/plane_pool.h"
 
 namespace quern::cpu {
 namespace {
-
-using ukernel::FoldKind;
 
 std::string RejectRank(const Node& node) {
   const int rank = node.input(0)->type().rank();
@@ -38,77 +32,6 @@ Shape ChannelsFirst(const Shape& s) {
   Shape r{s[0], s.back()};
   for (int d = 1; d + 1 < s.rank(); ++d) r.push_back(s[d]);
   return r;
-}
-
-// What a window becomes: its largest element, its mean, or the root of the sum of its elements' powers.
-struct Fold {
-  FoldKind kind = FoldKind::kMax;
-  bool average = false;
-  int64_t p = 0;  // 0: no norm
-
-  static Fold Of(const Node& node) {
-    const std::string_view op = node.op_type();
-    if (op == "LpPool" || op == "GlobalLpPool") {
-      const int64_t p = node.GetInt("p", 2);
-      return {p == 1 ? FoldKind::kSumAbs : FoldKind::kSumSquares, false, p};
-    }
-    if (op == "MaxPool" || op == "GlobalMaxPool") return {};
-    return {FoldKind::kSum, true, 0};
-  }
-  // Folds `args.rows` rows, whose kind is this.
-  template <typename T>
-  void Run(const FoldRows& rows, ukernel::RowsFold<T> args) const {
-    args.kind = kind;
-    if constexpr (std::is_floating_point_v<T>) {
-      if (p > 2) return SumPowers(args);
-    }
-    rows.Of<T>().fold_rows(args);
-    if (p != 2) return;
-    for (size_t w = 0; w < args.windows; ++w, args.y += args.y_step) {
-      if constexpr (std::is_same_v<T, float>) {
-        rows.vector->unary({.kind = ukernel::UnaryKind::kSqrt, .n = args.n, .x = args.y, .y = args.y});
-      } else if constexpr (std::is_same_v<T, double>) {
-        for (size_t c = 0; c < args.n; ++c) args.y[c] = std::sqrt(args.y[c]);
-      }
-    }
-  }
-
- private:
-  template <typename T>
-  void SumPowers(const ukernel::RowsFold<T>& a) const {
-    const T power = static_cast<T>(p);
-    const T* x = a.x;
-    T* y = a.y;
-    for (size_t w = 0; w < a.windows; ++w, x += a.x_step, y += a.y_step) {
-      std::fill_n(y, a.n, T{0});
-      for (size_t r = 0; r < a.rows; ++r) {
-        const T* from = x + (a.offsets ? a.offsets[r] : static_cast<ptrdiff_t>(r) * a.row_stride);
-        for (size_t c = 0; c < a.n; ++c) y[c] += std::pow(std::fabs(from[c]), power);
-      }
-      for (size_t c = 0; c < a.n; ++c) y[c] = std::pow(y[c], 1 / power);
-    }
-  }
-};
-
-// A pool over actual extents.
-struct Pool {
-  Window3 w{};
-  int64_t images = 0, channels = 0;
-  int64_t from_pixel = 0, to_pixel = 0;  // elements from one pixel to the next, of all images
-  bool include_pad = false;
-  Fold fold;
-
-  int64_t image_in() const { return w.in_size() * from_pixel; }
-};
-
-// Offsets (elements) of taps [deep) x [high) x [wide) from the first of them.
-void TapOffsets(const Pool& p, int64_t deep, int64_t high, int64_t wide, ptrdiff_t* offsets) {
-  for (int64_t i = 0; i < deep; ++i) {
-    for (int64_t j = 0; j < high; ++j) {
-      const int64_t row = i * p.w.dilation[0] * p.w.in[1] + j * p.w.dilation[1];
-      for (int64_t k = 0; k < wide; ++k) *offsets++ = (row * p.w.in[2] + k * p.w.dilation[2]) * p.from_pixel;
-    }
-  }
 }
 
 // Whether lines are folded over the other dimensions first, into a line of the input's width whose windows are folded
@@ -217,11 +140,17 @@ Result<std::unique_ptr<CpuStep>> BindPool(const Pool& pool, const FoldRows& fold
   return MakeStep(std::move(run), static_cast<size_t>(slot_bytes * concurrency));
 }
 
+template <typename T>
+Result<std::unique_ptr<CpuStep>> BindByForm(const Pool& pool, const FoldRows& folds, int concurrency) {
+  return FoldsByPlanes(pool) ? BindPlanePool<T>(pool, folds, concurrency) : BindPool<T>(pool, folds, concurrency);
+}
+
 class PoolKernel final : public CpuKernel {
  public:
-  PoolKernel(const Node& node, const CpuConfig& config) : node_(node), rows_(config) {}
-  uint64_t strided_inputs() const override { return 1; }
-  uint64_t strided_outputs() const override { return 1; }
+  PoolKernel(const Node& node, const CpuConfig& config)
+      : node_(node), rows_(config), planes_(node.GetInt("planes", 0) != 0) {}
+  uint64_t strided_inputs() const override { return planes_ ? 0 : 1; }
+  uint64_t strided_outputs() const override { return planes_ ? 0 : 1; }
   bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
     return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 0);
   }
@@ -234,11 +163,12 @@ class PoolKernel final : public CpuKernel {
     if (out.num_elements() == 0) return NothingToDo();
     Pool p;
     QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(node_, in.rank() - 2, std::nullopt));
-    QUERN_ASSIGN_OR_RETURN(p.w, MakeWindow3(node_, window, ChannelsFirst(in), ChannelsFirst(out)));
-    p.images = in[0];
-    p.channels = in.back();
-    const auto from = EvenStride(in, context.inputs[0].strides, 0, in.rank() - 2);
-    const auto to = EvenStride(out, context.outputs[0].strides, 0, out.rank() - 2);
+    QUERN_ASSIGN_OR_RETURN(
+        p.w, MakeWindow3(node_, window, planes_ ? in : ChannelsFirst(in), planes_ ? out : ChannelsFirst(out)));
+    p.images = planes_ ? in[0] * in[1] : in[0];
+    p.channels = planes_ ? 1 : in.back();
+    const auto from = planes_ ? 1 : EvenStride(in, context.inputs[0].strides, 0, in.rank() - 2);
+    const auto to = planes_ ? 1 : EvenStride(out, context.outputs[0].strides, 0, out.rank() - 2);
     if (!from || !to) return Internal("pixels that are not evenly apart");
     p.from_pixel = *from;
     p.to_pixel = *to;
@@ -246,13 +176,13 @@ class PoolKernel final : public CpuKernel {
     p.include_pad = node_.GetInt("count_include_pad", 0) != 0;
     switch (context.inputs[0].dtype) {
       case DType::kU8:
-        return BindPool<uint8_t>(p, rows_, context.concurrency);
+        return BindByForm<uint8_t>(p, rows_, context.concurrency);
       case DType::kI8:
-        return BindPool<int8_t>(p, rows_, context.concurrency);
+        return BindByForm<int8_t>(p, rows_, context.concurrency);
       case DType::kF64:
-        return BindPool<double>(p, rows_, context.concurrency);
+        return BindByForm<double>(p, rows_, context.concurrency);
       default:
-        return BindPool<float>(p, rows_, context.concurrency);
+        return BindByForm<float>(p, rows_, context.concurrency);
     }
   }
   KernelDescription Describe() const override {
@@ -262,6 +192,7 @@ class PoolKernel final : public CpuKernel {
  private:
   const Node& node_;
   const FoldRows rows_;
+  const bool planes_;
 };
 
 class GlobalPoolKernel final : public CpuKernel {
@@ -311,10 +242,12 @@ Status InferPoolLast(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(0);
   if (!x || x->size() < 3) return c.Error("a batch, spatial dimensions and channels are needed");
   QUERN_ASSIGN_OR_RETURN(const Window window, ReadWindow(c.node(), static_cast<int>(x->size()) - 2, std::nullopt));
-  QUERN_ASSIGN_OR_RETURN(const Dims out, WindowOutput(c.node(), window, Dims(x->begin() + 1, x->end() - 1)));
-  Dims y = {x->front()};
-  y.insert(y.end(), out.begin(), out.end());
-  y.push_back(x->back());
+  const bool planes = c.node().GetInt("planes", 0) != 0;
+  const auto first = x->begin() + (planes ? 2 : 1);
+  QUERN_ASSIGN_OR_RETURN(const Dims out,
+                         WindowOutput(c.node(), window, Dims(first, first + static_cast<ptrdiff_t>(x->size()) - 2)));
+  Dims y = *x;
+  std::ranges::copy(out, y.begin() + (planes ? 2 : 1));
   c.SetOutputType(0, ValueType::Tensor(c.input_dtype(0), std::move(y)));
   return OkStatus();
 }

@@ -79,6 +79,17 @@ TEST(ChannelsLast, BatchNormalizationOfAnyRank) {
   }
 }
 
+// A pool by itself stays channels first, one that a convolution reads does not.
+TEST(ChannelsLast, PoolsOfPlanes) {
+  const std::string input = "  input %x: f32[2,3,9,10]\n  const %w = f32[4,3,1,1] splat 0.25\n";
+  const std::vector<Value> inputs = {DrawNormal(Shape{2, 3, 9, 10}, 3)};
+  for (const std::string op : {"MaxPool", "AveragePool"}) {
+    const std::string pool = "  %p = " + op + "(%x) {kernel_shape = [3, 2], pads = [1, 0, 1, 1], strides = [2, 1]}\n";
+    EXPECT_FALSE(OperatorsOf(input + pool + "  return %p\n", inputs).contains("Transpose"));
+    EXPECT_EQ(OperatorsOf(input + pool + "  %y = Conv(%p, %w)\n  return %y\n", inputs).at("Transpose"), 1);
+  }
+}
+
 TEST(ChannelsLast, ConvolutionTakesSwish) {
   for (const char* swish : {"Swish#24(%c)", "Swish#24(%c) {alpha = 1.702}"}) {
     SCOPED_TRACE(swish);

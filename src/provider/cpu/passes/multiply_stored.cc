@@ -175,6 +175,9 @@ bool Rewrite(Graph& graph, Node* node, const Match& m, const CompileContext& con
   return true;
 }
 
+// Fewer rows of a product do not make up for packing the other side as integers.
+constexpr int64_t kFewestRowsOfRun = 8;
+
 // A MatMul whose sides both come with the run.
 bool RewriteOfRun(Graph& graph, Node* node, const Match& m, const CpuConfig& config) {
   const GraphValue &a = *m.value("x"), &b = *m.value("w");
@@ -183,7 +186,9 @@ bool RewriteOfRun(Graph& graph, Node* node, const Match& m, const CpuConfig& con
   if (!qa || !qb || !qa->per_tensor() || !qb->per_tensor()) return false;
   if (!std::isnormal(qa->scales[0] * qb->scales[0])) return false;
   const int64_t largest = Farthest(a.type().dtype, qa->zero_points[0]) * Farthest(b.type().dtype, qb->zero_points[0]);
-  const Dim& k = a.type().shape->back();
+  const Dims& dims = *a.type().shape;
+  const Dim k = dims.back(), rows = dims.size() > 1 ? dims[dims.size() - 2] : Dim(1);
+  if (rows.is_constant() && rows.value() < kFewestRowsOfRun) return false;
   if (!k.is_constant() || k.value() > std::numeric_limits<int32_t>::max() / largest) return false;
   const Node &x = *m.node("x_real"), &w = *m.node("w_real");
   Node* product = graph.AddNode({.name = node->name(),

@@ -311,7 +311,7 @@ TEST_F(QuantizedProducts, MatrixProductsComputeWhatTheGraphSays) {
 TEST_F(QuantizedProducts, OfOperandsThatComeWithTheRun) {
   for (int round = 0; round < 40; ++round) {
     const int opset = static_cast<int>(std::array{10, 13, 21}[Draw(0, 2)]);
-    const int64_t m = Draw(1, 20), k = Draw(1, 90), n = Draw(1, 40);
+    const int64_t m = Draw(8, 20), k = Draw(1, 90), n = Draw(1, 40);
     const bool stored = Draw(0, 2) > 0, transposed = Draw(0, 1) != 0;
     Parameters p = DrawParameters(opset, 1, k);
     SCOPED_TRACE("round " + std::to_string(round) + ", opset " + std::to_string(opset));
@@ -432,9 +432,9 @@ TEST_F(QuantizedProducts, SumsThatCouldOverflowStayInFloat) {
 
 TEST_F(QuantizedProducts, OtherFormsStayInFloat) {
   const Parameters p = DrawParameters(10, 6, 4);
-  const auto product = [&](bool run_time_scale, bool run_time_weights) {
+  const auto product = [&](bool run_time_scale, bool run_time_weights, int64_t rows = 5) {
     Start(13);
-    GraphValue* x = In("x", Bytes(p.x_type, Shape{5, 4}));
+    GraphValue* x = In("x", Bytes(p.x_type, Shape{rows, 4}));
     GraphValue* x_scale = run_time_scale ? In("s", Tensor::Scalar(p.x_scale)) : Const("s", Tensor::Scalar(p.x_scale));
     const Tensor weights = Bytes(p.w_type, Shape{4, 6});
     GraphValue* w = run_time_weights ? In("w", weights) : Const("w", weights);
@@ -449,7 +449,9 @@ TEST_F(QuantizedProducts, OtherFormsStayInFloat) {
   EXPECT_EQ(ops.count("MatMul"), 1u);
   EXPECT_EQ(ops.at("DequantizeLinear"), 1) << "that of the weights is folded";
   ops = product(false, true);
-  EXPECT_EQ(ops.count(p.per_channel ? "MatMul" : "QLinearMatMul"), 1u);
+  EXPECT_EQ(ops.count("MatMul"), 1u);
+  EXPECT_EQ(ops.at("DequantizeLinear"), 2);
+  EXPECT_EQ(product(false, true, 8).count(p.per_channel ? "MatMul" : "QLinearMatMul"), 1u);
   // Weights with a scale for each row of K.
   Start(13);
   GraphValue* x = Dequantize(In("x", Bytes(p.x_type, Shape{5, 4})), Tensor::Scalar(p.x_scale), p.x_zero);

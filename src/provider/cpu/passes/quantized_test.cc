@@ -461,7 +461,7 @@ TEST_F(QuantizedProducts, OtherFormsStayInFloat) {
   EXPECT_EQ(Compiled().count("MatMul"), 1u);
 }
 
-class SkipRequantization : public Quantized {};
+class SkipRequantization : public QuantizedProducts {};
 
 TEST_F(SkipRequantization, MovesStoredIntegers) {
   for (const DType type : {DType::kU8, DType::kI8}) {
@@ -515,6 +515,33 @@ TEST_F(SkipRequantization, ChoosesAndSplitsStoredIntegers) {
     for (int64_t i = 0; i < expected.num_elements(); ++i) {
       ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-6) << i;
     }
+  }
+}
+
+// Before what keeps all elements, where it meets a product; not before what leaves some out.
+TEST_F(SkipRequantization, QuantizesBeforeMoves) {
+  const Parameters p = DrawParameters(13, 1, 8);
+  const Tensor scale = Tensor::Scalar(p.w_scale.data<float>()[0]), zero = p.w_zero.Reshaped(Shape{});
+  Start(13);
+  GraphValue* x = Dequantize(In("x", Bytes(p.x_type, Shape{4, 8})), Tensor::Scalar(p.x_scale), p.x_zero);
+  GraphValue* y = Op("MatMul", {x, Dequantize(Const("w", Bytes(p.w_type, Shape{8, 6})), scale, zero)});
+  y = Op("Reshape", {y, Const("shape", Tensor::FromValues<int64_t>(Shape{3}, std::array<int64_t, 3>{4, 1, 6}))});
+  y = Op("Expand", {y, Const("more", Tensor::FromValues<int64_t>(Shape{3}, std::array<int64_t, 3>{4, 5, 6}))});
+  y = Op("Transpose", {y}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+  ASSERT_NO_FATAL_FAILURE(Finish(Quantize(y, p.y_scale, p.y_zero)));
+  EXPECT_EQ(Compiled().count("MatMul88"), 1u);
+  EXPECT_EQ(Compiled().count("QuantizeLinear"), 0u);
+  ASSERT_NO_FATAL_FAILURE(ExpectWithinAStep(RunEverywhere(), Expected()));
+
+  Start(13);
+  y = Op("Sin", {Dequantize(In("x", Bytes(DType::kU8, Shape{9, 4})), Tensor::Scalar(p.x_scale), {})});
+  y = Op("Gather", {y, Const("rows", Tensor::Scalar(int64_t{3}))});
+  ASSERT_NO_FATAL_FAILURE(Finish(Quantize(y, p.y_scale, p.y_zero)));
+  InlineExecutor executor;
+  const auto exe = CpuExecutable::Compile(*graph_, Config(false), executor);
+  ASSERT_TRUE(exe.ok()) << exe.status().message();
+  for (const Node* n : (*exe)->graph().nodes()) {
+    EXPECT_TRUE(!n->Is("QuantizeLinear") || n->input(0)->producer()->Is("Gather")) << n->Describe();
   }
 }
 

@@ -2,6 +2,8 @@
 //   y = QuantizeLinear(MaxPool(DequantizeLinear(x, s, z)), s, z)  ->  y = MaxPool(x)
 // also what reshapes, transposes, repeats or chooses elements, Concat (all inputs of one scale and zero point), Split
 // (all parts stored so), and nothing at all in between. Exact: a stored integer comes back from its own float32 value.
+//   y = QuantizeLinear(Expand(x), s, z)  ->  y = Expand(QuantizeLinear(x, s, z))
+// where no element is left out: bytes move, fewer are quantized, and the quantization meets what makes x.
 #include <algorithm>
 #include <set>
 #include <string_view>
@@ -18,6 +20,28 @@ bool Moves(const Node& node) {
       "GatherND",     "Identity",     "MaxPool",   "Reshape", "Slice",    "Split",
       "SpaceToDepth", "Tile",         "Transpose", "Squeeze", "Unsqueeze"};
   return node.domain().empty() && kOps.contains(node.op_type()) && (node.num_outputs() == 1 || node.Is("Split"));
+}
+
+// Whether each element of input 0 is in the result.
+bool KeepsAll(const Node& node) {
+  static const std::set<std::string_view> kOps = {"DepthToSpace", "Expand",    "Flatten",      "Identity", "Reshape",
+                                                  "Tile",         "Transpose", "SpaceToDepth", "Squeeze",  "Unsqueeze"};
+  return kOps.contains(node.op_type());
+}
+
+// The integers that `quantize` would make of the value.
+Node* QuantizedAs(Graph& graph, GraphValue* value, const Node& quantize, Node* before) {
+  NodeSpec spec{.name = quantize.name(),
+                .op_type = "QuantizeLinear",
+                .opset = quantize.opset(),
+                .inputs = quantize.inputs(),
+                .outputs = {graph.UniqueName(value->name() + "_stored")},
+                .attributes = quantize.attributes()};
+  spec.inputs[0] = value;
+  spec.attributes.erase("axis");  // of one scale for all
+  Node* made = graph.AddNode(std::move(spec), before);
+  made->output(0)->set_type(ValueType::Tensor(quantize.output(0)->type().dtype, value->type().shape));
+  return made;
 }
 
 // The integers behind `value`, if it is dequantized from `type` as `q` says; else null.
@@ -64,9 +88,15 @@ bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
   if (stores.empty() || !IsLastOf(stores, quantize)) return false;
   std::vector<GraphValue*> inputs = move->inputs();
   const size_t carried = move->Is("Concat") ? inputs.size() : 1;
+  Node* quantized = nullptr;
   for (size_t i = 0; i < carried; ++i) {
-    inputs[i] = StoredBehind(inputs[i], *q, type);
-    if (!inputs[i]) return false;
+    GraphValue* stored = StoredBehind(inputs[i], *q, type);
+    if (!stored && KeepsAll(*move) && inputs[i]->producer()) {
+      quantized = QuantizedAs(graph, inputs[i], *quantize, move);
+      stored = quantized->output(0);
+    }
+    if (!stored) return false;
+    inputs[i] = stored;
   }
   // Pools of bytes came with operator set 12; nothing else changed with it.
   const int opset = move->Is("MaxPool") ? std::max(move->opset(), 12) : move->opset();
@@ -82,6 +112,7 @@ bool Skip(Graph& graph, Node* quantize, const CpuConfig& config) {
   }
   if (!FindCpuOp("", made->op_type())->reject(*made, config).empty()) {
     graph.Remove(made);
+    if (quantized) graph.Remove(quantized);
     return false;
   }
   for (int i = 0; i < made->num_outputs(); ++i) {

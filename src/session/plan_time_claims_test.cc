@@ -114,7 +114,9 @@ TEST(PlanTimeClaims, NamesOfExtentsThatDataDecides) {
     return g.Finish({g.Op("Cos", {zeros}, "y")});
   };
   std::vector<std::vector<Value>> feeds;
-  for (const float count : {2.0f, 0.0f, 5.0f}) feeds.push_back({Tensor::FromValues<float>(Shape{1}, std::vector<float>{count})});
+  for (const float count : {2.0f, 0.0f, 5.0f}) {
+    feeds.push_back({Tensor::FromValues<float>(Shape{1}, std::vector<float>{count})});
+  }
   ExpectOnCpu(make, {"y", "sum"}, feeds);
 }
 

@@ -15,8 +15,8 @@ class Tabulator {
   explicit Tabulator(const Chain& chain) : chain_(chain), origins_(static_cast<size_t>(chain.num_values()), kNothing) {
     std::fill_n(origins_.begin(), chain.num_inputs, kSeveral);
     for (const ChainStep& s : chain.steps) {
-      if (s.function.form == Form::kDequantize && s.operands[0] < chain.num_inputs)
-        OriginOf(s.operands[0]) = s.operands[0];
+      const int bytes = s.operands[0];
+      if (s.function.form == Form::kDequantize && bytes < chain.num_inputs) OriginOf(bytes) = bytes;
     }
     for (int v = chain.first_step(); v < chain.num_values(); ++v) {
       for (const int operand : OperandsOf(v)) OriginOf(v) = Joined(OriginOf(v), OriginOf(operand));

@@ -147,8 +147,9 @@ class PlanePool {
       pool_.fold.Run<T>(folds_, fold);
       padded = folded;
     }
-    for (int64_t line = 0; line < lines; ++line)
-      TakeEach(padded + line * width_, w.stride[2], w.out[2], y + line * w.out[2]);
+    for (int64_t line = 0; line < lines; ++line, padded += width_, y += w.out[2]) {
+      TakeEach(padded, w.stride[2], w.out[2], y);
+    }
   }
   // Output lines [first, last) over the rows of their windows, between padding.
   void FoldRowsOfWindows(const T* x, int64_t first, int64_t last, ptrdiff_t* offsets, T* padded) const {
@@ -205,8 +206,8 @@ bool FoldsByPlanes(const Pool& pool) {
   const Window3& w = pool.w;
   if (pool.channels != 1 || pool.from_pixel != 1 || pool.to_pixel != 1 || pool.fold.p != 0) return false;
   // Attributes may be as large as they like.
-  const double line = static_cast<double>(w.in[2]),
-               span = static_cast<double>(w.kernel[2]) * static_cast<double>(w.dilation[2]);
+  const double line = static_cast<double>(w.in[2]);
+  const double span = static_cast<double>(w.kernel[2]) * static_cast<double>(w.dilation[2]);
   const double reach = static_cast<double>(w.out[2]) * static_cast<double>(w.stride[2]) + span;
   return span <= line + kFewElements && reach <= 2 * line + 2 * kFewElements &&
          static_cast<double>(w.pad_begin[2]) <= line + kFewElements;

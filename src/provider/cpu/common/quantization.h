@@ -48,7 +48,7 @@ DType ProductType(const Node& node);
 struct ProductZeroPoints {
   int32_t x = 0;
   int32_t w = 0;
-  Tensor w_each;  // int32 [N] instead of w, where they differ
+  Tensor w_each;                       // int32 [N] instead of w, where they differ
   DType x_of_run = DType::kUndefined;  // the type of the byte that comes with the run instead of x, if one does
   DType w_of_run = DType::kUndefined;
   const int32_t* w_vector() const { return w_each.defined() ? w_each.data<int32_t>() : nullptr; }

@@ -62,8 +62,7 @@ std::string RejectConvInteger(const Node& node, const CpuConfig& config) {
       return "zero points that are not those of the channels";
     }
   }
-  if (LargestSum(w, nullptr) > std::numeric_limits<int32_t>::max())
-    return "sums that may leave 32 bits";
+  if (LargestSum(w, nullptr) > std::numeric_limits<int32_t>::max()) return "sums that may leave 32 bits";
   return {};
 }
 

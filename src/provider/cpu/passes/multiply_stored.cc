@@ -87,8 +87,8 @@ bool SumsFit(const Integers& p, DType x_type, const int32_t* bias) {
   const bool is_signed = p.weights_type == DType::kI8;
   const auto* bytes = p.weights.defined() ? static_cast<const uint8_t*>(p.weights.raw_data()) : nullptr;
   std::vector<int64_t> sums(static_cast<size_t>(p.n), 0);
-  if (!bytes)
-    std::ranges::transform(p.zeros, sums.begin(), [&](int32_t z) { return p.taps * Farthest(p.weights_type, z); });
+  const auto farthest_sum = [&](int32_t zero) { return p.taps * Farthest(p.weights_type, zero); };
+  if (!bytes) std::ranges::transform(p.zeros, sums.begin(), farthest_sum);
   for (int64_t i = 0; bytes && i < p.weights.num_elements(); ++i) {
     const size_t c = static_cast<size_t>(i / p.inner % p.n);
     const int64_t w = is_signed ? int64_t{static_cast<int8_t>(bytes[i])} : int64_t{bytes[i]};

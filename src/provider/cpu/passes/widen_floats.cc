@@ -1,7 +1,7 @@
 // Operators of 16-bit floats whose kernels are those of float32:
 //   y = Softmax(x)  ->  y = Cast(Softmax(Cast(x, f32)), f16)
-// Constants are widened once. Between two such operators nothing is rounded: what follows is nearer to the exact result,
-// and what onnxruntime computes on CPUs that add no 16-bit floats.
+// Constants are widened once. Between two such operators nothing is rounded: results are nearer to the exact ones, and
+// to onnxruntime's on CPUs that add no 16-bit floats.
 #include <map>
 
 #include "provider/cpu/common/widened.h"

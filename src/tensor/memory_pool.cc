@@ -42,7 +42,7 @@ size_t Rounded(size_t bytes) {
 }  // namespace
 
 MemoryPool::Block::~Block() {
-  Unpoison(data_, bytes_);
+  if (data_) Unpoison(data_, bytes_);
   std::free(data_);
 }
 

@@ -383,8 +383,11 @@ std::vector<BoundStep> Bound(const Chain& chain, const CpuConfig& config) {
   const ukernel::ElementwiseKernel& plain = *ElementwiseRowFor(config);
   std::vector<BoundStep> steps;
   for (const ChainStep& s : chain.steps) {
-    BoundStep bound{.step = s, .zero = static_cast<uint8_t>(static_cast<int>(s.b))};
+    BoundStep bound{.step = s};
     const ChainFunction& f = s.function;
+    if (f.form == Form::kDequantize || f.form == Form::kQuantize) {
+      bound.zero = static_cast<uint8_t>(static_cast<int>(s.b));
+    }
     if (f.form == Form::kPlainUnary) bound.unary = plain.unary(f.unary, f.from, f.to);
     if (f.form == Form::kPlainBinary) bound.binary = plain.binary(f.binary, f.from, f.from);
     if (f.form == Form::kChoice) bound.choice = plain.choose(DTypeBytes(f.to));

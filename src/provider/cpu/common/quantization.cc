@@ -48,6 +48,13 @@ std::optional<Quantization> QuantizationOf(const Node& node) {
   return q;
 }
 
+std::optional<Quantization> ByteQuantizationOf(const Node& node) {
+  std::optional<Quantization> q = QuantizationOf(node);
+  if (!q || !q->per_tensor()) return std::nullopt;
+  const GraphValue* stored = node.Is("QuantizeLinear") ? node.output(0) : node.input(0);
+  return IsByte(stored->type().dtype) ? q : std::nullopt;
+}
+
 const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config) {
   const Node* node = value ? value->producer() : nullptr;
   if (!node || !node->Is("DequantizeLinear")) return nullptr;

@@ -26,6 +26,10 @@ bool DividesInFloat(const Node& node);
 // nothing for other nodes, scales of blocks and scales that are not finite and positive.
 std::optional<Quantization> QuantizationOf(const Node& node);
 
+inline bool IsByte(DType type) { return type == DType::kI8 || type == DType::kU8; }
+// Of a node that stores or reads bytes with one scale and zero point for all; nothing for others.
+std::optional<Quantization> ByteQuantizationOf(const Node& node);
+
 // The DequantizeLinear of constants that makes `value`, if this provider computes it; else null.
 const Node* DequantizedConstant(const GraphValue* value, const CpuConfig& config);
 

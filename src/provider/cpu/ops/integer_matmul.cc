@@ -120,7 +120,7 @@ Result<std::unique_ptr<CpuStep>> IntegerProductStep::Create(const Compiled& comp
   static constexpr int32_t kSomewhere = 0;
   if (step->zero_count_ > 0) args.zero_points.rhs_columns = &kSomewhere;
   if (step->added_count_ > 0) step->ops_.push_back({.kind = EpilogueKind::kAddVectorN, .data = &kSomewhere});
-  if (y.dtype == DType::kI8 || y.dtype == DType::kU8) {
+  if (IsByte(y.dtype)) {
     step->ops_.push_back(
         {.kind = EpilogueKind::kRequantize, .format = ukernel::FormatOf(y.dtype), .data = &kSomewhere});
   } else if (y.dtype == DType::kF32) {

@@ -84,9 +84,9 @@ std::optional<Recipe> RecipeOfFold(const Node& node) {
 
 std::optional<Recipe> RecipeOfBytes(const Node& node) {
   const bool stores = node.Is("QuantizeLinear");
-  const std::optional<Quantization> q = QuantizationOf(node);
+  const std::optional<Quantization> q = ByteQuantizationOf(node);
+  if (!q) return std::nullopt;
   const DType type = (stores ? node.output(0) : node.input(0))->type().dtype;
-  if (!q || !q->per_tensor() || (type != DType::kI8 && type != DType::kU8)) return std::nullopt;
   return Recipe{.function = std::string(stores ? "Quantize" : "Dequantize") + (type == DType::kI8 ? "I8" : "U8"),
                 .inputs = {0},
                 .a = q->scales[0],

@@ -17,7 +17,7 @@
 namespace quern::cpu {
 namespace {
 
-bool IsByte(const GraphValue& v) { return v.type().dtype == DType::kI8 || v.type().dtype == DType::kU8; }
+bool HoldsBytes(const GraphValue& v) { return IsByte(v.type().dtype); }
 
 Pattern Dequantized(Pattern stored, const char* name) {
   return Pattern::Op("DequantizeLinear", {std::move(stored), Pattern::Constant(), Pattern::Constant().Optional()})
@@ -25,9 +25,9 @@ Pattern Dequantized(Pattern stored, const char* name) {
 }
 
 Pattern Product(const char* op) {
-  return Pattern::Op(op,
-                     {Dequantized(Pattern::Any("x").WhereValue(IsByte), "x_real"),
-                      Dequantized(Pattern::Any("w").WhereValue(IsByte), "w_real"), Pattern::Any("bias").Optional()});
+  return Pattern::Op(
+      op, {Dequantized(Pattern::Any("x").WhereValue(HoldsBytes), "x_real"),
+           Dequantized(Pattern::Any("w").WhereValue(HoldsBytes), "w_real"), Pattern::Any("bias").Optional()});
 }
 
 // What the node multiplies, in numbers.

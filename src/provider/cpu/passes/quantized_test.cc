@@ -199,6 +199,13 @@ class QuantizedProducts : public Quantized {
       ASSERT_EQ(At(actual, i), std::clamp<int64_t>(At(whole, i), bounds.first, bounds.second)) << "element " << i;
     }
   }
+  // Of a product that is not quantized.
+  static void ExpectReal(const Parameters& p, const Tensor& actual, const Tensor& expected) {
+    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
+    for (int64_t i = 0; i < expected.num_elements(); ++i) {
+      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
+    }
+  }
   static int64_t Low(const Parameters& p) { return p.y_type == DType::kU8 ? 0 : -128; }
   // Bounds of the activation in stored numbers.
   std::pair<int64_t, int64_t> Bounds(const Parameters& p, int64_t kind) const {
@@ -326,14 +333,7 @@ TEST_F(QuantizedProducts, OfOperandsThatComeWithTheRun) {
     EXPECT_EQ(ops.count(stored ? "QLinearMatMul" : "MatMulIntegerToFloat"), 1u);
     EXPECT_EQ(ops.size(), 1u + transposed);
     const Tensor actual = RunEverywhere(), expected = Expected();
-    if (stored) {
-      ASSERT_NO_FATAL_FAILURE(ExpectWithinAStep(actual, expected));
-      continue;
-    }
-    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
-    for (int64_t i = 0; i < expected.num_elements(); ++i) {
-      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(stored ? ExpectWithinAStep(actual, expected) : ExpectReal(p, actual, expected));
   }
 }
 
@@ -357,14 +357,7 @@ TEST_F(QuantizedProducts, GiveFloatsWhereNothingQuantizes) {
     EXPECT_EQ(ops.count("Conv8") ? ops.at("Conv8") : 0, (stored ? 0 : 1) + (residual ? 1 : 0));
     EXPECT_EQ(ops.count("Add") + ops.count("Relu"), 0u);
     const Tensor actual = RunEverywhere(), expected = Expected();
-    if (stored) {
-      ASSERT_NO_FATAL_FAILURE(ExpectWithinAStep(actual, expected));
-      continue;
-    }
-    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
-    for (int64_t i = 0; i < expected.num_elements(); ++i) {
-      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(stored ? ExpectWithinAStep(actual, expected) : ExpectReal(p, actual, expected));
   }
 }
 
@@ -404,10 +397,7 @@ TEST_F(QuantizedProducts, TransposedConvolutions) {
     EXPECT_EQ(ops.count("Conv"), 1u);
     EXPECT_EQ(ops.count("DequantizeLinear") ? ops.at("DequantizeLinear") : 0, 1) << "that of the input";
     const Tensor actual = RunOnCpu(*graph_, inputs_, Config(false)).value()[0], expected = Expected();
-    ASSERT_EQ(actual.shape().ToString(), expected.shape().ToString());
-    for (int64_t i = 0; i < expected.num_elements(); ++i) {
-      ASSERT_NEAR(actual.data<float>()[i], expected.data<float>()[i], 1e-4 * p.y_scale * 40) << i;
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectReal(p, actual, expected));
   }
 }
 

@@ -14,13 +14,6 @@ namespace {
 
 bool IsOnIntegers(const Node& node) { return node.input(kScaleInput) && ProductType(node) == DType::kF32; }
 
-// Whether a QuantizeLinear has one scale and zero point for all, and bytes.
-bool StoresBytes(const Node& node) {
-  const std::optional<Quantization> q = QuantizationOf(node);
-  const DType type = node.output(0)->type().dtype;
-  return q && q->per_tensor() && (type == DType::kI8 || type == DType::kU8);
-}
-
 Pattern Quantized(const char* product) {
   return Pattern::Op("QuantizeLinear",
                      {Pattern::Op(product, {}, kCpuDomain).As("product").MoreInputs().SingleUse().Where(IsOnIntegers),
@@ -36,7 +29,7 @@ bool StoreOfRun(Graph& graph, Node* node) {
       {Pattern::Op("MatMulIntegerToFloat", {}, "com.microsoft").As("product").MoreInputs().SingleUse().Where(HasNoBias),
        Pattern::Constant(), Pattern::Constant().Optional()});
   const std::optional<Match> m = kPattern.MatchNode(node);
-  if (!m || !StoresBytes(*node)) return false;
+  if (!m || !ByteQuantizationOf(*node)) return false;
   const auto zero_of = [&](GraphValue* given, const GraphValue& bytes) {
     if (given) return given;
     const bool is_signed = bytes.type().dtype == DType::kI8;
@@ -70,12 +63,12 @@ Result<int> Run(Graph& graph, const void*) {
     for (const Pattern& pattern : kPatterns) {
       const std::optional<Match> m = pattern.MatchNode(node);
       if (!m) continue;
-      if (!StoresBytes(*node)) continue;
-      const Quantization q = *QuantizationOf(*node);
+      const std::optional<Quantization> q = ByteQuantizationOf(*node);
+      if (!q) continue;
       const DType type = node->output(0)->type().dtype;
       Node* product = m->node("product");
-      product->SetAttribute("y_scale", q.scales[0]);
-      product->SetAttribute("y_zero_point", int64_t{q.zero_points[0]});
+      product->SetAttribute("y_scale", q->scales[0]);
+      product->SetAttribute("y_zero_point", int64_t{q->zero_points[0]});
       product->SetAttribute("y_type", static_cast<int64_t>(type));
       GraphValue* y = product->output(0);
       y->set_type(ValueType::Tensor(type, y->type().shape));

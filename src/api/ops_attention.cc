@@ -4,6 +4,7 @@
 
 #include "api/ops.h"
 #include "api/struct_size.h"
+#include "kernels/run_time_drivers.h"
 #include "ukernel/convert.h"
 
 namespace quern::api {
@@ -98,8 +99,8 @@ quern_status quern_ops_attention_create(const quern_attention_spec* spec, const 
     QUERN_ASSIGN_OR_RETURN(a.sizes, ReadSizes(s));
     if (s.concurrency < 0) return InvalidArgument("spec.concurrency is negative");
     a.concurrency = std::max(s.concurrency, 1);
-    QUERN_ASSIGN_OR_RETURN(a.driver,
-                           quern::kernels::Attention::Create(a.sizes, op->options, op->precision, a.concurrency));
+    quern::kernels::RunTimeDrivers drivers(op->options);
+    QUERN_ASSIGN_OR_RETURN(a.driver, quern::kernels::Attention::Create(a.sizes, drivers, op->precision, a.concurrency));
     op->op = std::move(a);
     *out = op.release();
     return OkStatus();

@@ -8,7 +8,7 @@
 
 namespace quern {
 
-// a*b, a+b, a*b+c, or nothing when the result does not fit.
+// a*b, a+b, a-b, a*b+c, or nothing when the result does not fit.
 template <typename T>
 std::optional<T> CheckedMul(T a, T b) {
   T r;
@@ -18,6 +18,11 @@ template <typename T>
 std::optional<T> CheckedAdd(T a, T b) {
   T r;
   return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional<T>(r);
+}
+template <typename T>
+std::optional<T> CheckedSub(T a, T b) {
+  T r;
+  return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional<T>(r);
 }
 template <typename T>
 std::optional<T> CheckedMulAdd(T a, T b, T c) {

@@ -454,11 +454,23 @@ bool Dim::has_unknown() const {
   return std::any_of(names.begin(), names.end(), [](const std::string& n) { return n.starts_with('?'); });
 }
 
-Dim operator+(const Dim& a, const Dim& b) { return Dim::Expr::AddScaled(a, b, 1); }
-Dim operator-(const Dim& a, const Dim& b) { return Dim::Expr::AddScaled(a, b, -1); }
+namespace {
+// Plans for given extents infer shapes of numbers alone, which need no terms.
+Dim NumberOrUnknown(std::optional<int64_t> number) { return number ? Dim(*number) : Dim::Unknown(); }
+}  // namespace
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (!a.expr_ && !b.expr_) return NumberOrUnknown(CheckedAdd(a.value_, b.value_));
+  return Dim::Expr::AddScaled(a, b, 1);
+}
+Dim operator-(const Dim& a, const Dim& b) {
+  if (!a.expr_ && !b.expr_) return NumberOrUnknown(CheckedSub(a.value_, b.value_));
+  return Dim::Expr::AddScaled(a, b, -1);
+}
 
 Dim operator*(const Dim& a, const Dim& b) {
   using Expr = Dim::Expr;
+  if (!a.expr_ && !b.expr_) return NumberOrUnknown(CheckedMul(a.value_, b.value_));
   const Terms x = Expr::ToTerms(a), y = Expr::ToTerms(b);
   if (x.size() * y.size() > kMaxSize) return Dim::Unknown();
   Terms product;
@@ -474,6 +486,7 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 Dim Dim::FloorDiv(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return NumberOrUnknown(FloorDivide(a.value_, b.value_));
   if (b.is_constant(0)) return Unknown();
   if (b.is_constant() && b.value_ < 0) {
     return b.value_ == INT64_MIN ? Unknown() : FloorDiv(Dim(0) - a, Dim(-b.value_));
@@ -529,6 +542,7 @@ Dim Dim::CeilDiv(const Dim& a, const Dim& b) {
 }
 
 Dim Dim::Mod(const Dim& a, const Dim& b) {
+  if (a.is_constant() && b.is_constant()) return NumberOrUnknown(FloorModulo(a.value_, b.value_));
   if (b.is_constant(0)) return Unknown();
   if (b.is_constant() && b.value_ < 0) {
     return b.value_ == INT64_MIN ? Unknown() : Dim(0) - Mod(Dim(0) - a, Dim(-b.value_));

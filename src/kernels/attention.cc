@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/run_time_drivers.h"
 #include "parallel/partition.h"
 #include "ukernel/convert.h"
 
@@ -102,39 +103,37 @@ MatMulArgs Attention::ValuesArgs(int64_t rows) const {
   return args;
 }
 
-Result<Attention::Products> Attention::MakeProducts(int64_t keys, const SelectOptions& options,
-                                                    Precision precision) const {
+Result<Attention::Products> Attention::MakeProducts(int64_t keys, RunTimeDrivers& drivers, Precision precision) const {
   Products made;
   made.keys = keys;
-  const auto make = [&](Format lhs, int64_t k, int64_t n, const ukernel::RhsSource& rhs) -> Result<MatMul> {
-    const GemmProblem problem{.lhs = lhs,
-                              .rhs = rhs.format,
-                              .n = static_cast<size_t>(n),
-                              .k = static_cast<size_t>(k),
-                              .precision = precision,
-                              .expected_m = static_cast<size_t>(block_),
-                              .rhs_constant = false,
-                              .rhs_contiguous = rhs.n_stride == BytesOf(rhs.format)};
-    QUERN_ASSIGN_OR_RETURN(const LayoutChoice layout, SelectLayout(problem, options));
-    return MatMul::Create(problem, options, layout);
+  const auto make = [&](Format lhs, int64_t k, int64_t n, const ukernel::RhsSource& rhs) {
+    return drivers.FindProduct({.lhs = lhs,
+                                .rhs = rhs.format,
+                                .n = static_cast<size_t>(n),
+                                .k = static_cast<size_t>(k),
+                                .precision = precision,
+                                .expected_m = static_cast<size_t>(block_),
+                                .rhs_constant = false,
+                                .rhs_contiguous = rhs.n_stride == BytesOf(rhs.format)});
   };
   QUERN_ASSIGN_OR_RETURN(made.scores, make(sizes_.types.q, sizes_.size, keys, KeyMatrix()));
   QUERN_ASSIGN_OR_RETURN(made.values, make(ProbabilityType(), keys, sizes_.value_size, ValueMatrix()));
   const int64_t rows[2] = {block_, rows_ % block_ == 0 ? block_ : rows_ % block_};
   for (size_t i = 0; i < 2; ++i) {
     const bool same = i == 1 && rows[1] == rows[0];
-    made.scores_plan[i] = same ? made.scores_plan[0] : made.scores.Plan(ScoresArgs(rows[i]), 1);
-    made.values_plan[i] = same ? made.values_plan[0] : made.values.Plan(ValuesArgs(rows[i]), 1);
+    made.scores_plan[i] = same ? made.scores_plan[0] : made.scores->Plan(ScoresArgs(rows[i]), 1);
+    made.values_plan[i] = same ? made.values_plan[0] : made.values->Plan(ValuesArgs(rows[i]), 1);
   }
   return made;
 }
 
-Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOptions& options, Precision precision,
+Result<Attention> Attention::Create(const AttentionSizes& sizes, RunTimeDrivers& drivers, Precision precision,
                                     int concurrency) {
+  const CpuFacts& cpu = drivers.options().cpu;
   Attention a;
   a.sizes_ = sizes;
-  a.row_ = ukernel::SelectVectorRow(options.cpu);
-  const ukernel::ElementwiseKernel* rounding = ukernel::SelectElementwiseRow(options.cpu);
+  a.row_ = ukernel::SelectVectorRow(cpu);
+  const ukernel::ElementwiseKernel* rounding = ukernel::SelectElementwiseRow(cpu);
   a.narrow_ = Rounding(*rounding, a.ProbabilityType());
   a.store_ = Rounding(*rounding, sizes.types.y);
   a.wide_pitch_ = (sizes.value_size + 15) / 16 * 16;
@@ -144,8 +143,8 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   a.rows_ = a.by_group_ ? group : sizes.queries;
   a.matrices_ = sizes.batch * (a.by_group_ ? sizes.kv_heads : sizes.heads);
   if (a.matrices_ == 0 || a.rows_ == 0 || sizes.value_size == 0 || sizes.keys == 0) return a;
-  a.key_block_ = KeyBlock(sizes, options.cpu);
-  const int64_t scores = a.IsOnline() ? static_cast<int64_t>(options.cpu.l2_bytes) / kCacheShare / kF32 : kBlockScores;
+  a.key_block_ = KeyBlock(sizes, cpu);
+  const int64_t scores = a.IsOnline() ? static_cast<int64_t>(cpu.l2_bytes) / kCacheShare / kF32 : kBlockScores;
   const int64_t largest = std::clamp(scores / a.key_block_, kLeastBlock, kLargestBlock);
   a.block_ = std::min(a.rows_, largest);
   const auto tasks = [&](int64_t rows) { return a.matrices_ * CeilDiv(a.rows_, rows); };
@@ -155,7 +154,7 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   while (a.span_ < longest && (concurrency <= 1 || tasks(2 * a.span_) >= 2 * concurrency)) a.span_ *= 2;
   // A multiple of vectors, but of no large power of two, with which rows would collide in the first-level cache.
   a.score_pitch_ = (a.key_block_ + 16) / 16 * 16;
-  if (sizes.size > 0) QUERN_RETURN_IF_ERROR(a.PrepareProducts(options, precision));
+  if (sizes.size > 0) QUERN_RETURN_IF_ERROR(a.PrepareProducts(drivers, precision));
   for (const Products& p : a.products_) {
     for (size_t i = 0; i < 2; ++i) {
       a.scores_bytes_ = std::max(a.scores_bytes_, p.scores_plan[i].workspace_bytes);
@@ -175,10 +174,10 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, const SelectOpt
   return a;
 }
 
-Status Attention::PrepareProducts(const SelectOptions& options, Precision precision) {
+Status Attention::PrepareProducts(RunTimeDrivers& drivers, Precision precision) {
   const auto add = [&](int64_t keys) -> Status {
     if (keys <= 0 || (!products_.empty() && products_.back().keys >= keys)) return OkStatus();
-    QUERN_ASSIGN_OR_RETURN(Products made, MakeProducts(keys, options, precision));
+    QUERN_ASSIGN_OR_RETURN(Products made, MakeProducts(keys, drivers, precision));
     products_.push_back(std::move(made));
     return OkStatus();
   };
@@ -346,7 +345,7 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     args.lhs = span.q + first * args.lhs_row_stride;
     args.rhs.data = span.k + keys.begin * s.k.row * BytesOf(s.types.kv);
     args.dst = scores;
-    QUERN_RETURN_IF_ERROR(product->scores.Run(product->scores_plan[plan], args, resources));
+    QUERN_RETURN_IF_ERROR(product->scores->Run(product->scores_plan[plan], args, resources));
   } else {  // heads without elements
     std::fill_n(scores, rows * score_pitch_, 0.0f);
   }
@@ -374,7 +373,7 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     args.lhs = narrow_ ? static_cast<const void*>(narrow) : scores;
     args.rhs.data = v;
     args.dst = parts;
-    QUERN_RETURN_IF_ERROR(product->values.Run(product->values_plan[plan], args, resources));
+    QUERN_RETURN_IF_ERROR(product->values->Run(product->values_plan[plan], args, resources));
     kept.matrix = span.matrix;
     kept.begin = keys.begin;
     kept.product = &*product;

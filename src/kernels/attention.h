@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "kernels/matmul.h"
@@ -16,6 +17,7 @@ namespace quern::kernels {
 // Element p of row s of head h of sample b is at b * batch + h * head + s * row + p * element, in elements.
 struct HeadStrides {
   int64_t batch = 0, head = 0, row = 0, element = 1;
+  bool operator==(const HeadStrides&) const = default;
   int64_t At(int64_t b, int64_t h, int64_t s) const { return b * batch + h * head + s * row; }
 };
 
@@ -23,6 +25,7 @@ struct HeadStrides {
 // in float32, but rounded to bfloat16 where values are that.
 struct AttentionTypes {
   Format q = Format::kF32, kv = Format::kF32, y = Format::kF32;
+  bool operator==(const AttentionTypes&) const = default;
 };
 
 struct AttentionSizes {
@@ -37,6 +40,7 @@ struct AttentionSizes {
   float softcap = 0;  // scores become softcap * tanh(score / softcap) when it is positive
   int64_t reach =
       kAll;  // query i, but for the last, sees none of the keys from reach + i + 1 on: they are not computed
+  bool operator==(const AttentionSizes&) const = default;
 };
 
 // What is added to a row of scores, and which of them count.
@@ -64,18 +68,20 @@ struct AttentionOperands {
   void* y = nullptr;  // no operand; a query that sees no key gives zeros
 };
 
+class RunTimeDrivers;
+
 // The products and blocks for one set of sizes.
 class Attention {
  public:
   Attention() = default;
 
-  static Result<Attention> Create(const AttentionSizes& sizes, const SelectOptions& options, Precision precision,
+  static Result<Attention> Create(const AttentionSizes& sizes, RunTimeDrivers& drivers, Precision precision,
                                   int concurrency);
   size_t workspace_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
   Status Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const;
   // The products of a block of so many queries with the most keys and values; null: there is nothing to compute.
-  const MatMul* scores() const { return products_.empty() ? nullptr : &products_.back().scores; }
-  const MatMul* values() const { return products_.empty() ? nullptr : &products_.back().values; }
+  const MatMul* scores() const { return products_.empty() ? nullptr : products_.back().scores.get(); }
+  const MatMul* values() const { return products_.empty() ? nullptr : products_.back().values.get(); }
   size_t block_rows() const { return static_cast<size_t>(block_); }
   size_t block_keys() const { return static_cast<size_t>(key_block_); }
 
@@ -83,11 +89,11 @@ class Attention {
   // Products of a block of queries with `keys` keys and their values; for whole blocks of queries and the last one.
   struct Products {
     int64_t keys = 0;
-    MatMul scores, values;
+    std::shared_ptr<const MatMul> scores, values;
     std::array<MatMulPlan, 2> scores_plan, values_plan;
   };
-  Status PrepareProducts(const SelectOptions& options, Precision precision);
-  Result<Products> MakeProducts(int64_t keys, const SelectOptions& options, Precision precision) const;
+  Status PrepareProducts(RunTimeDrivers& drivers, Precision precision);
+  Result<Products> MakeProducts(int64_t keys, RunTimeDrivers& drivers, Precision precision) const;
   bool IsOnline() const { return key_block_ < sizes_.keys; }
   bool UsesWide() const { return store_ || IsOnline(); }
   Format ProbabilityType() const { return sizes_.types.kv == Format::kBf16 ? Format::kBf16 : Format::kF32; }

@@ -1,7 +1,6 @@
 // The attention driver in every combination of types against float64: masks, causal reach, shared heads, one query,
 // transposed keys, sinks, soft caps, threads, many blocks of keys; by all instructions of the CPU and by none.
 #include "kernels/attention.h"
-#include "base/random_numbers.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +10,8 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/random_numbers.h"
+#include "kernels/run_time_drivers.h"
 #include "parallel/hostile_executor.h"
 #include "ukernel/convert.h"
 #include "ukernel/guarded_buffer.h"
@@ -144,7 +145,8 @@ void Check(const Form& f, const AttentionTypes& types, const CpuFacts& cpu, int 
   if (f.causal) sizes.reach = rules.Reach();
   SelectOptions options;
   options.cpu = cpu;
-  const Result<Attention> made = Attention::Create(sizes, options, Precision::kFp32, threads);
+  RunTimeDrivers drivers(options);
+  const Result<Attention> made = Attention::Create(sizes, drivers, Precision::kFp32, threads);
   ASSERT_TRUE(made.ok()) << made.status().message();
   if (cpu.l2_bytes == kSmallL2) {
     ASSERT_EQ(made->block_keys(), static_cast<size_t>(std::min(f.keys, kSmallKeys)));
@@ -271,7 +273,8 @@ struct Line {
     SelectOptions options;
     options.cpu = HostCpu().facts();
     options.cpu.l2_bytes = l2_bytes;
-    const Attention attention = Attention::Create(sizes, options, Precision::kFp32, 1).value();
+    RunTimeDrivers drivers(options);
+    const Attention attention = Attention::Create(sizes, drivers, Precision::kFp32, 1).value();
     GuardedBuffer workspace(attention.workspace_bytes());
     InlineExecutor executor;
     const float q = 1;
@@ -372,7 +375,8 @@ TEST(Attention, WorkspaceDoesNotGrowWithTheKeys) {
     SelectOptions options;
     options.cpu = HostCpu().facts();
     options.cpu.l2_bytes = 1 << 20;
-    return Attention::Create(sizes, options, Precision::kFp32, 1).value().workspace_bytes();
+    RunTimeDrivers drivers(options);
+    return Attention::Create(sizes, drivers, Precision::kFp32, 1).value().workspace_bytes();
   };
   for (const int64_t queries : {1, 32, 4096}) {
     EXPECT_EQ(bytes(queries, 4096), bytes(queries, 1 << 20)) << queries;
@@ -389,7 +393,8 @@ TEST(Attention, TypesThatNoProductTakes) {
   sizes.types = {Format::kF16, Format::kBf16, Format::kF32};
   SelectOptions options;
   options.cpu = HostCpu().facts();
-  EXPECT_EQ(Attention::Create(sizes, options, Precision::kFp32, 1).status().code(), StatusCode::kUnsupported);
+  RunTimeDrivers drivers(options);
+  EXPECT_EQ(Attention::Create(sizes, drivers, Precision::kFp32, 1).status().code(), StatusCode::kUnsupported);
 }
 
 }  // namespace

@@ -121,6 +121,10 @@ Result<MatMul> MatMul::Create(const GemmProblem& problem, const SelectOptions& o
   if (m.eligible_.empty()) {
     return Unsupported("no micro-kernel of this CPU takes weights laid out as " + LayoutName(layout.layout));
   }
+  if (options.force_row.empty()) {
+    m.fallbacks_ = m.eligible_;
+    return m;
+  }
   SelectOptions all = options;
   all.force_row = {};
   m.fallbacks_ = EligibleRows(problem, all, layout);

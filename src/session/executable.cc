@@ -30,11 +30,11 @@ Result<std::unique_ptr<Executable>> Executable::Compile(std::unique_ptr<Graph> g
   std::unique_ptr<Executable> exe(new Executable());
   exe->env_ = env;
   exe->graph_ = std::move(graph);
+  exe->loose_.Examine(*exe->graph_);
   // What inference finds odd in a subgraph, that of the whole graph has told.
   QUERN_ASSIGN_OR_RETURN(exe->passes_, RunNeutralStage(*exe->graph_, env.skip_passes, env.limits, !env.is_subgraph));
   exe->graph_->DropFilePages();
   if (!env.in_variant) exe->variants_.Examine(*exe->graph_);
-  exe->FindSharedExtents();
   QUERN_ASSIGN_OR_RETURN(exe->partition_, PartitionGraph(*exe->graph_, env.providers));
   QUERN_RETURN_IF_ERROR(exe->CompileSteps());
   exe->FindLifetimes();
@@ -166,34 +166,6 @@ bool ElementsFit(const ValueType& type, const Value& value) {
 
 }  // namespace
 
-void Executable::FindSharedExtents() {
-  std::unordered_map<std::string, std::pair<size_t, int>> first;
-  for (size_t i = 0; i < graph_->inputs().size(); ++i) {
-    const ValueType& type = graph_->inputs()[i]->type();
-    if (!type.is_tensor() || !type.shape) continue;
-    for (int d = 0; d < type.rank(); ++d) {
-      const std::string_view name = (*type.shape)[static_cast<size_t>(d)].symbol();
-      if (name.empty()) continue;
-      const auto [known, is_new] = first.try_emplace(std::string(name), i, d);
-      if (!is_new) shared_extents_.push_back({i, known->second.first, d, known->second.second});
-    }
-  }
-}
-
-// What passes concluded from names that are the same would not hold for extents that are not.
-Status Executable::CheckSharedExtents(std::span<const Value> inputs) const {
-  for (const SharedExtent& e : shared_extents_) {
-    if (!inputs[e.input].is_tensor() || !inputs[e.first_input].is_tensor()) continue;
-    const int64_t extent = inputs[e.input].tensor().dim(e.dim), first = inputs[e.first_input].tensor().dim(e.first_dim);
-    if (extent == first) continue;
-    const Dim& dim = (*graph_->inputs()[e.input]->type().shape)[static_cast<size_t>(e.dim)];
-    return InvalidArgument(InputName(*graph_, e.input) + " has " + std::to_string(extent) + " for '" + dim.ToString() +
-                           "' (dimension " + std::to_string(e.dim) + ") but " + InputName(*graph_, e.first_input) +
-                           " has " + std::to_string(first) + " (dimension " + std::to_string(e.first_dim) + ")");
-  }
-  return OkStatus();
-}
-
 Status Executable::CheckInputs(std::span<const Value> inputs) const {
   if (inputs.size() != graph_->inputs().size()) {
     return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
@@ -230,7 +202,7 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
                              t.shape().ToString() + " was given");
     }
   }
-  return CheckSharedExtents(inputs);
+  return OkStatus();
 }
 
 std::shared_ptr<SessionPlan> Executable::KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
@@ -287,6 +259,11 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
                            std::to_string(outputs.size()) + " outputs");
   }
   if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
+  if (loose_.Differ(inputs)) {
+    QUERN_ASSIGN_OR_RETURN(Executable * loose, loose_.Find(env_, inputs));
+    return loose->Run(inputs, outputs, env, planned_dims);
+  }
+  loose_.NoneServes();
   if (!planned_dims.empty()) {
     variants_.NoneServes();
   } else {
@@ -307,6 +284,10 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
 }
 
 Result<std::vector<std::optional<Shape>>> Executable::OutputShapes(std::span<const Value> inputs) const {
+  if (loose_.Differ(inputs)) {
+    QUERN_ASSIGN_OR_RETURN(const Executable* loose, loose_.Find(env_, inputs));
+    return loose->OutputShapes(inputs);
+  }
   QUERN_ASSIGN_OR_RETURN(const std::vector<SlotType> types, InferSlots(*this, inputs, {}));
   std::vector<std::optional<Shape>> shapes;
   for (int s : output_slots_) shapes.push_back(types[s].shape);
@@ -319,7 +300,7 @@ std::shared_ptr<SessionPlan> Executable::LastPlan() const {
 }
 
 int64_t Executable::plans_built() const {
-  int64_t n = plans_built_.load(std::memory_order_relaxed) + variants_.plans_built();
+  int64_t n = plans_built_.load(std::memory_order_relaxed) + variants_.plans_built() + loose_.plans_built();
   for (const auto& [graph, sub] : subgraphs_) n += sub->plans_built();
   return n;
 }

@@ -20,6 +20,7 @@
 #include "partition/partition.h"
 #include "provider/host.h"
 #include "provider/node_times.h"
+#include "session/loose_extents.h"
 #include "session/pack_cache.h"
 #include "session/variants.h"
 
@@ -92,8 +93,9 @@ class Executable {
   const std::vector<PassReport>& passes() const { return passes_; }
   const CompileEnv& env() const { return env_; }
   const std::map<const Graph*, std::unique_ptr<Executable>>& subgraphs() const { return subgraphs_; }
-  // What served the last run: the variant for its shapes, or this.
+  // What served the last run: the variant for its shapes, that without names which its inputs contradict, or this.
   const Executable& serving() const {
+    if (const Executable* loose = loose_.last()) return loose->serving();
     const Executable* variant = variants_.last();
     return variant ? *variant : *this;
   }
@@ -110,8 +112,6 @@ class Executable {
   Executable() = default;
   Status CompileSteps();
   void FindLifetimes();
-  void FindSharedExtents();
-  Status CheckSharedExtents(std::span<const Value> inputs) const;
   Status CheckFiles() const;
   // The kept plan for these shapes, or null.
   std::shared_ptr<SessionPlan> KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
@@ -129,14 +129,8 @@ class Executable {
   std::map<const Graph*, std::unique_ptr<Executable>> subgraphs_;
   std::vector<PassReport> passes_;
   ShapeVariants variants_;
+  mutable LooseExtents loose_;
   std::unique_ptr<NodeTimes> times_;
-  // Dimensions of inputs that go by a name which an earlier one has: they must be equal in a run.
-  struct SharedExtent {
-    size_t input, first_input;
-    int dim, first_dim;
-  };
-  std::vector<SharedExtent> shared_extents_;
-
   std::mutex building_;  // held while a plan is made, so that threads with the same new shapes make one
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<SessionPlan>> plans_;  // most recently used first

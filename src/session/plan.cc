@@ -79,6 +79,20 @@ bool PlanKey::Matches(std::span<const Value> inputs, std::span<const Value> outp
   return prefix && at == words_.size();
 }
 
+// What the inputs alone say.
+static std::vector<SlotType> GivenSlots(const Executable& executable, std::span<const Value> inputs,
+                                        std::span<const Shape> dims) {
+  std::vector<SlotType> result(executable.slots().size());
+  for (size_t s = 0; s < result.size(); ++s) {
+    const int input = executable.slots()[s].input_index;
+    if (input < 0 || !inputs[input].is_tensor()) continue;
+    const Tensor& given = inputs[input].tensor();
+    result[s].dtype = given.dtype();
+    result[s].shape = dims.empty() ? given.shape() : dims[input];
+  }
+  return result;
+}
+
 Result<std::vector<SlotType>> InferSlots(const Executable& executable, std::span<const Value> inputs,
                                          std::span<const Shape> dims) {
   std::vector<ValueType> types;
@@ -119,27 +133,26 @@ SessionPlan::~SessionPlan() {
 }
 
 Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
-  QUERN_ASSIGN_OR_RETURN(std::vector<SlotType> types, InferSlots(executable_, inputs, dims));
-  const int64_t tensor_limit = executable_.env().limits.tensor_bytes;
   const auto& slot_info = executable_.slots();
+  // A single step tells all that there is to know of what is not given. But it asks for the strides that results are
+  // to have, for which their shapes count.
+  const bool alone =
+      executable_.steps().size() == 1 &&
+      std::ranges::all_of(slot_info, [](const Slot& s) { return s.input_index >= 0 || s.producer >= 0; }) &&
+      std::ranges::none_of(outputs, [](const Value& v) { return v.is_tensor() && !v.tensor().is_contiguous(); });
+  std::vector<SlotType> types;
+  if (alone) {
+    types = GivenSlots(executable_, inputs, dims);
+  } else {
+    QUERN_ASSIGN_OR_RETURN(types, InferSlots(executable_, inputs, dims));
+  }
   slots_.resize(slot_info.size());
   steps_.resize(executable_.steps().size());
   for (size_t s = 0; s < slots_.size(); ++s) {
     SlotPlan& slot = slots_[s];
     if (slot_info[s].input_index >= 0) slot.place = SlotPlan::Place::kInput;
     slot.known_content = std::move(types[s].content);
-    if (!types[s].shape) continue;
-    slot.known = true;
-    slot.dtype = types[s].dtype;
-    slot.shape = *types[s].shape;
-    Result<size_t> bytes = TensorBytes(slot.dtype, slot.shape);
-    if (!bytes.ok()) return bytes.status().WithContext(DescribeSlot(slot_info[s]));
-    slot.bytes = *bytes;
-    if (static_cast<int64_t>(slot.bytes) > tensor_limit) {
-      return ResourceExhausted(DescribeSlot(slot_info[s]) + " of shape " + slot.shape.ToString() + " takes " +
-                               std::to_string(slot.bytes) + " bytes; the limit for one tensor is " +
-                               std::to_string(tensor_limit));
-    }
+    if (types[s].shape) QUERN_RETURN_IF_ERROR(SetType(static_cast<int>(s), types[s].dtype, *types[s].shape));
   }
 
   std::vector<ArenaBuffer> buffers;
@@ -159,6 +172,23 @@ Status SessionPlan::Build(std::span<const Value> inputs, std::span<const Value> 
   for (StepPlan& step : steps_) {
     if (step.workspace_bytes > 0) step.workspace_offset = buffers[step.workspace_offset].offset;
   }
+  return OkStatus();
+}
+
+Status SessionPlan::SetType(int index, DType dtype, const Shape& shape) {
+  SlotPlan& slot = slots_[index];
+  const Slot& info = executable_.slots()[index];
+  const Result<size_t> bytes = TensorBytes(dtype, shape);
+  if (!bytes.ok()) return bytes.status().WithContext(DescribeSlot(info));
+  const int64_t limit = executable_.env().limits.tensor_bytes;
+  if (static_cast<int64_t>(*bytes) > limit) {
+    return ResourceExhausted(DescribeSlot(info) + " of shape " + shape.ToString() + " takes " + std::to_string(*bytes) +
+                             " bytes; the limit for one tensor is " + std::to_string(limit));
+  }
+  slot.known = true;
+  slot.dtype = dtype;
+  slot.shape = shape;
+  slot.bytes = *bytes;
   return OkStatus();
 }
 
@@ -213,10 +243,7 @@ Status SessionPlan::PlaceOutputs(int index, const quern_plan_sink& sink, std::ve
     SlotPlan& slot = slots_[step.outputs[k]];
     const quern_plan_sink::Output& o = sink.outputs[k];
     if (!o.known) continue;  // placed when the step runs, even if inference knows the shape
-    slot.known = true;
-    slot.dtype = o.dtype;
-    slot.shape = o.shape;
-    QUERN_ASSIGN_OR_RETURN(slot.bytes, TensorBytes(slot.dtype, slot.shape));
+    QUERN_RETURN_IF_ERROR(SetType(step.outputs[k], o.dtype, o.shape));
     if (info.home) {
       slot.place = SlotPlan::Place::kHome;
       continue;

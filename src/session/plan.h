@@ -67,6 +67,8 @@ class SessionPlan {
  private:
   Status PlanStep(int index, std::span<const Value> inputs, std::span<const Value> outputs,
                   std::vector<ArenaBuffer>& buffers);
+  // Of a slot whose type and shape are found; an error where one tensor may not be so large.
+  Status SetType(int slot, DType dtype, const Shape& shape);
   Status PlaceOutputs(int index, const quern_plan_sink& sink, std::vector<ArenaBuffer>& buffers);
   // Whether a result of the step may be written over its input `slot`.
   bool MayOverwrite(int slot, int step) const;

@@ -80,6 +80,27 @@ Rejection RejectTransform(const GemmKernel& r, const PackLayout& l, size_t segme
   return {};
 }
 
+// Of a row that serves with some layout: whether it does with this one.
+Rejection RejectForLayout(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
+                          const PackLayout& layout) {
+  if (AcceptsLayout(row, layout)) return RejectTransform(row, layout, problem.segments, options);
+  if (row.only_in_place && CanReadInPlace(row, problem)) return {};  // never packed
+  return {.reason = Reason::kLayout, .layout = layout};
+}
+
+// Of the rows that were added the one that costs least, of equals the first.
+struct Cheapest {
+  const GemmKernel* row = nullptr;
+  double cycles = 0;
+
+  void Add(const GemmKernel& r, const GemmProblem& problem, const CpuFacts& cpu, const PackLayout& layout, size_t m) {
+    const double c = EstimateCycles(r, problem, cpu, layout, m);
+    if (row && c >= cycles) return;
+    row = &r;
+    cycles = c;
+  }
+};
+
 template <class Visit>
 void ForEachRow(RowTable rows, Visit visit) {
   for (const auto* list : rows) {
@@ -124,11 +145,7 @@ Rejection RejectLayout(const PackLayout& l, const GemmProblem& p) {
 Rejection RejectRow(const GemmKernel& row, const GemmProblem& problem, const SelectOptions& options,
                     const PackLayout* layout) {
   if (const Rejection r = RejectAnyLayout(row, problem, options)) return r;
-  if (layout) {
-    if (AcceptsLayout(row, *layout)) return RejectTransform(row, *layout, problem.segments, options);
-    if (row.only_in_place && CanReadInPlace(row, problem)) return {};  // never packed
-    return {.reason = Reason::kLayout, .layout = *layout};
-  }
+  if (layout) return RejectForLayout(row, problem, options, *layout);
   Rejection last{.reason = Reason::kNoLayout};
   for (size_t i = 0; i < LayoutCount(row); ++i) {
     last = RejectLayout(row.layouts[i], problem);
@@ -207,17 +224,12 @@ double EstimateCycles(const GemmKernel& row, const GemmProblem& p, const CpuFact
 
 const GemmKernel* ChooseRow(const GemmProblem& problem, const SelectOptions& options, const PackLayout& layout,
                             size_t m, double* cycles) {
-  const GemmKernel* best = nullptr;
-  double fewest = 0;
+  Cheapest cheapest;
   ForEachRow(options.rows, [&](const GemmKernel& r) {
-    if (RejectRow(r, problem, options, &layout)) return;
-    const double c = EstimateCycles(r, problem, options.cpu, layout, m);
-    if (best && c >= fewest) return;
-    best = &r;
-    fewest = c;
+    if (!RejectRow(r, problem, options, &layout)) cheapest.Add(r, problem, options.cpu, layout, m);
   });
-  if (cycles) *cycles = fewest;
-  return best;
+  if (cycles) *cycles = cheapest.cycles;
+  return cheapest.row;
 }
 
 LayoutScores ScoreLayouts(const GemmProblem& problem, const SelectOptions& options, bool all, LayoutScore* out) {
@@ -231,10 +243,16 @@ LayoutScores ScoreLayouts(const GemmProblem& problem, const SelectOptions& optio
       out[found.count++].layout = r.layouts[l];
     }
   };
-  for (const bool possible : {true, false}) {
-    if (!possible && !all) break;
+  const GemmKernel* possible[kMaxPossibleRows];
+  size_t possible_count = 0;
+  ForEachRow(options.rows, [&](const GemmKernel& r) {
+    if (RejectAnyLayout(r, problem, options) || possible_count == kMaxPossibleRows) return;
+    possible[possible_count++] = &r;
+    add_layouts(r);
+  });
+  if (all) {
     ForEachRow(options.rows, [&](const GemmKernel& r) {
-      if (!RejectAnyLayout(r, problem, options) == possible) add_layouts(r);
+      if (RejectAnyLayout(r, problem, options)) add_layouts(r);
     });
   }
   const size_t expected[1] = {problem.expected_m};
@@ -245,7 +263,12 @@ LayoutScores ScoreLayouts(const GemmProblem& problem, const SelectOptions& optio
     LayoutScore& s = out[c];
     s.rejection = RejectLayout(s.layout, problem);
     for (size_t i = 0; i < ms.size() && !s.rejection; ++i) {
-      s.rows[i] = ChooseRow(problem, options, s.layout, ms[i], &s.cycles[i]);
+      Cheapest cheapest;
+      for (const GemmKernel* r : std::span(possible, possible_count)) {
+        if (!RejectForLayout(*r, problem, options, s.layout)) cheapest.Add(*r, problem, options.cpu, s.layout, ms[i]);
+      }
+      s.rows[i] = cheapest.row;
+      s.cycles[i] = cheapest.cycles;
       if (!s.rows[i]) s.rejection = {.reason = Reason::kNoRow};
     }
     if (s.rejection) continue;

@@ -73,6 +73,8 @@ struct LayoutScore {
 
 // More than all rows have together (tests look).
 constexpr size_t kMaxLayoutScores = 320;
+// More than all rows that one CPU has for one type of left side.
+constexpr size_t kMaxPossibleRows = 256;
 
 struct LayoutScores {
   size_t count = 0;

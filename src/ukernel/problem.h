@@ -27,6 +27,8 @@ struct GemmProblem {
   LhsForm lhs_form = kLhsRows;   // how the driver will address the left side
   bool allow_expansion = false;  // block-quantized weights may become float32 in memory (8 times larger)
   bool weights_stay = false;     // in caches from call to call, as those of a recurrence
+
+  constexpr bool operator==(const GemmProblem&) const = default;
 };
 
 static constexpr bool IsBlockProblem(const GemmProblem& p) { return p.block != 0 || IsGguf(p.rhs); }

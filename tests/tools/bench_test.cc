@@ -58,6 +58,27 @@ TEST_F(Bench, ReportsEachNumberOfThreads) {
   }
 }
 
+// One set of inputs for each extent: a run of the fourth is one of the first again.
+TEST_F(Bench, VariesAnExtent) {
+  const std::string dims = Field(1, Field(2, "rows"));
+  const auto port = [&](const std::string& name) {
+    return Field(1, name) + Field(2, Field(1, Field(1, 1) + Field(2, dims)));
+  };
+  const std::string node = Field(1, "x") + Field(2, "y") + Field(4, "Relu");
+  Spill(In("m.onnx"), Field(1, 8) + Field(8, Field(1, "") + Field(2, 19)) +
+                          Field(7, Field(1, node) + Field(2, "g") + Field(11, port("x")) + Field(12, port("y"))));
+  const auto run = [&](const std::string& vary) { return Quern("bench " + In("m.onnx") + " --json --runs 4 " + vary); };
+  const Ended e = run("--vary rows=5..7");
+  ASSERT_EQ(e.status, 0) << e.err;
+  const Json doc = Json::parse(e.out);
+  EXPECT_EQ(doc["inputs"], Json::array({"x f32[5]"}));
+  EXPECT_EQ(doc["cases"][0]["runs"], 4);
+  for (const char* wrong : {"rows", "rows=5", "rows=7..5", "rows=a..b", "=1..2", "cols=1..2", "rows=0..9999999"}) {
+    EXPECT_EQ(run("--vary " + std::string(wrong)).status, 2) << wrong;
+  }
+  EXPECT_THAT(run("--vary rows=1..2 --vary x=1..3").err, HasSubstr("different numbers"));
+}
+
 TEST_F(Bench, PrintsATable) {
   const Ended e = Quern("bench " + Model() + " --threads 1 --runs 4 --concurrency 2");
   ASSERT_EQ(e.status, 0) << e.err;

@@ -65,7 +65,7 @@ TEST(Measure, RunsAsOftenAsAskedWithAnyNumberOfClients) {
     options.after_warmup = [&] { ++warm; };
     g_counted = 0;
     options.allocations = [] { return g_counted += 14; };  // 14 more by the time that all have run
-    const Measurement m = Measure(session, {Value::Tensor<float>({2}, {1, 2})}, options);
+    const Measurement m = Measure(session, FeedSets{{Value::Tensor<float>({2}, {1, 2})}}, options);
     EXPECT_EQ(m.seconds.size(), 7u);
     EXPECT_EQ(warm, 1);
     EXPECT_EQ(m.allocations_per_run, 2);
@@ -80,13 +80,13 @@ TEST(Measure, RunsForATimeAndAtLeastOnce) {
   MeasureOptions options;
   options.seconds = 0;
   options.warmup = 0;
-  Measurement m = Measure(session, {Value::Tensor<float>({2}, {1, 2})}, options);
+  Measurement m = Measure(session, FeedSets{{Value::Tensor<float>({2}, {1, 2})}}, options);
   EXPECT_EQ(m.seconds.size(), 1u);
   EXPECT_EQ(m.first_seconds, m.seconds[0]);
   EXPECT_FALSE(m.allocations_per_run.has_value());
   options.seconds = 0.05;
   options.clients = 2;
-  m = Measure(session, {Value::Tensor<float>({2}, {1, 2})}, options);
+  m = Measure(session, FeedSets{{Value::Tensor<float>({2}, {1, 2})}}, options);
   EXPECT_GE(m.wall_seconds, 0.05);
   EXPECT_GE(m.seconds.size(), 2u);
 }
@@ -97,7 +97,7 @@ TEST(Measure, AFailureOfARunIsThrown) {
     MeasureOptions options;
     options.warmup = warmup;
     options.clients = 2;
-    EXPECT_THROW(Measure(session, {Value::Tensor<double>({2}, {1, 2})}, options), quern::Error);
+    EXPECT_THROW(Measure(session, FeedSets{{Value::Tensor<double>({2}, {1, 2})}}, options), quern::Error);
   }
 }
 
@@ -106,7 +106,7 @@ TEST(Measure, AFailureBetweenWarmUpAndRunsIsThrown) {
   MeasureOptions options;
   options.clients = 2;
   options.after_warmup = [] { throw std::runtime_error("no profile"); };
-  EXPECT_THROW(Measure(session, {Value::Tensor<float>({2}, {1, 2})}, options), std::runtime_error);
+  EXPECT_THROW(Measure(session, FeedSets{{Value::Tensor<float>({2}, {1, 2})}}, options), std::runtime_error);
 }
 
 // Results whose size changes from run to run cannot be written where the last ones lie.
@@ -118,7 +118,8 @@ TEST(Measure, ResultsMayChangeTheirShape) {
   Session session(m);
   MeasureOptions options;
   options.runs = 20;
-  EXPECT_EQ(Measure(session, {Value::Tensor<float>({64}, std::vector<float>(64))}, options).seconds.size(), 20u);
+  EXPECT_EQ(Measure(session, FeedSets{{Value::Tensor<float>({64}, std::vector<float>(64))}}, options).seconds.size(),
+            20u);
 }
 
 TEST(Memory, IsKnownHere) {

@@ -18,6 +18,7 @@ struct BenchArguments {
   CommonOptions common;
   FeedOptions feeds;
   BenchOptions bench;
+  std::vector<std::string> vary;  // NAME=FROM..TO
   std::vector<int> threads;
   NodeOrder order = NodeOrder::kTime;
   std::size_t top = 0;
@@ -108,6 +109,44 @@ void PrintPeaks(const Json& cpu) {
   std::printf("limits are those of one core times the threads: %s\n", text.c_str());
 }
 
+struct Range {
+  std::string name;
+  std::int64_t from = 0, to = 0;
+};
+
+Range ParseRange(const std::string& option) {
+  const auto [name, text] = SplitAssignment(option);
+  const std::size_t dots = text.find("..");
+  const std::string what = "--vary " + option;
+  if (name.empty() || dots == std::string::npos) throw Failure(what + ": write NAME=FROM..TO", true);
+  const quern::Shape from = ParseShape(text.substr(0, dots), what), to = ParseShape(text.substr(dots + 2), what);
+  if (from.size() != 1 || to.size() != 1 || from[0] > to[0]) {
+    throw Failure(what + ": FROM and TO are numbers, FROM not above TO", true);
+  }
+  return {name, from[0], to[0]};
+}
+
+// One set of inputs; with --vary one for each of its extents.
+FeedSets MakeFeedSets(const quern::Session& session, const BenchArguments& args) {
+  constexpr std::int64_t kMostSets = 1 << 16;
+  std::vector<Range> ranges;
+  for (const std::string& option : args.vary) ranges.push_back(ParseRange(option));
+  if (ranges.empty()) return {MakeFeeds(session, args.feeds)};
+  const std::int64_t sets = ranges[0].to - ranges[0].from + 1;
+  for (const Range& r : ranges) {
+    if (r.to - r.from + 1 == sets) continue;
+    throw Failure("--vary: '" + r.name + "' and '" + ranges[0].name + "' take different numbers of extents", true);
+  }
+  if (sets > kMostSets) throw Failure("--vary: at most " + std::to_string(kMostSets) + " extents", true);
+  FeedSets feeds;
+  for (std::int64_t i = 0; i < sets; ++i) {
+    FeedOptions options = args.feeds;
+    for (const Range& r : ranges) options.shapes.push_back(r.name + "=" + std::to_string(r.from + i));
+    feeds.push_back(MakeFeeds(session, options));
+  }
+  return feeds;
+}
+
 int Bench(BenchArguments& args) {
   BenchOptions& bench = args.bench;
   if (bench.measure.runs < 0 || bench.measure.warmup < 0 || !(bench.measure.seconds >= 0)) {
@@ -125,7 +164,7 @@ int Bench(BenchArguments& args) {
   std::vector<BenchCase> cases;
   for (const int threads : args.threads) {
     cases.push_back(
-        MeasureCase(bench, threads, [&](const quern::Session& session) { return MakeFeeds(session, args.feeds); }));
+        MeasureCase(bench, threads, [&](const quern::Session& session) { return MakeFeedSets(session, args); }));
   }
   const Json cpu = bench.per_node ? FindNodes(args.common.cpu, cases) : Json();
   if (args.json) {
@@ -169,6 +208,10 @@ void AddBench(CLI::App& app, int& status) {
   sub->add_option("--top", args->top, "the first N nodes (default: all)")->type_name("N");
   sub->add_flag("--json", args->json, "print one JSON object");
   AddFeedOptions(*sub, args->feeds);
+  sub->add_option("--vary", args->vary,
+                  "a symbolic extent that is another one in each run, from FROM to TO and from FROM again; several go "
+                  "on together")
+      ->type_name("NAME=FROM..TO");
   AddCommonOptions(*sub, args->common, &args->threads);
   sub->footer(
       "Inputs that are not given are seeded random numbers, as with `quern run --random`; open extents are 1. Outputs\n"
@@ -181,6 +224,7 @@ void AddBench(CLI::App& app, int& status) {
       "  quern bench model.onnx --input image=photo.png --runs 1000 --warmup 10 --json\n"
       "  quern bench model.onnx --batch 8 --concurrency 4 --threads 1 --seconds 10\n"
       "  quern bench model.onnx --per-node --top 20\n"
+      "  quern bench decoder.onnx --vary past=64..191 --vary total=65..192\n"
       "  quern bench model.onnx --per-node --sort order --cpu haswell");
   sub->callback([args, &status] { status = Bench(*args); });
 }

@@ -18,9 +18,9 @@ BenchCase MeasureCase(const BenchOptions& options, int threads, const FeedMaker&
   const double start = Now();
   quern::Session session(LoadModel(options.model, session_options.limits), session_options);
   result.load_seconds = Now() - start;
-  const std::vector<quern::Value> feeds = make_feeds(session);
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    if (feeds[i]) result.inputs.push_back(std::string(session.input(i).name) + " " + TypeText(feeds[i]));
+  const FeedSets feeds = make_feeds(session);
+  for (std::size_t i = 0; i < feeds[0].size(); ++i) {
+    if (feeds[0][i]) result.inputs.push_back(std::string(session.input(i).name) + " " + TypeText(feeds[0][i]));
   }
   MeasureOptions measure = options.measure;
   measure.what = options.model + ", " + std::to_string(result.threads) + (result.threads > 1 ? " threads" : " thread");

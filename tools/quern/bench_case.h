@@ -26,7 +26,7 @@ struct BenchCase {
   double load_seconds = 0;
   Measurement times;
   Latencies latencies;
-  std::vector<std::string> inputs;  // "image f32[1,3,224,224]"
+  std::vector<std::string> inputs;  // "image f32[1,3,224,224]", of the first run
   std::uint64_t peak_bytes = 0;     // resident memory of the process at most; 0 where that is not known
   std::uint64_t added_bytes = 0;    // of it, what was not resident before the model was loaded
   Profile profile;                  // with per_node
@@ -38,7 +38,7 @@ struct BenchCase {
   double cpu_use() const { return times.cpu_seconds / times.wall_seconds; }  // 1: one core
 };
 
-using FeedMaker = std::function<std::vector<quern::Value>(const quern::Session&)>;
+using FeedMaker = std::function<FeedSets(const quern::Session&)>;
 
 // threads 0: the default.
 BenchCase MeasureCase(const BenchOptions& options, int threads, const FeedMaker& make_feeds);

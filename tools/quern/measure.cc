@@ -33,9 +33,11 @@ double ProcessSeconds() {
 // The slots of one client's runs: through the C ABI, so that what a run allocates is the library's doing.
 class Client {
  public:
-  Client(quern::Session& session, const std::vector<quern::Value>& feeds)
-      : session_(session), outputs_(session.num_outputs()) {
-    for (const quern::Value& v : feeds) inputs_.push_back(v.get());
+  Client(quern::Session& session, const FeedSets& feeds) : session_(session), outputs_(session.num_outputs()) {
+    for (const std::vector<quern::Value>& set : feeds) {
+      std::vector<const quern_value*>& inputs = inputs_.emplace_back();
+      for (const quern::Value& v : set) inputs.push_back(v.get());
+    }
   }
   ~Client() { Clear(false); }
   Client(const Client&) = delete;
@@ -44,14 +46,16 @@ class Client {
   // Seconds of one run.
   double Run() {
     if (fresh_) Clear(false);
+    const quern_value* const* inputs = inputs_[next_].data();
+    next_ = (next_ + 1) % inputs_.size();
     double start = Now();
-    quern_status status = quern_session_run(session_.get(), inputs_.data(), outputs_.data(), nullptr);
+    quern_status status = quern_session_run(session_.get(), inputs, outputs_.data(), nullptr);
     if (status == QUERN_INVALID_ARGUMENT && !fresh_ && written_) {
       // Shapes that differ from run to run fit no memory given.
       fresh_ = true;
       Clear(false);
       start = Now();
-      status = quern_session_run(session_.get(), inputs_.data(), outputs_.data(), nullptr);
+      status = quern_session_run(session_.get(), inputs, outputs_.data(), nullptr);
     }
     const double took = Now() - start;
     quern::Check(status);
@@ -71,7 +75,8 @@ class Client {
   }
 
   quern::Session& session_;
-  std::vector<const quern_value*> inputs_;
+  std::vector<std::vector<const quern_value*>> inputs_;  // by run
+  std::size_t next_ = 0;
   std::vector<quern_value*> outputs_;
   bool written_ = false, fresh_ = false;
 };
@@ -168,7 +173,7 @@ Latencies Summarize(std::vector<double> seconds) {
   return l;
 }
 
-Measurement Measure(quern::Session& session, const std::vector<quern::Value>& feeds, const MeasureOptions& options) {
+Measurement Measure(quern::Session& session, const FeedSets& feeds, const MeasureOptions& options) {
   constexpr double kReportSeconds = 2;
   Measurement result;
   std::vector<std::unique_ptr<Client>> clients;

@@ -42,9 +42,14 @@ struct Measurement {
   std::uint64_t peak_bytes = 0;  // resident memory at most since ResetPeakMemory, without that of `seconds`
 };
 
+// The inputs of runs that follow each other: those of the first run, of the second..., and from the first again. Each
+// holds one value per input of the session.
+using FeedSets = std::vector<std::vector<quern::Value>>;
+
 // Each client gives the session the same inputs, and outputs of its own that are written in place from the second run
-// on. A line of progress goes to standard error every two seconds. The first failure of a run is thrown.
-Measurement Measure(quern::Session& session, const std::vector<quern::Value>& feeds, const MeasureOptions& options);
+// on while shapes stay. A line of progress goes to standard error every two seconds. The first failure of a run is
+// thrown.
+Measurement Measure(quern::Session& session, const FeedSets& feeds, const MeasureOptions& options);
 
 // Resident memory of the process, as /proc/self/status says; 0 where that is not known.
 struct Memory {

@@ -194,7 +194,7 @@ int Run(const PerfTestArguments& args) {
   if (StartCountingAllocations()) bench.measure.allocations = Allocations;
   bench.per_node = !args.profile_file.empty();
   std::vector<BenchCase> cases = {
-      MeasureCase(bench, args.threads, [&](const quern::Session& session) { return Inputs(session, args); })};
+      MeasureCase(bench, args.threads, [&](const quern::Session& session) { return FeedSets{Inputs(session, args)}; })};
   Print(args, cases[0]);
   if (!args.result_file.empty()) AppendResults(args, cases[0]);
   if (!bench.per_node) return 0;

@@ -9,6 +9,7 @@
 #include "base/random_numbers.h"
 #include "kernels/attention.h"
 #include "kernels/peak.h"
+#include "kernels/run_time_drivers.h"
 #include "ukernel/convert.h"
 
 namespace quern::kernels {
@@ -133,7 +134,8 @@ int Main(int argc, char** argv) {
     if (causal) s.reach = std::max<int64_t>(0, k - q);
     SelectOptions options;
     options.cpu = cpu->facts();
-    Result<Attention> made = Attention::Create(s, options, Precision::kFp32, 1);
+    RunTimeDrivers drivers(options);
+    Result<Attention> made = Attention::Create(s, drivers, Precision::kFp32, 1);
     if (!made.ok()) return std::fprintf(stderr, "%s\n", made.status().message().c_str()), 2;
     c.attention = std::move(*made);
     c.q = Random(types.q, heads * q * size, 1);

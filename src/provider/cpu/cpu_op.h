@@ -22,7 +22,8 @@
 
 namespace quern::kernels {
 class CalibratedRows;
-}
+class RunTimeDrivers;
+}  // namespace quern::kernels
 
 namespace quern::cpu {
 
@@ -37,9 +38,10 @@ struct CpuConfig {
   std::shared_ptr<const kernels::CalibratedRows> calibration = nullptr;  // holds gemm_rows where they are measured
   Limits limits = {};                                                    // of the session
   std::shared_ptr<kernels::PackedStore> packed_store = nullptr;  // of weights that were packed before; may be null
-  std::set<std::string> skip_passes = {};                        // names of passes to leave out
-  bool serial_branches = false;                                  // steps run one after another, always
-  bool keep_denormals = false;                                   // where products are summed too
+  std::shared_ptr<kernels::RunTimeDrivers> run_time_drivers = nullptr;  // of the provider; null: none are kept
+  std::set<std::string> skip_passes = {};                               // names of passes to leave out
+  bool serial_branches = false;                                         // steps run one after another, always
+  bool keep_denormals = false;                                          // where products are summed too
 };
 
 // An operand as a plan knows it.

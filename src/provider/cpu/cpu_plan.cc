@@ -57,6 +57,7 @@ size_t BytesOf(const TensorSpec& s) { return TensorBytes(s.dtype, s.shape).value
 
 std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts) {
   std::vector<TensorSpec> specs;
+  specs.reserve(ids.size());
   for (int v : ids) specs.push_back(v < 0 ? TensorSpec{} : facts[v].spec);
   return specs;
 }

@@ -8,6 +8,7 @@
 
 #include "graph/text.h"
 #include "kernels/peak.h"
+#include "provider/cpu/common/epilogue.h"
 #include "provider/cpu/common/widened.h"
 #include "provider/cpu/cpu_executable.h"
 #include "provider/cpu/plan_time.h"
@@ -23,7 +24,9 @@ struct CpuProvider {
   MemoryBudget weights;  // of all its executables
 
   CpuProvider(CpuConfig c, std::shared_ptr<Executor> e)
-      : config(std::move(c)), executor(std::move(e)), weights(config.limits.memory_bytes) {}
+      : config(std::move(c)), executor(std::move(e)), weights(config.limits.memory_bytes) {
+    config.run_time_drivers = std::make_shared<kernels::RunTimeDrivers>(SelectOptionsFor(config));
+  }
 };
 
 // The first operand that plans must know and that is known only when a run brings it.

@@ -148,6 +148,11 @@ kernels::SelectOptions SelectOptionsFor(const CpuConfig& config) {
   return options;
 }
 
+std::shared_ptr<kernels::RunTimeDrivers> RunTimeDriversFor(const CpuConfig& config) {
+  return config.run_time_drivers ? config.run_time_drivers
+                                 : std::make_shared<kernels::RunTimeDrivers>(SelectOptionsFor(config));
+}
+
 ukernel::Precision PrecisionFor(const CpuConfig& config) {
   if (config.precision == "fp32-fast") return ukernel::Precision::kFp32Fast;
   if (config.precision == "bf16") return ukernel::Precision::kBf16;

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "kernels/run_time_drivers.h"
 #include "kernels/select.h"
 #include "provider/cpu/cpu_op.h"
 #include "tensor/tensor.h"
@@ -35,6 +36,8 @@ std::string EpilogueText(const Node& node);
 
 // Selection for this provider's CPU.
 kernels::SelectOptions SelectOptionsFor(const CpuConfig& config);
+// Those of the provider; never null.
+std::shared_ptr<kernels::RunTimeDrivers> RunTimeDriversFor(const CpuConfig& config);
 ukernel::Precision PrecisionFor(const CpuConfig& config);
 
 // The name and reasons of a row, for reports.

@@ -67,16 +67,14 @@ ukernel::RhsSource RunTimeSource(const MatrixOperand& rhs, ukernel::Format forma
   return source;
 }
 
-Result<kernels::MatMul> RunTimeProduct(kernels::GemmProblem problem, size_t m, const MatrixOperand& rhs,
-                                       const CpuConfig& config) {
+Result<std::shared_ptr<const kernels::MatMul>> RunTimeProduct(kernels::GemmProblem problem, size_t m,
+                                                              const MatrixOperand& rhs, const CpuConfig& config) {
   problem.n = static_cast<size_t>(rhs.cols);
   problem.k = static_cast<size_t>(rhs.rows);
   problem.expected_m = m;
   problem.rhs_constant = false;
   problem.rhs_contiguous = rhs.col_stride == static_cast<ptrdiff_t>(FormatBytes(problem.rhs));
-  const kernels::SelectOptions options = SelectOptionsFor(config);
-  QUERN_ASSIGN_OR_RETURN(const kernels::LayoutChoice layout, kernels::SelectLayout(problem, options));
-  return kernels::MatMul::Create(problem, options, layout);
+  return RunTimeDriversFor(config)->FindProduct(problem);
 }
 
 }  // namespace quern::cpu

@@ -33,7 +33,7 @@ std::optional<std::vector<kernels::BatchDim>> BatchDims(const MatrixOperand& lhs
 ukernel::RhsSource RunTimeSource(const MatrixOperand& rhs, ukernel::Format format);
 // The product of about `m` rows with such a right side: `problem` has the types and the precision, its extents are
 // those of `rhs`.
-Result<kernels::MatMul> RunTimeProduct(kernels::GemmProblem problem, size_t m, const MatrixOperand& rhs,
-                                       const CpuConfig& config);
+Result<std::shared_ptr<const kernels::MatMul>> RunTimeProduct(kernels::GemmProblem problem, size_t m,
+                                                              const MatrixOperand& rhs, const CpuConfig& config);
 
 }  // namespace quern::cpu

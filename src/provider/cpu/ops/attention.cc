@@ -160,12 +160,13 @@ class AttentionStep final : public CpuStep {
                   int64_t size) const;
 
   AttentionForm form_;
-  kernels::Attention attention_;
+  std::shared_ptr<const kernels::Attention> attention_;
   const ukernel::VectorKernel* row_;
   Place q_, k_, v_;
   size_t attention_scratch_ = 0, scratch_ = 0;
 
-  AttentionStep(AttentionForm form, kernels::Attention attention, const ukernel::VectorKernel* row)
+  AttentionStep(AttentionForm form, std::shared_ptr<const kernels::Attention> attention,
+                const ukernel::VectorKernel* row)
       : form_(form), attention_(std::move(attention)), row_(row) {}
 };
 
@@ -222,14 +223,14 @@ Result<std::unique_ptr<CpuStep>> AttentionStep::Create(AttentionForm f, const Cp
   const int64_t first = f.lengths == AttentionForm::Lengths::kNone ? f.past_rows : f.keys - f.queries;
   if (f.right >= 0) sizes.reach = first + f.right;
   if (f.causal) sizes.reach = first;
-  QUERN_ASSIGN_OR_RETURN(kernels::Attention attention, kernels::Attention::Create(sizes, SelectOptionsFor(config),
-                                                                                  PrecisionFor(config), concurrency));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const kernels::Attention> attention,
+                         RunTimeDriversFor(config)->FindAttention(sizes, PrecisionFor(config), concurrency));
   std::unique_ptr<AttentionStep> step(new AttentionStep(f, std::move(attention), VectorRowFor(config)));
   step->q_ = q;
   step->k_ = k;
   step->v_ = v;
   step->attention_scratch_ = scratch;
-  step->scratch_ = scratch + step->attention_.workspace_bytes();
+  step->scratch_ = scratch + step->attention_->workspace_bytes();
   return std::unique_ptr<CpuStep>(std::move(step));
 }
 
@@ -327,11 +328,11 @@ Status AttentionStep::Run(const StepContext& c) const {
   const auto where = [&](const Place& p, const HeadsOperand& o) { return p.copied ? Target(c, p) : Source(c, o); };
   const kernels::AttentionOperands operands{
       .q = where(q_, f.q), .k = where(k_, f.k), .v = where(v_, f.v), .y = static_cast<float*>(c.outputs[0])};
-  return attention_.Run(operands, Rules(f, c, samples),
-                        {.executor = c.executor,
-                         .cancel = c.cancel,
-                         .workspace = static_cast<std::byte*>(c.scratch) + attention_scratch_,
-                         .workspace_bytes = attention_.workspace_bytes()});
+  return attention_->Run(operands, Rules(f, c, samples),
+                         {.executor = c.executor,
+                          .cancel = c.cancel,
+                          .workspace = static_cast<std::byte*>(c.scratch) + attention_scratch_,
+                          .workspace_bytes = attention_->workspace_bytes()});
 }
 
 // One operator: how its inputs are read, and which may be strided.

@@ -70,7 +70,7 @@ struct Stage {
   Place lhs, rhs, dst;
   StridedCopy copy;
   int64_t count = 0;  // of kMultiply
-  kernels::MatMul product;
+  std::shared_ptr<const kernels::MatMul> product;
   MatMulArgs args;
   kernels::MatMulPlan plan;
   std::vector<kernels::BatchDim> batch;
@@ -102,11 +102,11 @@ class EinsumStep final : public CpuStep {
           args.rhs.data = rhs;
           args.dst = dst;
           args.batch = s.batch;
-          QUERN_RETURN_IF_ERROR(s.product.Run(s.plan, args,
-                                              {.executor = c.executor,
-                                               .cancel = c.cancel,
-                                               .workspace = static_cast<std::byte*>(c.scratch) + workspace_,
-                                               .workspace_bytes = workspace_bytes_}));
+          QUERN_RETURN_IF_ERROR(s.product->Run(s.plan, args,
+                                               {.executor = c.executor,
+                                                .cancel = c.cancel,
+                                                .workspace = static_cast<std::byte*>(c.scratch) + workspace_,
+                                                .workspace_bytes = workspace_bytes_}));
         }
       }
     }
@@ -260,7 +260,7 @@ Result<Operand> EinsumStep::Contract(Operand lhs, Operand rhs, const Letters& ou
     s.args.batch = s.batch;
     const kernels::GemmProblem problem{.lhs = format, .rhs = format, .precision = PrecisionFor(config_)};
     QUERN_ASSIGN_OR_RETURN(s.product, RunTimeProduct(problem, s.args.m, right, config_));
-    s.plan = s.product.Plan(s.args, concurrency_);
+    s.plan = s.product->Plan(s.args, concurrency_);
     workspace_bytes_ = std::max(workspace_bytes_, s.plan.workspace_bytes);
   }
   s.lhs = lhs.place;

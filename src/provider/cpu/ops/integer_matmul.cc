@@ -58,10 +58,10 @@ class IntegerProductStep final : public CpuStep {
 
  private:
   explicit IntegerProductStep(const Compiled& compiled) : compiled_(compiled) {}
-  const kernels::MatMul& product() const { return compiled_.constant_rhs ? compiled_.product : runtime_product_; }
+  const kernels::MatMul& product() const { return compiled_.constant_rhs ? compiled_.product : *runtime_product_; }
 
   const Compiled& compiled_;
-  kernels::MatMul runtime_product_;
+  std::shared_ptr<const kernels::MatMul> runtime_product_;
   MatMulArgs args_;
   kernels::MatMulPlan plan_;
   kernels::BatchDim batch_[kernels::kMaxBatchDims];

@@ -111,10 +111,10 @@ class ProductStep final : public CpuStep {
 
  private:
   explicit ProductStep(const Compiled& compiled) : compiled_(compiled) {}
-  const kernels::MatMul& product() const { return compiled_.constant_rhs ? compiled_.product : runtime_product_; }
+  const kernels::MatMul& product() const { return compiled_.constant_rhs ? compiled_.product : *runtime_product_; }
 
   const Compiled& compiled_;
-  kernels::MatMul runtime_product_;  // for a right side that comes with the run, whose extents are known only now
+  std::shared_ptr<const kernels::MatMul> runtime_product_;  // for a right side that comes with the run
   MatMulArgs args_;
   kernels::MatMulPlan plan_;
   kernels::BatchDim batch_[kernels::kMaxBatchDims];

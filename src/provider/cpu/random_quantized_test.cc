@@ -2,6 +2,7 @@
 // double what is float32 here.
 #include <gtest/gtest.h>
 
+#include "base/packed_bits.h"
 #include "provider/cpu/random_cases.h"
 
 namespace quern::cpu {
@@ -27,16 +28,27 @@ void AddQuantization(Case& c, DType type, bool may_omit = false) {
   }
 }
 
+// Of any type of integers, those of several in a byte too.
+Tensor DrawStored(DType type, const Shape& shape) {
+  const int bits = PackedBits(type);
+  if (bits == 0) return DrawTensor(type, shape);
+  Tensor t = Tensor::Allocate(type, shape).value();
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    AppendPacked(static_cast<uint8_t*>(t.raw_data()), i, bits, static_cast<uint8_t>(Draw(0, 255)));
+  }
+  return t;
+}
+
 // Scales of the tensor, of each index of an axis, or of blocks along it.
 TEST_F(CpuOps, QuantizeAndDequantize) {
   for (int i = 0; i < 12 * kRounds; ++i) {
     const bool reads = Draw(0, 1) != 0;
-    const DType stored =
-        reads && Draw(0, 4) == 0 ? DType::kI32 : Pick({DType::kI8, DType::kU8, DType::kI16, DType::kU16});
+    DType stored = Pick({DType::kI8, DType::kU8, DType::kI16, DType::kU16});
+    if (reads) stored = Pick({stored, stored, DType::kI32, DType::kI4, DType::kU4, DType::kI2, DType::kU2});
     Shape shape = DrawShapeOrLarge(1, 4);
     if (Draw(0, 2) == 0) shape[shape.rank() - 1] = Draw(1, 70);
     const int axis = static_cast<int>(Draw(0, shape.rank() - 1));
-    Case c{.op = reads ? "DequantizeLinear" : "QuantizeLinear", .opset = 21};
+    Case c{.op = reads ? "DequantizeLinear" : "QuantizeLinear", .opset = 25};
     Shape scales;
     if (const int64_t form = Draw(0, 2); form == 1) {
       scales = Shape{shape[axis]};
@@ -46,14 +58,14 @@ TEST_F(CpuOps, QuantizeAndDequantize) {
       scales[axis] = (shape[axis] + block - 1) / block;
       c.Attr("block_size", block);
     }
-    c.In(reads ? DrawTensor(stored, shape) : DrawTensor(DType::kF32, shape, 8, true));
+    c.In(reads ? DrawStored(stored, shape) : DrawTensor(DType::kF32, shape, 8, true));
     const bool constant = Draw(0, 1) != 0;
     c.In(DrawScale(scales), constant);
     if (stored == DType::kI32 || Draw(0, 3) == 0) {
       c.Omit();
       if (!reads) c.Attr("output_dtype", static_cast<int64_t>(stored));
     } else {
-      c.In(DrawTensor(stored, scales), constant);
+      c.In(DrawStored(stored, scales), constant);
     }
     if (scales.rank() > 0) c.Attr("axis", int64_t{axis} - (Draw(0, 1) ? shape.rank() : 0));
     ASSERT_NO_FATAL_FAILURE(Check(c));

@@ -336,7 +336,8 @@ std::string RejectNBits(const Node& node, const CpuConfig&) {
 // y = a * dequantized(B)', B as it is, a quantized to int8 by row where accuracy_level allows that (4).
 Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileContext& context) {
   Compiled c = Start(node, context);
-  const Tensor &b = node.input(1)->constant()->tensor(), &scales = node.input(2)->constant()->tensor();
+  QUERN_ASSIGN_OR_RETURN(const Tensor b, node.input(1)->constant()->tensor().Transient());
+  const Tensor& scales = node.input(2)->constant()->tensor();
   const int64_t n = node.GetInt("N", 0), k = node.GetInt("K", 0), block = node.GetInt("block_size", 32);
   const int64_t bits = node.GetInt("bits", 4), blocks = (k + block - 1) / block, block_bytes = block * bits / 8;
   const bool int8_rows = node.GetInt("accuracy_level", 0) == 4;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/packed_bits.h"
 #include "ops/common/any_types.h"
 #include "ops/common/small_types.h"
 #include "provider/cpu/common/constants.h"
@@ -15,6 +16,7 @@ namespace quern::cpu {
 namespace {
 
 constexpr TypeSet kStored = {DType::kI8, DType::kU8, DType::kI16, DType::kU16};
+constexpr TypeSet kPacked = {DType::kI4, DType::kU4, DType::kI2, DType::kU2};
 
 // Floats of 8 bits are quantized around zero alone: other zero points have to be known.
 std::string RejectFloat8Zero(const Node& node, DType stored) {
@@ -64,6 +66,55 @@ struct ScaleLoops {
       begin = stop;
     }
   }
+};
+
+// Elements [first, first + count) of a type with several in a byte, as whole bytes.
+void Unpack(const void* from, DType type, int64_t first, int64_t count, int8_t* to) {
+  const auto* bytes = static_cast<const uint8_t*>(from);
+  const int bits = PackedBits(type);
+  const bool is_signed = type == DType::kI4 || type == DType::kI2;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t value = LoadPacked(bytes, first + i, bits);
+    to[i] = is_signed ? SignExtend(value, bits) : static_cast<int8_t>(value);
+  }
+}
+
+// DequantizeLinear of integers of 4 and 2 bits, a piece at a time as whole bytes.
+class DequantizePackedKernel final : public CpuKernel {
+ public:
+  DequantizePackedKernel(const Node& node, const CpuConfig& config) : node_(node), row_(AffineRowFor(config)) {}
+  Result<std::unique_ptr<CpuStep>> Bind(const BindContext& context) const override {
+    const ScaleLoops loops = ScaleLoops::Of(node_, context.inputs[0].shape, context.inputs[1].shape);
+    const DType packed = context.inputs[0].dtype;
+    const DType whole = packed == DType::kI4 || packed == DType::kI2 ? DType::kI8 : DType::kU8;
+    const bool has_zero = context.has_input(2);
+    return MakeStep([=, row = row_, n = context.outputs[0].shape.num_elements()](const StepContext& c) {
+      return ForRange(c, n, kCheapGrain, [&](int64_t begin, int64_t end) {
+        constexpr int64_t kPiece = 512;
+        int8_t x[kPiece], zero[kPiece];
+        for (; begin < end; begin += kPiece) {
+          loops.ForRuns(begin, std::min(end, begin + kPiece),
+                        [&](int64_t index, int64_t step, int64_t first, int64_t last) {
+                          Unpack(c.inputs[0], packed, first, last - first, x);
+                          if (has_zero) Unpack(c.inputs[2], packed, index, step == 0 ? 1 : last - first, zero);
+                          row->dequantize({.type = whole,
+                                           .n = static_cast<size_t>(last - first),
+                                           .x = x,
+                                           .y = static_cast<float*>(c.outputs[0]) + first,
+                                           .scale = static_cast<const float*>(c.inputs[1]) + index,
+                                           .zero = has_zero ? zero : nullptr,
+                                           .scale_step = static_cast<size_t>(step),
+                                           .zero_step = static_cast<size_t>(has_zero ? step : 0)});
+                        });
+        }
+      });
+    });
+  }
+  KernelDescription Describe() const override { return Described(*row_, "integers of few bits to float32"); }
+
+ private:
+  const Node& node_;
+  const ukernel::AffineKernel* row_;
 };
 
 // QuantizeLinear and DequantizeLinear: kRun of a row, on elements of `Args`.
@@ -153,7 +204,7 @@ std::string RejectQuantize(const Node& node, const CpuConfig&) {
 }
 
 std::string RejectDequantize(const Node& node, const CpuConfig&) {
-  constexpr TypeSet kTypes = kStored | TypeSet{DType::kI32} | kFloat8Types;
+  constexpr TypeSet kTypes = kStored | kPacked | TypeSet{DType::kI32} | kFloat8Types;
   if (std::string why = RejectUnlessType(node.input(0), kTypes); !why.empty()) return why;
   if (std::string why = RejectFloat8Zero(node, node.input(0)->type().dtype); !why.empty()) return why;
   if (std::string why = RejectUnlessType(node.input(1), {DType::kF32}); !why.empty()) return why;
@@ -168,9 +219,14 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
   return std::unique_ptr<CpuKernel>(new Kernel(node, *context.config));
 }
 
+Result<std::unique_ptr<CpuKernel>> CompileDequantize(const Node& node, const CompileContext& context) {
+  const bool packed = kPacked.Has(node.input(0)->type().dtype);
+  return packed ? Compile<DequantizePackedKernel>(node, context) : Compile<DequantizeKernel>(node, context);
+}
+
 constexpr CpuOp kOps[] = {
     {"", "QuantizeLinear", RejectQuantize, Compile<QuantizeKernel>},
-    {"", "DequantizeLinear", RejectDequantize, Compile<DequantizeKernel>},
+    {"", "DequantizeLinear", RejectDequantize, CompileDequantize},
     {"", "DynamicQuantizeLinear", RejectDynamic, Compile<DynamicQuantizeKernel>},
 };
 

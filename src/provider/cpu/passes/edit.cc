@@ -113,6 +113,12 @@ Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::ve
   return AddTyped(graph, kCpuDomain, std::move(op_type), origin, std::move(inputs), std::move(type), before);
 }
 
+Node* AddProductOfBlocks(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,
+                         Node* before) {
+  while (!inputs.back()) inputs.pop_back();
+  return AddTyped(graph, "com.microsoft", "MatMulNBits", origin, std::move(inputs), std::move(type), before);
+}
+
 Node* AddProductToFloat(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,
                         Node* before) {
   while (!inputs.back()) inputs.pop_back();

@@ -27,6 +27,9 @@ constexpr int64_t kLeastBlock = 32, kLargestBlock = 256;
 constexpr int64_t kSpan = 1024;
 // Keys of one block, where there are several, are at least so many, and a multiple of that.
 constexpr int64_t kKeyGrain = 64;
+// Rows by which keys and values are not worth to be packed. Zen 4, 1500 keys: 1 row 160 to 83 us (heads of 128) and 46
+// to 21 (32), 4 rows 209 to 160 and 59 to 57, 8 rows 328 to 309 and 92 to 111.
+int64_t MostDirectRows(const AttentionSizes& s) { return s.size < 64 ? 4 : 8; }
 // Numbers of keys for which products are prepared, when queries see fewer keys than there are: of one block that holds
 // all, and of the last one of several.
 constexpr int64_t kReaches = 8, kBlockReaches = 4;
@@ -154,7 +157,9 @@ Result<Attention> Attention::Create(const AttentionSizes& sizes, RunTimeDrivers&
   while (a.span_ < longest && (concurrency <= 1 || tasks(2 * a.span_) >= 2 * concurrency)) a.span_ *= 2;
   // A multiple of vectors, but of no large power of two, with which rows would collide in the first-level cache.
   a.score_pitch_ = (a.key_block_ + 16) / 16 * 16;
-  if (sizes.size > 0) QUERN_RETURN_IF_ERROR(a.PrepareProducts(drivers, precision));
+  const bool floats = sizes.types.q == Format::kF32 && sizes.types.kv == Format::kF32;
+  a.direct_ = a.rows_ <= MostDirectRows(sizes) && floats && sizes.size > 0 && sizes.k.element == 1;
+  if (sizes.size > 0 && !a.direct_) QUERN_RETURN_IF_ERROR(a.PrepareProducts(drivers, precision));
   for (const Products& p : a.products_) {
     for (size_t i = 0; i < 2; ++i) {
       a.scores_bytes_ = std::max(a.scores_bytes_, p.scores_plan[i].workspace_bytes);
@@ -321,8 +326,8 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
   // One that covers the last block does not reach beyond it.
   const auto product =
       std::find_if(products_.begin(), products_.end(), [&](const Products& p) { return p.keys >= needed; });
-  const bool computes = needed > 0 && product != products_.end();
-  const ScoreRules::Keys keys{wanted.begin, wanted.begin + (computes ? product->keys : needed)};
+  const bool multiplies = needed > 0 && product != products_.end(), computes = multiplies || (direct_ && needed > 0);
+  const ScoreRules::Keys keys{wanted.begin, wanted.begin + (multiplies ? product->keys : needed)};
   const int64_t count = keys.end - keys.begin;
   const char* v = span.v + keys.begin * s.v.row * BytesOf(s.types.kv);
   float* scores = reinterpret_cast<float*>(scratch);
@@ -335,9 +340,9 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
   const size_t plan = rows == block_ ? 0 : 1;
   InlineExecutor inline_executor;
   RunResources resources{.executor = &inline_executor, .cancel = cancel};
-  const bool packed = computes && kept.matrix == span.matrix && kept.begin == keys.begin && kept.product == &*product &&
-                      kept.plan == plan;
-  if (computes) {
+  const bool packed = multiplies && kept.matrix == span.matrix && kept.begin == keys.begin &&
+                      kept.product == &*product && kept.plan == plan;
+  if (multiplies) {
     resources.workspace = scratch + scores_offset_;
     resources.workspace_bytes = scores_bytes_;
     MatMulArgs args = ScoresArgs(rows);
@@ -346,6 +351,18 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     args.rhs.data = span.k + keys.begin * s.k.row * BytesOf(s.types.kv);
     args.dst = scores;
     QUERN_RETURN_IF_ERROR(product->scores->Run(product->scores_plan[plan], args, resources));
+  } else if (computes) {
+    const int64_t pitch = by_group_ ? s.q.head : s.q.row;
+    row_->dot_rows({.rows = static_cast<size_t>(rows),
+                    .count = static_cast<size_t>(count),
+                    .n = static_cast<size_t>(s.size),
+                    .x = reinterpret_cast<const float*>(span.q) + first * pitch,
+                    .z = reinterpret_cast<const float*>(span.k) + keys.begin * s.k.row,
+                    .x_pitch = pitch,
+                    .z_pitch = s.k.row,
+                    .scale = s.scale,
+                    .y = scores,
+                    .y_pitch = score_pitch_});
   } else {  // heads without elements
     std::fill_n(scores, rows * score_pitch_, 0.0f);
   }
@@ -361,7 +378,7 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     Normalize(scores + r * score_pitch_, keys, row, room, kept, carried[r]);
   }
   NormalizePlain(scores + (rows - plain) * score_pitch_, plain, count, carried + rows - plain);
-  if (computes) {
+  if (multiplies) {
     resources.workspace = scratch + values_offset_;
     resources.workspace_bytes = values_bytes_;
     MatMulArgs args = ValuesArgs(rows);
@@ -378,6 +395,16 @@ Status Attention::AddKeys(const Span& span, int64_t first, int64_t rows, const S
     kept.begin = keys.begin;
     kept.product = &*product;
     kept.plan = plan;
+  } else if (computes) {
+    row_->sum_rows({.rows = static_cast<size_t>(rows),
+                    .count = static_cast<size_t>(count),
+                    .n = static_cast<size_t>(s.value_size),
+                    .w = scores,
+                    .z = reinterpret_cast<const float*>(v),
+                    .w_pitch = score_pitch_,
+                    .z_pitch = s.v.row,
+                    .y = parts,
+                    .y_pitch = span.pitch});
   }
   const size_t n = static_cast<size_t>(s.value_size);
   for (int64_t r = 0; !computes && r < rows; ++r) std::fill_n(parts + r * span.pitch, n, kInfinity);

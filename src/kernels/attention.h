@@ -79,7 +79,7 @@ class Attention {
                                   int concurrency);
   size_t workspace_bytes() const { return slot_bytes_ * static_cast<size_t>(slots_); }
   Status Run(const AttentionOperands& operands, const ScoreRules& rules, const RunResources& resources) const;
-  // The products of a block of so many queries with the most keys and values; null: there is nothing to compute.
+  // The products of a block of so many queries with the most keys and values; null: there are none.
   const MatMul* scores() const { return products_.empty() ? nullptr : products_.back().scores.get(); }
   const MatMul* values() const { return products_.empty() ? nullptr : products_.back().values.get(); }
   size_t block_rows() const { return static_cast<size_t>(block_); }
@@ -149,6 +149,7 @@ class Attention {
   ukernel::UnaryRow narrow_ = nullptr, store_ = nullptr;
   // One query of all heads that share a head of keys is a block of its own.
   bool by_group_ = false;
+  bool direct_ = false;             // rows so few that keys and values are read where they lie
   int64_t rows_ = 0;                // of the blocks' matrices: queries, or the heads of a group
   int64_t block_ = 0;               // rows of one block
   int64_t span_ = 0;                // rows of one task

@@ -7,7 +7,7 @@
 // and with perm = [2, 0, 1, 3] behind the attention, of sequences that come before batches,
 //   %yh = Reshape(%yr, [0, 0, heads, size])   %y = Transpose(%yh) {perm = [1, 0, 2, 3]}
 // where all number of heads and sizes are known, and nothing else reads the heads of the result. Operands that are no
-// such Transpose are transposed.
+// such Transpose are transposed, but those of a cache, which lie by heads: that would cost more than the result's.
 #include "graph/rewriter.h"
 #include "ops/common/permutation.h"
 #include "passes/formula.h"
@@ -34,6 +34,19 @@ bool HasKnownHeads(const GraphValue* v) {
   return shape[1].is_constant() && shape[1].value() > 0 && shape[3].is_constant() && shape[3].value() > 0;
 }
 
+// Whether it comes with the run, or is joined to what does, under whatever shape.
+bool IsOfCache(const GraphValue* v) {
+  constexpr int kMostSteps = 8;
+  for (int i = 0; i < kMostSteps; ++i) {
+    const Node* node = v->producer();
+    if (node == nullptr || node->Is("Concat")) return true;
+    const bool shows = node->Is("Reshape") || node->Is("Expand") || node->Is("Unsqueeze") || node->Is("Squeeze");
+    if (!shows) return false;
+    v = node->input(0);
+  }
+  return false;
+}
+
 class Rewriter {
  public:
   Rewriter(Graph& graph, Node* joined) : graph_(graph), node_(joined->input(0)->producer()), joined_(joined) {}
@@ -51,6 +64,7 @@ class Rewriter {
       if (!HasKnownHeads(node_->input(i))) return false;
     }
     if (!HasKnownHeads(y)) return false;
+    if (IsOfCache(node_->input(1)) || IsOfCache(node_->input(2))) return false;
     std::map<std::string, Attribute, std::less<>> attributes = node_->attributes();
     attributes["q_num_heads"] = (*node_->input(0)->type().shape)[1].value();
     attributes["kv_num_heads"] = (*node_->input(1)->type().shape)[1].value();

@@ -213,13 +213,29 @@ TEST(AttendWithinRows, LeavesNoTranspose) {
 TEST(AttendWithinRows, PutsSequencesFirst) {
   const std::string lines =
       "  input %q: f32[b,2,n,5]\n  input %k: f32[b,2,n,5]\n  input %v: f32[b,2,n,5]\n"
-      "  %kh = Transpose(%k) {perm = [0, 1, 3, 2]}\n  %p = MatMul(%q, %kh)\n  %w = Softmax(%p)\n"
-      "  %h = MatMul(%w, %v)\n  %y = Transpose(%h) {perm = [2, 0, 1, 3]}\n  return %y\n";
+      "  %k4 = Relu(%k)\n  %v4 = Relu(%v)\n"
+      "  %kh = Transpose(%k4) {perm = [0, 1, 3, 2]}\n  %p = MatMul(%q, %kh)\n  %w = Softmax(%p)\n"
+      "  %h = MatMul(%w, %v4)\n  %y = Transpose(%h) {perm = [2, 0, 1, 3]}\n  return %y\n";
   const std::vector<Value> inputs = Draws({Shape{3, 2, 4, 5}, Shape{3, 2, 4, 5}, Shape{3, 2, 4, 5}});
   EXPECT_EQ(CountAfterAll(lines, inputs, "Attention"), 1);
   EXPECT_EQ(CountAfterAll(lines, inputs, "Reshape", {"attend_within_rows"}), 0);
   EXPECT_EQ(CountAfterAll(lines, inputs, "Reshape"), 4) << "three of operands, one of the result";
   EXPECT_EQ(CountAfterAll(lines, inputs, "Transpose"), 4);
+}
+
+// Keys and values of a cache lie by heads, as they come or with the new ones behind them.
+TEST(AttendWithinRows, LeavesCachesAsTheyLie) {
+  const std::string lines =
+      "  input %q: f32[b,n,10]\n  input %past: f32[b,2,m,5]\n  input %v: f32[b,2,m,5]\n"
+      "  const %s = i64[4] {0, 0, 2, 5}\n  const %j = i64[3] {0, 0, -1}\n"
+      "  %q4 = Reshape(%q, %s)\n  %qh = Transpose(%q4) {perm = [0, 2, 1, 3]}\n"
+      "  %new = Relu(%qh)\n  %keys = Concat(%past, %new) {axis = 2}\n"
+      "  %values = Concat(%v, %new) {axis = 2}\n  %kh = Transpose(%keys) {perm = [0, 1, 3, 2]}\n  %p = MatMul(%qh, "
+      "%kh)\n  %w = Softmax(%p)\n"
+      "  %h = MatMul(%w, %values)\n  %t = Transpose(%h) {perm = [0, 2, 1, 3]}\n  %y = Reshape(%t, %j)\n  return %y\n";
+  const std::vector<Value> inputs = Draws({Shape{2, 1, 10}, Shape{2, 2, 6, 5}, Shape{2, 2, 6, 5}});
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Attention"), 1);
+  EXPECT_EQ(CountAfterAll(lines, inputs, "Transpose"), 2) << "of the queries and of the result";
 }
 
 TEST(UnflattenGemm, TakesRowsAsTheyAre) {

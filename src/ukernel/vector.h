@@ -99,6 +99,27 @@ struct ScaleRowsArgs {
   const float* scales = nullptr;
 };
 
+// y[r * y_pitch + j] = scale * sum over i < n of x[r * x_pitch + i] * z[j * z_pitch + i], for r < rows, j < count: few
+// rows by a matrix that is read once, where it lies. Summed in float32, in lanes. Pitches in floats.
+struct DotRowsArgs {
+  size_t rows = 0, count = 0, n = 0;
+  const float *x = nullptr, *z = nullptr;
+  ptrdiff_t x_pitch = 0, z_pitch = 0;
+  float scale = 1;
+  float* y = nullptr;  // no operand
+  ptrdiff_t y_pitch = 0;
+};
+
+// y[r * y_pitch + i] = sum over j < count of w[r * w_pitch + j] * z[j * z_pitch + i], for r < rows, i < n: the rows of
+// z summed by few rows of weights. Summed in float32, neighbouring j apart where there are few sums. Pitches in floats.
+struct SumRowsArgs {
+  size_t rows = 0, count = 0, n = 0;
+  const float *w = nullptr, *z = nullptr;
+  ptrdiff_t w_pitch = 0, z_pitch = 0;
+  float* y = nullptr;  // no operand
+  ptrdiff_t y_pitch = 0;
+};
+
 // Whether the intersection of a box with one of n others, over their union, is above the threshold; false for boxes
 // without an area. Corners x0 <= x1, y0 <= y1 of the others, each coordinate by itself, and their areas.
 struct OverlapArgs {
@@ -126,7 +147,9 @@ struct VectorKernel {
   void (*gather_blend)(const GatherBlendArgs&) = nullptr;
   void (*rotate)(const RotateArgs&) = nullptr;
   bool (*scale_rows)(const ScaleRowsArgs&) = nullptr;  // whether all numbers were finite before
-  EpilogueRun epilogue = nullptr;                      // as ApplyEpilogue
+  void (*dot_rows)(const DotRowsArgs&) = nullptr;
+  void (*sum_rows)(const SumRowsArgs&) = nullptr;
+  EpilogueRun epilogue = nullptr;  // as ApplyEpilogue
 };
 
 // `vector_f32_<isa>`

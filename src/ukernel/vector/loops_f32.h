@@ -5,6 +5,7 @@
 #include "ukernel/fold/fold_lines.h"
 #include "ukernel/softmax_loops.h"
 #include "ukernel/vector.h"
+#include "ukernel/vector/loops_rows.h"
 #include "ukernel/vector/loops_transpose.h"
 #include "ukernel/vector_math.h"
 
@@ -320,6 +321,8 @@ constexpr VectorKernel VectorRow(const Isa& isa, uint16_t lanes) {
           .gather_blend = RunGatherBlend,
           .rotate = RunRotate,
           .scale_rows = RunScaleRows,
+          .dot_rows = RunDotRows,
+          .sum_rows = RunSumRows,
           .epilogue = RunEpilogue};
 }
 

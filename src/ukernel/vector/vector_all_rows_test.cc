@@ -516,6 +516,65 @@ TEST(VectorRows, RowsAreScaledAndNumbersThatAreNoneFound) {
   }
 }
 
+TEST(VectorRows, DotsAndSumsOfRows) {
+  std::mt19937 random(17);
+  for (const VectorKernel* row : Rows()) {
+    for (const size_t rows : {0, 1, 2, 3, 4, 5, 7}) {
+      for (const size_t count : {0, 1, 3, 15, 16, 17, 50}) {
+        for (const size_t n : {0, 1, 15, 16, 17, 33, 64, 150}) {
+          const size_t x_pitch = n + 3, z_pitch = n + 1, w_pitch = count + 2;
+          GuardedArray<float> x(rows * x_pitch - (rows ? 3 : 0)), z(count * z_pitch - (count ? 1 : 0)),
+              w(rows * w_pitch - (rows ? 2 : 0)), dots(rows * w_pitch - (rows ? 2 : 0)),
+              sums(rows * x_pitch - (rows ? 3 : 0));
+          for (auto* b : {&x, &z, &w}) {
+            for (float& v : *b) v = static_cast<float>(static_cast<int>(random() % 17) - 8);  // sums are exact
+          }
+          for (auto* b : {&dots, &sums}) {
+            for (float& v : *b) v = -1;
+          }
+          std::vector<float> want_dots(dots.begin(), dots.end()), want_sums(sums.begin(), sums.end());
+          for (size_t r = 0; r < rows; ++r) {
+            for (size_t j = 0; j < count; ++j) {
+              double dot = 0;
+              for (size_t i = 0; i < n; ++i) dot += double{x[r * x_pitch + i]} * z[j * z_pitch + i];
+              want_dots[r * w_pitch + j] = static_cast<float>(0.5 * dot);
+            }
+            for (size_t i = 0; i < n; ++i) {
+              double sum = 0;
+              for (size_t j = 0; j < count; ++j) sum += double{w[r * w_pitch + j]} * z[j * z_pitch + i];
+              want_sums[r * x_pitch + i] = static_cast<float>(sum);
+            }
+          }
+          const auto pitch = [](size_t p) { return static_cast<ptrdiff_t>(p); };
+          row->dot_rows({.rows = rows,
+                         .count = count,
+                         .n = n,
+                         .x = x.data(),
+                         .z = z.data(),
+                         .x_pitch = pitch(x_pitch),
+                         .z_pitch = pitch(z_pitch),
+                         .scale = 0.5f,
+                         .y = dots.data(),
+                         .y_pitch = pitch(w_pitch)});
+          row->sum_rows({.rows = rows,
+                         .count = count,
+                         .n = n,
+                         .w = w.data(),
+                         .z = z.data(),
+                         .w_pitch = pitch(w_pitch),
+                         .z_pitch = pitch(z_pitch),
+                         .y = sums.data(),
+                         .y_pitch = pitch(x_pitch)});
+          const std::string what = std::string(Name(*row).text) + " " + std::to_string(rows) + " by " +
+                                   std::to_string(count) + " by " + std::to_string(n);
+          ASSERT_EQ(std::vector<float>(dots.begin(), dots.end()), want_dots) << what;
+          ASSERT_EQ(std::vector<float>(sums.begin(), sums.end()), want_sums) << what;
+        }
+      }
+    }
+  }
+}
+
 TEST(VectorRows, EachCpuGetsItsWidestRow) {
   EXPECT_STREQ(Name(*SelectVectorRow(CpuFacts{})).text, "vector_f32_portable");
   const CpuFacts cpu = HostCpu().facts();

@@ -41,7 +41,8 @@ void RemoveIfDead(Graph& graph, Node* node);
 // An operator of this provider at `before`, named after `origin` (for reports), its output typed as `type`.
 Node* AddInternal(Graph& graph, std::string op_type, const Node& origin, std::vector<GraphValue*> inputs,
                   ValueType type, Node* before);
-// A MatMulNBits of com.microsoft, without its attributes, and a MatMulIntegerToFloat likewise; the last inputs may be null.
+// A MatMulNBits of com.microsoft, without its attributes, and a MatMulIntegerToFloat likewise; the last inputs may be
+// null.
 Node* AddProductOfBlocks(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,
                          Node* before);
 Node* AddProductToFloat(Graph& graph, const Node& origin, std::vector<GraphValue*> inputs, ValueType type,

@@ -317,7 +317,7 @@ struct Dim::Expr {
     const Dim difference = a - b;
     if (difference.is_constant()) return (difference.value_ > 0) == want_max ? a : b;
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {  // max(max(p, q), q) == max(p, q)
-      if (y->is_constant() && y->value_ <= 0 && x->is_non_negative() && want_max) return *x;
+      if (y->is_constant() && y->value_ <= 0 && x->is_non_negative()) return want_max ? *x : *y;
       const std::optional<AtomPlus> nested = AsAtomPlus(*x, kind);
       if (nested && nested->plus == 0 && (nested->atom->a == *y || nested->atom->b == *y)) return *x;
     }

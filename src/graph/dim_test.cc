@@ -50,6 +50,8 @@ TEST(Dim, OrdersExtremes) {
   EXPECT_TRUE(Dim::Max(h, w) == Dim::Max(w, h));
   EXPECT_TRUE(Dim::Max(Dim::Max(h, w), w) == Dim::Max(h, w));
   EXPECT_EQ(Dim::Max(h, 1).ToString(), "max(h, 1)");
+  EXPECT_EQ(Dim::Min(h, 0).ToString(), "0");
+  EXPECT_EQ(Dim::Min(-3, h).ToString(), "-3");
 }
 
 TEST(Dim, Broadcasts) {

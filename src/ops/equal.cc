@@ -10,9 +10,9 @@ namespace {
 std::optional<Dim> SurelyEqual(const Dim& a, const Dim& b) {
   if (a == b && !a.has_unknown()) return Dim(1);
   if (a.is_constant() && b.is_constant()) return Dim(0);
-  // A lone symbol is an extent, never negative ("is this entry the -1 of a Reshape or Expand").
+  // What is made of extents is never negative ("is this entry the -1 of a Reshape or Expand").
   const Dim &number = a.is_constant() ? a : b, &other = a.is_constant() ? b : a;
-  if (number.is_constant() && number.value() < 0 && !other.symbol().empty() && !other.has_unknown()) return Dim(0);
+  if (number.is_constant() && number.value() < 0 && other.is_non_negative() && !other.has_unknown()) return Dim(0);
   return std::nullopt;
 }
 

@@ -118,6 +118,19 @@ TEST(InferShapes, ExpandWithMinusOneReplaced) {
   EXPECT_EQ(TypeToString(b.graph.FindValue("y")->type()), "f32[n,4]");
 }
 
+TEST(InferShapes, SumsOfExtentsAreNotMinusOne) {
+  Builder b;
+  GraphValue* past = b.In("past", F32({Dim::Symbol("p"), Dim(1)}));
+  GraphValue* x = b.In("x", F32({Dim::Symbol("n"), Dim(1)}));
+  GraphValue* all = b.Op("Concat", {past, x}, "all", {{"axis", int64_t{0}}});
+  GraphValue* target = b.Op("Concat", {b.Op("Shape", {all}, "s", {{"end", int64_t{1}}}), b.Const("four", Ints({4}))},
+                            "t", {{"axis", int64_t{0}}});
+  GraphValue* test = b.Op("Equal", {target, b.Const("minus", Ints({-1, -1}))}, "eq");
+  b.graph.AddOutput(b.Op("Expand", {all, b.Op("Where", {test, b.Const("ones", Ints({1, 1})), target}, "w")}, "y"));
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  EXPECT_EQ((*b.graph.FindValue("y")->type().shape)[0], Dim::Symbol("p") + Dim::Symbol("n"));
+}
+
 TEST(InferShapes, UnknownEntriesOfAConcatStayUnknown) {
   Builder b;
   GraphValue* x = b.In("x", F32({Dim(6), Dim(4)}));

@@ -102,6 +102,40 @@ TEST(LooseExtents, NamesThatAreContradictedOneAfterTheOther) {
   }
 }
 
+// The sum of two other extents, as exporters name a mask's; here it broadcasts as well.
+TEST(LooseExtents, NamesThatAreFormulas) {
+  const auto session = Open(
+      "  input %past: f32[p,4]\n  input %x: f32[n,4]\n  input %mask: f32[\"p + n\",4]\n"
+      "  %all = Concat(%past, %x) {axis = 0}\n  %y = Add(%all, %mask)\n");
+  for (const int64_t rows : {5, 1, 5}) {
+    const Tensor past = DrawFloats(Shape{3, 4}, 1), x = DrawFloats(Shape{2, 4}, 2),
+                 mask = DrawFloats(Shape{rows, 4}, 3);
+    const Result<Tensor> y = RunOn(*session, {past, x, mask});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    std::vector<double> sums;
+    for (int64_t i = 0; i < 20; ++i) {
+      const float a = i < 12 ? past.values<float>()[i] : x.values<float>()[i - 12];
+      sums.push_back(a + mask.values<float>()[rows == 1 ? i % 4 : i]);
+    }
+    ExpectNear(Value(*y), sums, 1e-6);
+  }
+  EXPECT_FALSE(RunOn(*session, {Zeros(Shape{3, 4}), Zeros(Shape{2, 4}), Zeros(Shape{4, 4})}).ok());
+}
+
+// With the formula, passes know that the Reshape changes nothing.
+TEST(LooseExtents, WhatPassesConcludeFromFormulas) {
+  const std::string text =
+      "graph opset(\"\": 17) {\n  input %past: f32[p,4]\n  input %x: f32[n,4]\n  input %mask: f32[\"p + n\"]\n"
+      "  const %four = i64[1] {4}\n  %all = Concat(%past, %x) {axis = 0}\n  %s = Shape(%mask)\n"
+      "  %to = Concat(%s, %four) {axis = 0}\n  %y = Reshape(%all, %to)\n  return %y\n}\n";
+  const auto session = MakeSession(ParseGraph(text).value());
+  EXPECT_EQ(session->Facts("compiled").value().find("Reshape"), std::string::npos);
+  EXPECT_TRUE(RunOn(*session, {Zeros(Shape{3, 4}), Zeros(Shape{2, 4}), Zeros(Shape{5})}).ok());
+  const Result<Tensor> y = RunOn(*session, {Zeros(Shape{3, 4}), Zeros(Shape{2, 4}), Zeros(Shape{6})});
+  ASSERT_FALSE(y.ok());
+  EXPECT_THAT(y.status().message(), HasSubstr("Reshape"));
+}
+
 // As exporters merge a decoder's first step, whose past is empty, with the later ones, in which the past has the
 // encoder's length already.
 TEST(LooseExtents, DecodersMergedForTheirFirstStep) {

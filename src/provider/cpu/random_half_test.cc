@@ -210,6 +210,27 @@ TEST_F(CpuOps, HalfOfMicrosoft) {
   }
 }
 
+// Scales of 16 bits: of the tensor, of an axis, of blocks, and of a table's rows.
+TEST_F(CpuOps, HalfScales) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const DType t = DrawType();
+    const int64_t rows = Draw(1, 9), block = Pick({16, 32}), columns = 2 * Draw(1, 90);
+    const int64_t blocks = (columns + block - 1) / block, form = Draw(0, 2);
+    const Shape table{rows, columns}, by_blocks{rows, blocks};
+    Case dequantize{.op = "DequantizeLinear", .opset = 21};
+    dequantize.In(DrawTensor(Pick({DType::kI8, DType::kU8}), table), Draw(0, 1) != 0);
+    dequantize.In(DrawHalf(t, form == 0 ? Shape{} : form == 1 ? Shape{columns} : by_blocks), Draw(0, 1) != 0);
+    if (form == 2) dequantize.Attr("block_size", block);
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(dequantize));
+    Case gather{.op = "GatherBlockQuantized", .domain = "com.microsoft"};
+    gather.In(DrawTensor(DType::kU8, Shape{rows, columns / 2}), true)
+        .In(Tensor::FromValues<int64_t>(Shape{3}, std::vector<int64_t>{rows - 1, 0, rows / 2}));
+    gather.In(DrawHalf(t, by_blocks), true);
+    gather.Attr("bits", int64_t{4}).Attr("block_size", block).Attr("quantize_axis", int64_t{-1});
+    ASSERT_NO_FATAL_FAILURE(CheckHalf(gather));
+  }
+}
+
 // Products with 4-bit weights have dynamic rows of int8, whose results are not the reference's: those of float32 are
 // rounded.
 TEST_F(CpuOps, HalfProductsWithBlocksOfFourBits) {

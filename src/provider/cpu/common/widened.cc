@@ -14,7 +14,8 @@ namespace {
 bool ComputesInFloat(const Node& node) {
   static constexpr std::string_view kOnnx =
       " Abs Acos Acosh Add Affine ArgMax ArgMin Asin Asinh Atan Atanh Attention AveragePool BatchNormalization "
-      "Ceil Celu Clip Col2Im Conv ConvTranspose Cos Cosh CumProd CumSum DFT DeformConv Div Einsum Elu Equal Erf Exp "
+      "Ceil Celu Clip Col2Im Conv ConvTranspose Cos Cosh CumProd CumSum DFT DeformConv DequantizeLinear Div Einsum Elu "
+      "Equal Erf Exp "
       "Floor GRU "
       "Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization "
       "HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less "
@@ -24,8 +25,10 @@ bool ComputesInFloat(const Node& node) {
       "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
       "STFT Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
-      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv Gelu GroupQueryAttention MatMulNBits "
+      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv GatherBlockQuantized Gelu GroupQueryAttention "
+      "MatMulNBits "
       "MoE MultiHeadAttention QMoE QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
+  if (node.Is("DequantizeLinear") && node.GetInt("output_dtype", 0) != 0) return false;  // says the type itself
   const std::string name = " " + node.op_type() + " ";
   if (node.domain().empty()) return kOnnx.find(name) != kOnnx.npos;
   return node.domain() == "com.microsoft" && kMicrosoft.find(name) != kMicrosoft.npos;

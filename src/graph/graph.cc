@@ -34,6 +34,13 @@ void Node::RemoveAttribute(std::string_view name) {
   if (auto it = attributes_.find(name); it != attributes_.end()) attributes_.erase(it);
 }
 
+bool Node::has_subgraphs() const {
+  return std::ranges::any_of(attributes_, [](const auto& attribute) {
+    return std::holds_alternative<GraphPtr>(attribute.second) ||
+           std::holds_alternative<std::vector<GraphPtr>>(attribute.second);
+  });
+}
+
 std::vector<std::pair<std::string, GraphPtr>> Node::subgraphs() const {
   std::vector<std::pair<std::string, GraphPtr>> found;
   for (const auto& [key, attribute] : attributes_) {

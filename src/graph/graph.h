@@ -105,6 +105,7 @@ class Node {
   void RemoveAttribute(std::string_view name);
   // Every subgraph with the attribute that holds it, in attribute order.
   std::vector<std::pair<std::string, GraphPtr>> subgraphs() const;
+  bool has_subgraphs() const;
 
   Graph* graph() const { return graph_; }
   Node* next() const { return next_; }  // in the graph's order; null at the end

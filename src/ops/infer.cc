@@ -1,6 +1,7 @@
 #include "ops/infer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "base/checked_math.h"
@@ -41,20 +42,33 @@ std::optional<Dims> DataOfTensor(const Value& value) {
 const ValueType kNoType;
 const std::optional<Dims> kNoData;
 
+bool SameContent(const Value& a, const Value& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return false;
+  const Tensor &x = a.tensor(), &y = b.tensor();
+  return x.dtype() == y.dtype() && x.shape() == y.shape() && x.is_contiguous() && y.is_contiguous() &&
+         (x.bytes() == 0 || std::memcmp(x.raw_data(), y.raw_data(), x.bytes()) == 0);
+}
+
+// Whether both say the same; false where that is not looked at.
+bool SameFacts(const ValueFacts& a, const ValueFacts& b) {
+  if (!(a.type == b.type) || a.data != b.data || !a.content != !b.content) return false;
+  return !a.content || a.content == b.content || SameContent(*a.content, *b.content);
+}
+
 }  // namespace
 
 const ValueType& ShapeTable::type(const GraphValue* value) const {
   auto it = facts_.find(value);
-  return it == facts_.end() ? value->type() : it->second.type;
+  return it == facts_.end() ? value->type() : it->second->type;
 }
 const std::optional<Dims>& ShapeTable::data(const GraphValue* value) const {
   auto it = facts_.find(value);
-  return it == facts_.end() ? kNoData : it->second.data;
+  return it == facts_.end() ? kNoData : it->second->data;
 }
 const Value* ShapeTable::content(const GraphValue* value) const {
   if (const Value* constant = value->constant()) return constant;
   auto it = facts_.find(value);
-  return it == facts_.end() ? nullptr : it->second.content.get();
+  return it == facts_.end() ? nullptr : it->second->content.get();
 }
 
 // One walk over a graph. Writes into the graph when `mutable_graph` is given, else only into its table.
@@ -65,6 +79,7 @@ class InferEngine {
     const InferOptions* options = nullptr;
     int depth = 0;
     bool ignore_declared_shapes = false;  // those of the graph's values
+    const ShapeTable* before = nullptr;   // InferConcrete's
   };
 
   InferEngine(const Graph& graph, Mode mode) : graph_(graph), mode_(mode) {
@@ -73,7 +88,7 @@ class InferEngine {
 
   ShapeTable& table() { return table_; }
 
-  void SetInput(size_t i, ValueFacts facts) { table_.facts_[graph_.inputs()[i]] = std::move(facts); }
+  void SetInput(size_t i, ValueFacts facts) { Set(graph_.inputs()[i], std::move(facts)); }
 
   Status Run() {
     for (const Node* node = graph_.first_node(); node != nullptr; node = node->next()) {
@@ -87,8 +102,8 @@ class InferEngine {
 
   // What is known of a value; constants give their content.
   ValueFacts FactsOf(const GraphValue* value) {
-    auto it = table_.facts_.find(value);
-    ValueFacts facts = it == table_.facts_.end() ? ValueFacts{value->type(), std::nullopt, nullptr} : it->second;
+    const ValueFacts* found = Find(value);
+    ValueFacts facts = found ? *found : ValueFacts{value->type(), std::nullopt, nullptr};
     if (const Value* constant = value->constant()) {
       facts.content = std::shared_ptr<const Value>(std::shared_ptr<const Value>(), constant);
       facts.data = DataOfTensor(*constant);
@@ -98,23 +113,22 @@ class InferEngine {
   const ValueType& TypeOfValue(const GraphValue* value) const { return table_.type(value); }
   std::optional<Dims> DataOf(const GraphValue* value) const {
     if (const Value* constant = value->constant()) return DataOfTensor(*constant);
-    auto it = table_.facts_.find(value);
-    if (it == table_.facts_.end()) return std::nullopt;
-    if (it->second.data) return it->second.data;
-    if (it->second.content) return DataOfTensor(*it->second.content);
+    const ValueFacts* found = Find(value);
+    if (!found) return std::nullopt;
+    if (found->data) return found->data;
+    if (found->content) return DataOfTensor(*found->content);
     return std::nullopt;
   }
   const Value* ContentOf(const GraphValue* value) {
     if (const Value* constant = value->constant()) return constant;
-    auto it = table_.facts_.find(value);
-    if (it == table_.facts_.end()) return nullptr;
-    ValueFacts& facts = it->second;
-    if (!facts.content && facts.data) {
-      if (std::optional<Value> v = TensorOfData(*facts.data, facts.type)) {
-        facts.content = std::make_shared<const Value>(*std::move(v));
-      }
+    const ValueFacts* found = Find(value);
+    if (!found || found->content || !found->data) return found ? found->content.get() : nullptr;
+    const auto [made, is_new] = spelled_.try_emplace(value);
+    if (is_new) {
+      std::optional<Value> v = TensorOfData(*found->data, found->type);
+      if (v) made->second = std::make_shared<const Value>(*std::move(v));
     }
-    return facts.content.get();
+    return made->second.get();
   }
 
   Result<std::vector<ValueType>> InferSubgraph(const Node& node, std::string_view attribute,
@@ -159,7 +173,8 @@ class InferEngine {
     return outputs;
   }
 
-  ValueFacts& Facts(const GraphValue* value) { return table_.facts_[value]; }
+  // Of a result of the node that is being inferred.
+  ValueFacts& Facts(const GraphValue* value) { return results_[static_cast<size_t>(value->producer_index())]; }
 
  private:
   class Context;
@@ -180,6 +195,23 @@ class InferEngine {
       inputs = next;
     }
   };
+  const ValueFacts* Find(const GraphValue* value) const {
+    const auto it = table_.facts_.find(value);
+    return it == table_.facts_.end() ? nullptr : it->second.get();
+  }
+  // What was known of the value before, or null.
+  std::shared_ptr<const ValueFacts> Before(const GraphValue* value) const {
+    if (!mode_.before) return nullptr;
+    const auto it = mode_.before->facts_.find(value);
+    return it == mode_.before->facts_.end() ? nullptr : it->second;
+  }
+  void Set(const GraphValue* value, ValueFacts facts) {
+    std::shared_ptr<const ValueFacts> before = Before(value);
+    const bool same = before && SameFacts(*before, facts);
+    table_.facts_[value] = same ? std::move(before) : std::make_shared<const ValueFacts>(std::move(facts));
+  }
+  // Whether the results are those of before, which they then become.
+  bool TakeFromBefore(const Node& node);
   Status InferNode(const Node& node);
   Status CheckOutput(const Node& node, int i);
   void EvaluateSmall(const Node& node, const OpDefinition& op);
@@ -187,6 +219,8 @@ class InferEngine {
   const Graph& graph_;
   Mode mode_;
   ShapeTable table_;
+  std::vector<ValueFacts> results_;                                              // of the node at hand
+  std::unordered_map<const GraphValue*, std::shared_ptr<const Value>> spelled_;  // data as tensors, or null
   std::unordered_map<const Graph*, std::unique_ptr<InferEngine>> subgraphs_;
   std::unordered_map<const Graph*, Question> questions_;
 };
@@ -220,12 +254,28 @@ class InferEngine::Context final : public InferContext {
   const Node& node_;
 };
 
+bool InferEngine::TakeFromBefore(const Node& node) {
+  if (!mode_.before || node.has_subgraphs()) return false;
+  for (const GraphValue* input : node.inputs()) {
+    if (!input || input->is_constant()) continue;
+    const auto now = table_.facts_.find(input);
+    const std::shared_ptr<const ValueFacts> before = Before(input);
+    if (!before || now == table_.facts_.end() || now->second != before) return false;
+  }
+  for (const GraphValue* output : node.outputs()) {
+    if (output && !Before(output)) return false;
+  }
+  for (const GraphValue* output : node.outputs()) {
+    if (output) table_.facts_[output] = Before(output);
+  }
+  return true;
+}
+
 Status InferEngine::InferNode(const Node& node) {
+  if (TakeFromBefore(node)) return OkStatus();
   const OpDefinition* op = FindOp(node.domain(), node.op_type());
   const OpVersion* version = op != nullptr ? FindOpVersion(*op, node.opset()) : nullptr;
-  for (const GraphValue* output : node.outputs()) {
-    if (output != nullptr) table_.facts_.try_emplace(output);
-  }
+  results_.assign(static_cast<size_t>(node.num_outputs()), {});
   if (version != nullptr) {
     Context context(*this, node);
     if (mode_.write) {
@@ -247,13 +297,16 @@ Status InferEngine::InferNode(const Node& node) {
     if (node.output(i) != nullptr) QUERN_RETURN_IF_ERROR(CheckOutput(node, i));
   }
   if (version != nullptr) EvaluateSmall(node, *op);
+  for (const GraphValue* output : node.outputs()) {
+    if (output != nullptr) Set(output, std::move(Facts(output)));
+  }
   return OkStatus();
 }
 
 // Merges an output's inferred type with the declared one and refuses shapes that cannot exist.
 Status InferEngine::CheckOutput(const Node& node, int i) {
   const GraphValue* value = node.output(i);
-  ValueType& type = table_.facts_[value].type;
+  ValueType& type = Facts(value).type;
   if (mode_.write || (type.is_tensor() && type.dtype == DType::kUndefined)) {
     ValueType declared = value->type();
     if (mode_.ignore_declared_shapes) declared.shape.reset();
@@ -298,7 +351,7 @@ void InferEngine::EvaluateSmall(const Node& node, const OpDefinition& op) {
   bool wanted = false;
   for (const GraphValue* output : node.outputs()) {
     if (output == nullptr) continue;
-    const ValueFacts& facts = table_.facts_[output];
+    const ValueFacts& facts = Facts(output);
     if (!facts.type.is_tensor()) return;
     if (node.num_inputs() > 0) {
       if (!facts.type.has_static_shape() || facts.type.dtype == DType::kString) return;
@@ -309,9 +362,7 @@ void InferEngine::EvaluateSmall(const Node& node, const OpDefinition& op) {
     wanted |= !facts.data || !AllConstant(*facts.data);
   }
   if (!wanted) return;
-  for (const auto& [name, attribute] : node.attributes()) {
-    if (std::holds_alternative<GraphPtr>(attribute) || std::holds_alternative<std::vector<GraphPtr>>(attribute)) return;
-  }
+  if (node.has_subgraphs()) return;
   std::vector<Value> inputs;
   for (const GraphValue* input : node.inputs()) {
     if (input == nullptr) {
@@ -328,7 +379,7 @@ void InferEngine::EvaluateSmall(const Node& node, const OpDefinition& op) {
   if (!results.ok()) return;
   for (int i = 0; i < node.num_outputs(); ++i) {
     if (node.output(i) == nullptr || !(*results)[i].has_value()) continue;
-    ValueFacts& facts = table_.facts_[node.output(i)];
+    ValueFacts& facts = Facts(node.output(i));
     facts.content = std::make_shared<const Value>(std::move((*results)[i]));
     facts.data = DataOfTensor(*facts.content);
     if (facts.data && facts.data->size() > static_cast<size_t>(kMaxPropagatedElements)) facts.data.reset();
@@ -338,10 +389,10 @@ void InferEngine::EvaluateSmall(const Node& node, const OpDefinition& op) {
 void InferEngine::Write() {
   auto write = [&](GraphValue* value) {
     if (value == nullptr) return;
-    auto it = table_.facts_.find(value);
-    if (it == table_.facts_.end()) return;
-    value->set_type(it->second.type);
-    value->set_data(it->second.data);
+    const ValueFacts* found = Find(value);
+    if (!found) return;
+    value->set_type(found->type);
+    value->set_data(found->data);
   };
   for (GraphValue* input : graph_.inputs()) write(input);
   for (Node* node = graph_.first_node(); node != nullptr; node = node->next()) {
@@ -361,12 +412,12 @@ Status InferShapes(Graph& graph, const InferOptions& options) {
 }
 
 Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
-                                 const InferOptions& options) {
+                                 const InferOptions& options, const ShapeTable* before) {
   if (inputs.size() != graph.inputs().size() || (!contents.empty() && contents.size() != inputs.size())) {
     return InvalidArgument("graph '" + graph.name + "' has " + std::to_string(graph.inputs().size()) + " inputs, " +
                            std::to_string(inputs.size()) + " types are given");
   }
-  InferEngine engine(graph, {false, &options, 0});
+  InferEngine engine(graph, {.options = &options, .before = before});
   for (size_t i = 0; i < inputs.size(); ++i) {
     ValueFacts facts{inputs[i], std::nullopt, nullptr};
     if (!contents.empty() && contents[i].is_tensor() && contents[i].tensor().num_elements() <= kMaxEvaluatedElements) {

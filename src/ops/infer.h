@@ -37,7 +37,7 @@ struct ValueFacts {
   std::shared_ptr<const Value> content;  // any small content that is fully known
 };
 
-// Types (and small contents) of a graph's values for given inputs.
+// Types (and small contents) of a graph's values for given inputs. Copies share what they hold, which does not change.
 class ShapeTable {
  public:
   // For a value that inference did not reach: what the graph says of it.
@@ -48,13 +48,15 @@ class ShapeTable {
 
  private:
   friend class InferEngine;
-  std::unordered_map<const GraphValue*, ValueFacts> facts_;
+  std::unordered_map<const GraphValue*, std::shared_ptr<const ValueFacts>> facts_;
 };
 
 // The same for given input types (usually all extents numbers), without touching the graph; one type per graph input.
 // `contents`: empty, or one Value per input (kNone where not known) whose small content may decide shapes.
-// The graph must have passed InferShapes.
+// The graph must have passed InferShapes. `before`: what the same call gave for other inputs, or null; of nodes whose
+// inputs are as they were then, the results are taken from there.
 Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs,
-                                 std::span<const Value> contents = {}, const InferOptions& options = {});
+                                 std::span<const Value> contents = {}, const InferOptions& options = {},
+                                 const ShapeTable* before = nullptr);
 
 }  // namespace quern

@@ -20,6 +20,7 @@
 #include "partition/partition.h"
 #include "provider/host.h"
 #include "provider/node_times.h"
+#include "session/arena_pool.h"
 #include "session/loose_extents.h"
 #include "session/pack_cache.h"
 #include "session/variants.h"
@@ -99,6 +100,7 @@ class Executable {
     const Executable* variant = variants_.last();
     return variant ? *variant : *this;
   }
+  ArenaPool& arenas() const { return arenas_; }
   // Of the steps; null without a profile.
   NodeTimes* times() const { return times_.get(); }
   // The plan of the last run, or null.
@@ -135,6 +137,7 @@ class Executable {
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<SessionPlan>> plans_;  // most recently used first
   std::atomic<int64_t> plans_built_{0};
+  mutable ArenaPool arenas_;
 };
 
 }  // namespace quern

@@ -11,7 +11,6 @@ namespace quern {
 Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executable& executable,
                                                                    const SessionPlan& plan) {
   std::unique_ptr<ExecutionContext> c(new ExecutionContext(executable, plan));
-  QUERN_ASSIGN_OR_RETURN(c->arena_, AlignedBuffer::Allocate(plan.arena_bytes(), {.huge_pages = true}));
   c->slots_.resize(plan.slots().size());
   c->device_.resize(plan.slots().size());
   c->host_valid_.resize(plan.slots().size());
@@ -418,6 +417,7 @@ void ExecutionContext::Reset() {
     slots_[s].value = Value();
     for (DeviceCopy& d : device_[s]) d.valid = false;
   }
+  executable_->arenas().GiveBack(std::exchange(arena_, {}));
   budget_->Release(std::exchange(kept_bytes_, 0));
   budget_ = nullptr;
   if (own_budget_.use_count() > 1) own_budget_ = nullptr;
@@ -439,7 +439,8 @@ Status ExecutionContext::Run(Executable& executable, std::span<const Value> inpu
       QUERN_ASSIGN_OR_RETURN(actual, InferSlots(executable, inputs, {}));
       actual_ = &actual;
     }
-    if (const Status charged = ChargeKept(arena_.size_bytes()); !charged.ok()) return charged.WithContext("the arena");
+    if (const Status charged = ChargeKept(plan_->arena_bytes()); !charged.ok()) return charged.WithContext("the arena");
+    QUERN_ASSIGN_OR_RETURN(arena_, executable_->arenas().Take(plan_->arena_bytes()));
     QUERN_RETURN_IF_ERROR(BindSlots(inputs, outputs, actual_));
     NodeTimes* const times = executable_->times();
     int64_t begin = times ? NodeTimes::Begin() : 0;

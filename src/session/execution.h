@@ -75,7 +75,7 @@ class ExecutionContext final : public quern_run_context {
 
   const Executable* executable_;
   const SessionPlan* plan_;  // the plan whose pool this belongs to; whoever runs keeps it alive
-  AlignedBuffer arena_;
+  AlignedBuffer arena_;      // of the run in progress
   std::vector<quern_value> slots_;
   std::vector<std::vector<DeviceCopy>> device_;  // by slot: one per provider
   std::vector<uint8_t> host_valid_;

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/aligned_buffer.h"
 #include "graph/graph.h"
 #include "graph/pass.h"
+#include "ops/infer.h"
 #include "provider/cpu/branches.h"
 #include "provider/cpu/cpu_op.h"
 #include "provider/node_times.h"
@@ -68,6 +70,15 @@ class CpuExecutable {
   const std::vector<PassReport>& passes() const { return passes_; }
   // Of the nodes, and behind them of all copies that plans add; null without a profile.
   NodeTimes* times() const { return times_.get(); }
+  // What was inferred for the shapes that came last, from which inference for others starts; null before the first.
+  std::shared_ptr<const ShapeTable> last_shapes() const {
+    const std::lock_guard lock(shapes_mutex_);
+    return last_shapes_;
+  }
+  void KeepShapes(std::shared_ptr<const ShapeTable> shapes) const {
+    const std::lock_guard lock(shapes_mutex_);
+    last_shapes_ = std::move(shapes);
+  }
   // For the choice of branches that run side by side; null where they run one after another.
   const NominalRates* branch_rates() const { return branch_rates_ ? &*branch_rates_ : nullptr; }
 
@@ -86,6 +97,8 @@ class CpuExecutable {
   std::vector<PassReport> passes_;
   std::unique_ptr<NodeTimes> times_;
   std::optional<NominalRates> branch_rates_;
+  mutable std::mutex shapes_mutex_;
+  mutable std::shared_ptr<const ShapeTable> last_shapes_;
 };
 
 // Where a value's first element lies.
@@ -105,6 +118,11 @@ struct PlanFacts {
 
 // Specs of a node's operands, omitted ones empty.
 std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts);
+// The same of all operands of one node after the other, in memory that is used again.
+struct NodeSpecs {
+  std::vector<TensorSpec> in, out;
+  void Set(const CompiledNode& node, const std::vector<PlanFacts>& facts);
+};
 // What the node does on operands of these specs.
 NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out);
 
@@ -186,6 +204,7 @@ class CpuPlan {
   Status RunSteps(const BoundSteps& bound, const quern_run_args& args) const;
 
   const CpuExecutable& executable_;
+  NodeSpecs specs_;  // of the node that is being laid out
   int concurrency_ = 1;
   std::vector<quern_tensor_view> planned_inputs_, planned_outputs_;
   std::vector<Decision> decisions_;  // by value id

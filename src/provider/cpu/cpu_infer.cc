@@ -20,9 +20,9 @@ InferOptions Options() {
 
 Status InferClusterTypes(Graph& graph) { return InferShapes(graph, Options()); }
 
-Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs,
-                                std::span<const Value> contents) {
-  return InferConcrete(graph, inputs, contents, Options());
+Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
+                                const ShapeTable* before) {
+  return InferConcrete(graph, inputs, contents, Options(), before);
 }
 
 }  // namespace quern::cpu

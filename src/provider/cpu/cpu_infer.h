@@ -10,6 +10,7 @@ namespace quern::cpu {
 
 // InferShapes and InferConcrete of ops/infer.h over a cluster.
 Status InferClusterTypes(Graph& graph);
-Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents);
+Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
+                                const ShapeTable* before);
 
 }  // namespace quern::cpu

@@ -62,6 +62,15 @@ std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<P
   return specs;
 }
 
+void NodeSpecs::Set(const CompiledNode& node, const std::vector<PlanFacts>& facts) {
+  const auto fill = [&](const std::vector<int>& ids, std::vector<TensorSpec>& specs) {
+    specs.resize(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) specs[i] = ids[i] < 0 ? TensorSpec{} : facts[ids[i]].spec;
+  };
+  fill(node.inputs, in);
+  fill(node.outputs, out);
+}
+
 NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out) {
   const auto types = [](const std::vector<TensorSpec>& specs, uint64_t packed) {
     std::vector<OperandType> list;
@@ -88,7 +97,11 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
     known.emplace_back();
     if (contents && v.data != nullptr) known.back() = TensorOf(v);
   }
-  QUERN_ASSIGN_OR_RETURN(const ShapeTable table, InferCluster(executable_.graph(), types, known));
+  const std::shared_ptr<const ShapeTable> before = executable_.last_shapes();
+  QUERN_ASSIGN_OR_RETURN(ShapeTable made, InferCluster(executable_.graph(), types, known, before.get()));
+  const auto shapes = std::make_shared<const ShapeTable>(std::move(made));
+  executable_.KeepShapes(shapes);
+  const ShapeTable& table = *shapes;
   const auto& values = executable_.values();
   bound.facts.resize(values.size());
   for (size_t v = 0; v < values.size(); ++v) {
@@ -195,13 +208,14 @@ void CpuPlan::DecideParts(BoundSteps& bound) {
     const int whole = node.outputs[0];
     // What is given for an output may be the memory of an input that is still to be read.
     if (values[whole].output >= 0 || decisions_[whole].depth >= kMostWholes) continue;
-    const std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
-    for (const Placement::Part& part : node.kernel->Place({in, out, concurrency_}).parts) {
+    specs_.Set(node, bound.facts);
+    const TensorSpec& result = specs_.out[0];
+    for (const Placement::Part& part : node.kernel->Place({specs_.in, specs_.out, concurrency_}).parts) {
       const int v = node.inputs[part.input];
-      if (!MayBePart(v, node, out[0].strides, bound)) continue;
+      if (!MayBePart(v, node, result.strides, bound)) continue;
       if (decisions_[whole].kind == Decision::Kind::kNone) {
         const int last = values[whole].readers.empty() ? n : values[whole].readers.back();
-        decisions_[whole] = {.kind = Decision::Kind::kBuffer, .buffer = NewBuffer(BytesOf(out[0]), n, last)};
+        decisions_[whole] = {.kind = Decision::Kind::kBuffer, .buffer = NewBuffer(BytesOf(result), n, last)};
       }
       decisions_[v] = {.kind = Decision::Kind::kPart,
                        .whole_node = n,
@@ -222,8 +236,8 @@ int CpuPlan::NewBuffer(size_t bytes, int first, int last) {
 Status CpuPlan::LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide) {
   const CompiledNode& node = executable_.nodes()[n];
   const auto& values = executable_.values();
-  const std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
-  const Placement place = node.kernel->Place({in, out, concurrency_});
+  specs_.Set(node, bound.facts);
+  const Placement place = node.kernel->Place({specs_.in, specs_.out, concurrency_});
   for (size_t k = 0; k < node.outputs.size(); ++k) {
     const int v = node.outputs[k];
     if (v < 0) continue;
@@ -368,15 +382,20 @@ Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locati
     add_copy(std::move(s), v);
     return OkStatus();
   };
+  NodeSpecs specs;
+  std::vector<TensorSpec>&in = specs.in, &out = specs.out;
+  bound.steps.reserve(executable_.nodes().size());
   for (size_t n = 0; n < executable_.nodes().size(); ++n) {
     const CompiledNode& node = executable_.nodes()[n];
     if (!node.kernel) continue;
     const bool only_views =
         std::ranges::all_of(node.outputs, [&](int v) { return v >= 0 && decisions_[v].kind == Decision::Kind::kView; });
     if (only_views && !node.outputs.empty()) continue;
-    std::vector<TensorSpec> in = SpecsOf(node.inputs, bound.facts), out = SpecsOf(node.outputs, bound.facts);
+    specs.Set(node, bound.facts);
     BoundSteps::Step s;
     s.node = static_cast<int>(n);
+    s.inputs.reserve(std::max(node.inputs.size(), node.most_inputs));
+    s.outputs.reserve(std::max(node.outputs.size(), node.most_outputs));
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       const int v = node.inputs[k];
       Location at = v < 0 ? Location{} : locations[v];

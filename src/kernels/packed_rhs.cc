@@ -86,7 +86,7 @@ Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice
   QUERN_RETURN_IF_ERROR(fill(r, buffer.data()));
   const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
   r.bytes_ = {owner, owner->data()};
-  if (store != nullptr) store->Put(*key, {owner->data(), r.packed_bytes()});
+  if (store != nullptr) store->Put(*key, r.bytes_, r.packed_bytes());
   return r;
 }
 

@@ -26,8 +26,8 @@ class MapStore final : public PackedStore {
     ++found;
     return {it->second, it->second->data()};
   }
-  void Put(const ContentKey& key, std::span<const std::byte> bytes) override {
-    entries_[key.Hex()] = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+  void Put(const ContentKey& key, const std::shared_ptr<const std::byte>& packed, size_t bytes) override {
+    entries_[key.Hex()] = std::make_shared<std::vector<std::byte>>(packed.get(), packed.get() + bytes);
   }
   size_t size() const { return entries_.size(); }
 

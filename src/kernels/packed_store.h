@@ -1,11 +1,10 @@
-// PackedStore: where packed weights may outlive the process that packed them. PackedRhs asks it before it packs and
-// hands it what it has packed; the session's pack cache is one.
+// PackedStore: where packed weights are found that were packed before, in another graph or another process. PackedRhs
+// asks it before it packs and hands it what it has packed; the session's pack cache is one.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "base/content_hash.h"
@@ -23,7 +22,7 @@ class PackedStore {
   // What was stored under the key, `bytes` of it, 64-byte aligned and alive as long as the pointer; null when there is
   // nothing, or nothing of that size and whole.
   virtual std::shared_ptr<const std::byte> Find(const ContentKey& key, size_t bytes) = 0;
-  virtual void Put(const ContentKey& key, std::span<const std::byte> bytes) = 0;
+  virtual void Put(const ContentKey& key, const std::shared_ptr<const std::byte>& packed, size_t bytes) = 0;
 };
 
 // What packing when a model is loaded uses.

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,10 @@ class PackCache final : public kernels::PackedStore {
 
   uint64_t seed() const override { return seed_; }
   std::shared_ptr<const std::byte> Find(const ContentKey& key, size_t bytes) override;
-  void Put(const ContentKey& key, std::span<const std::byte> bytes) override;
+  void Put(const ContentKey& key, const std::shared_ptr<const std::byte>& packed, size_t bytes) override {
+    Put(key, {packed.get(), bytes});
+  }
+  void Put(const ContentKey& key, std::span<const std::byte> bytes);
 
   const std::string& folder() const { return folder_; }
   uint64_t limit_bytes() const { return limit_bytes_; }

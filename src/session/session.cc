@@ -17,6 +17,7 @@
 #include "session/executable.h"
 #include "session/facts.h"
 #include "session/pack_cache.h"
+#include "session/shared_weights.h"
 
 namespace quern {
 
@@ -88,7 +89,7 @@ bool WantsSerialBranches(const SessionOptions& options) {
 
 Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOptions& options,
                                                              const std::shared_ptr<Executor>& executor,
-                                                             const std::shared_ptr<PackCache>& pack_cache) {
+                                                             const std::shared_ptr<kernels::PackedStore>& packed_store) {
   if (options.flush_denormals && options.keep_denormals) {
     return InvalidArgument("flush_denormals and keep_denormals exclude each other: set one of them at most");
   }
@@ -100,7 +101,7 @@ Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOption
       config.cpu = options.cpu;
       config.precision = options.precision;
       config.limits = options.limits;
-      config.packed_store = pack_cache;
+      config.packed_store = packed_store;
       config.skip_passes = options.skip_passes;
       config.serial_branches = WantsSerialBranches(options);
       config.keep_denormals = options.keep_denormals;
@@ -197,7 +198,9 @@ Result<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Graph> graph, S
   CompileEnv env;
   QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<PackCache> pack_cache, OpenPackCache(options));
   env.pack_cache = pack_cache;
-  QUERN_ASSIGN_OR_RETURN(env.providers, MakeProviders(options, impl->executor, pack_cache));
+  std::shared_ptr<kernels::PackedStore> packed_store = pack_cache;
+  if (SharesWeights(*graph)) packed_store = std::make_shared<SharedWeights>(pack_cache);
+  QUERN_ASSIGN_OR_RETURN(env.providers, MakeProviders(options, impl->executor, packed_store));
   env.skip_passes = options.skip_passes;
   env.limits = options.limits;
   env.concurrency = impl->executor->concurrency();

@@ -179,5 +179,99 @@ TEST(MatMulNBits, RefusesPrepackedWeights) {
   EXPECT_THAT(t.Error(), HasSubstr("weight_prepacked"));
 }
 
+// A weight of 3 x 6 elements in blocks of 16: the second block begins inside of the last row.
+struct LevelProduct : OpTester {
+  LevelProduct(int64_t type, const Floats& a) : OpTester("MatMulBnb4", 1, kDomain) {
+    Input<float>({2, 6}, a);
+    // Codes 0 to 15, 3 and 12 in the order of elements: the first of a byte in its higher bits.
+    Input<uint8_t>({9}, {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x3c}).Input<float>({2}, {2, 10});
+    Attr("N", int64_t{3}).Attr("K", int64_t{6}).Attr("block_size", int64_t{16}).Attr("quant_type", type);
+  }
+};
+
+TEST(MatMulBnb4, LooksUpLevels) {
+  const Floats a = {1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1};
+  // Codes 0, 6 and 12 in the first column; 3 to 5, 9 to 11 and 15, 3, 12 in the last three.
+  ExpectNear(LevelProduct(0, a).Values<float>(), {0, 1.0 / 3, -2.0 / 3, 2 * (1 + 1.0 / 3 + 0.5),
+                                                  2 * (-1.0 / 192 - 2.0 / 3 - 1), -0.5 + 10 * (1 - 1.0 / 3)});
+  ExpectNear(LevelProduct(1, a).Values<float>(),
+             {-2, 2 * -0.0910500362, 2 * 0.4407098293, 2 * (-0.3949174881 - 0.2844413817 - 0.1847734302),
+              2 * (0.1609302014 + 0.2461123019 + 0.3379152417), 2 + 10 * (-0.3949174881 + 0.4407098293)});
+}
+
+TEST(MatMulBnb4, RefusesWhatDoesNotFit) {
+  const Floats a(12);
+  EXPECT_THAT(LevelProduct(2, a).Error(), HasSubstr("'quant_type' is 2"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("block_size", int64_t{24}).Error(), HasSubstr("'block_size' is 24"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("N", int64_t{0}).Error(), HasSubstr("'N' and 'K' are out of range"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("N", int64_t{4}).Error(), HasSubstr("'x1' has shape [9]; 12 elements"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("block_size", int64_t{32}).Error(), HasSubstr("'x2' has shape [2]; 1 elements"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("K", int64_t{5}).Error(), HasSubstr("last dimension must be 'K' = 5"));
+  EXPECT_THAT(LevelProduct(1, a).Attr("transB", int64_t{0}).Error(), HasSubstr("'transB' = 0"));
+}
+
+TEST(GatedAdd, ScalesRows) {
+  OpTester t("GatedAdd", 1, kDomain);
+  t.Input<float>({2, 1, 2}, {1, 2, 3, 4}).Input<float>({2, 1, 2}, {10, 20, 30, 40}).Input<float>({2, 1, 1}, {0.5f, -1});
+  EXPECT_EQ(t.Values<float>(), (Floats{6, 12, -27, -36}));
+}
+
+std::vector<BFloat16> Rounded(const Floats& x) { return {x.begin(), x.end()}; }
+
+TEST(GatedAdd, RoundsEachStep) {
+  // 1.0078125 * 1.0078125 is 1.01568603515625: 1.015625 in bfloat16. -1 leaves what a single rounding would not.
+  OpTester plain("GatedAdd", 1, kDomain);
+  plain.Input({1, 1}, Rounded({-1})).Input({1, 1}, Rounded({1.0078125f})).Input({1, 1}, Rounded({1.0078125f}));
+  EXPECT_EQ(static_cast<float>(plain.Values<BFloat16>()[0]), 0.015625f);
+  // sigmoid(1 * 3 - 2 * 1) is 0.7310586: 0.73046875; times 3 is 2.19140625: 2.1875; and 16: 18.1875 to 18.25 or 18.125.
+  OpTester projected("GatedAdd", 1, kDomain);
+  projected.Input({1, 1}, Rounded({16})).Input({1, 1}, Rounded({3})).Input({1, 2}, Rounded({1, -2}));
+  projected.Input({2, 1}, Rounded({3, 1}));
+  EXPECT_EQ(static_cast<float>(projected.Values<BFloat16>()[0]), 18.25f);
+}
+
+struct Gated : OpTester {
+  Gated(const Shape& y, const Shape& gate) : OpTester("GatedAdd", 1, kDomain) {
+    Input<float>({2, 3}, Floats(6)).Input(y, Floats(static_cast<size_t>(y.num_elements())));
+    Input(gate, Floats(static_cast<size_t>(gate.num_elements())));
+  }
+};
+
+TEST(GatedAdd, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(Gated({1, 3}, {2, 1}).Error(), HasSubstr("'x1' has shape [1,3]; [2,3] is needed"));
+  EXPECT_THAT(Gated({2, 3}, {1, 1}).Error(), HasSubstr("'x2' has shape [1,1]; [2,1] is needed"));
+  EXPECT_THAT(Gated({2, 3}, {2}).Error(), HasSubstr("'x2' has shape [2]; [2,1] is needed"));
+  EXPECT_THAT(Gated({2, 3}, {2, 4}).Input<float>({4, 1}, Floats(4)).Error(), HasSubstr("bfloat16"));
+  OpTester weights("GatedAdd", 1, kDomain);
+  weights.Input({1, 1}, Rounded({1})).Input({1, 1}, Rounded({1})).Input({1, 2}, Rounded({1, 1}));
+  EXPECT_THAT(weights.Input({1, 2}, Rounded({1, 1})).Error(), HasSubstr("'x3' has shape [1,2]; [2,1] is needed"));
+}
+
+struct GatedNorm : OpTester {
+  GatedNorm(const Shape& x, const Shape& scale, const Shape& gate) : OpTester("GatedRMSNorm", 1, kDomain) {
+    Input(x, Floats{3, 4, 0, 2}).Input(scale, Floats(static_cast<size_t>(scale.num_elements()), 2));
+    Input(gate, Floats{0, 1, -1, 50}).Attr("epsilon", 0.5f);
+  }
+};
+
+TEST(GatedRMSNorm, NormalizesGroupsOfTheLastDimension) {
+  const double first = 2 / std::sqrt(12.5 + 0.5), second = 2 / std::sqrt(2 + 0.5), whole = 2 / std::sqrt(7.25 + 0.5);
+  const auto sigmoid = [](double z) { return 1 / (1 + std::exp(-z)); };
+  ExpectNear(GatedNorm({1, 4}, {2}, {1, 4}).Values<float>(), {0, 4 * first * sigmoid(1), 0, 2 * second * 50});
+  ExpectNear(GatedNorm({1, 4}, {4}, {1, 4}).Attr("activation", std::string("swish")).Values<float>(),
+             {0, 4 * whole * sigmoid(1), 0, 2 * whole * 50});
+  ExpectNear(GatedNorm({2, 2}, {2}, {2, 2}).Attr("activation", std::string("sigmoid")).Values<float>(),
+             {3 * first / 2, 4 * first * sigmoid(1), 0, 2 * second});
+}
+
+TEST(GatedRMSNorm, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(GatedNorm({1, 4}, {3}, {1, 4}).Error(), HasSubstr("no multiple of the scale's 3"));
+  EXPECT_THAT(GatedNorm({1, 4}, {0}, {1, 4}).Error(), HasSubstr("no multiple of the scale's 0"));
+  EXPECT_THAT(GatedNorm({1, 4}, {1, 2}, {1, 4}).Error(), HasSubstr("'x1' has shape [1,2]; one dimension"));
+  EXPECT_THAT(GatedNorm({1, 4}, {2}, {4, 1}).Error(), HasSubstr("'x2' has shape [4,1]; [1,4] is needed"));
+  EXPECT_THAT(GatedNorm({1, 4}, {2}, {1, 4}).Attr("activation", std::string("tanh")).Error(),
+              HasSubstr("'activation' is 'tanh'"));
+}
+
 }  // namespace
 }  // namespace quern

@@ -118,7 +118,8 @@ double Operations(const Node& node, Operands in, Operands out) {
   if (is("QLinearConv")) return Convolution(y, At(in, 3));
   if (is("ConvTranspose")) return TransposedConvolution(x, second);
   if (is("MatMul", "FusedMatMul")) return Product(y, x, node.GetInt("transA", 0) != 0 ? -2 : -1);
-  if (is("MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QLinearMatMul", "MatMulNBits")) {
+  if (is("MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "QLinearMatMul", "MatMulNBits",
+         "MatMulBnb4")) {
     return Product(y, x, -1);
   }
   if (is("Gemm", "FusedGemm", "QGemm")) return Product(y, x, node.GetInt("transA", 0) != 0 ? 0 : 1);

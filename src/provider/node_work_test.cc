@@ -75,6 +75,7 @@ TEST_F(Work, ProductsSumOverK) {
                 .operations,
             operations);
   EXPECT_EQ(Of("QLinearMatMul", {U8({6, 11}), F32({}), U8({}), U8({11, 7})}, {U8({6, 7})}).operations, operations);
+  EXPECT_EQ(Of("MatMulBnb4", {F32({6, 32}), U8({7 * 16}, true)}, {F32({6, 7})}).operations, 2.0 * 6 * 7 * 32);
   EXPECT_EQ(Of("MatMulNBits", {F32({6, 32}), U8({7, 1, 16}, true)}, {F32({6, 7})}).operations, 2.0 * 6 * 7 * 32);
 }
 

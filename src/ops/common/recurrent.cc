@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "ops/common/input_shape.h"
+
 namespace quern {
 namespace {
 
@@ -20,19 +22,6 @@ constexpr ActivationRow kActivations[] = {
     {"thresholdedrelu", true, false, 1.0f, 0.0f}};
 
 const ActivationRow& RowOf(ActivationKind kind) { return kActivations[static_cast<size_t>(kind)]; }
-
-// An error when input i is known not to have the shape `want`.
-Status CheckShape(const InferContext& c, int i, const Dims& want) {
-  const std::optional<Dims> shape = c.input_shape(i);
-  if (!shape) return OkStatus();
-  bool fits = shape->size() == want.size();
-  for (size_t d = 0; fits && d < want.size(); ++d) {
-    fits = !(*shape)[d].is_constant() || !want[d].is_constant() || (*shape)[d] == want[d];
-  }
-  if (fits) return OkStatus();
-  return c.Error("input '" + c.node().input(i)->name() + "' has shape " + DimsToString(*shape) + "; " +
-                 DimsToString(want) + " is needed");
-}
 
 }  // namespace
 

@@ -136,5 +136,20 @@ TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
   }
 }
 
+// Blocks that begin inside of rows, matrices that end inside of a byte; results that others add to and activate.
+TEST_F(CpuOps, ProductsWithLevelsOfFourBits) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const int64_t n = Draw(1, 70), k = Draw(1, 90), block = Pick<int64_t>({16, 32, 64, 128, 256});
+    Case c{.op = "MatMulBnb4", .domain = "com.microsoft"};
+    c.absolute = 1e-4;
+    Shape shape{k};
+    for (int64_t d = Draw(0, 3); d > 0; --d) shape.insert(0, Draw(1, 5));
+    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kU8, Shape{(n * k + 1) / 2}), true);
+    c.In(DrawTensor(DType::kF32, Shape{(n * k + block - 1) / block}), true);
+    c.Attr("K", k).Attr("N", n).Attr("block_size", block).Attr("quant_type", Draw(0, 1));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -116,5 +116,38 @@ TEST_F(CpuOps, SkipNormalizations) {
   }
 }
 
+// Of one sign: 16-bit products are rounded in the reference alone, which is more than a step where sums cancel.
+TEST_F(CpuOps, GatedSums) {
+  const auto draw = [](const Shape& shape) {
+    Tensor t = DrawTensor(DType::kF32, shape);
+    for (float& v : t.values<float>()) v = std::fabs(v);
+    return t;
+  };
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 4);
+    Shape rows = shape;
+    rows[rows.rank() - 1] = 1;
+    Case c = Microsoft("GatedAdd");
+    c.In(draw(shape)).In(draw(shape)).In(draw(rows));
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
+TEST_F(CpuOps, GatedNormalizations) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
+    Shape shape = DrawShapeOrLarge(1, 4);
+    int64_t& last = shape[shape.rank() - 1];
+    const int64_t count = last == 0 ? 3 : last;
+    last *= Draw(1, 3);
+    Case c = Microsoft("GatedRMSNorm");
+    c.In(DrawTensor(DType::kF32, shape)).In(DrawTensor(DType::kF32, Shape{count}), Draw(0, 1) != 0);
+    c.In(DrawTensor(DType::kF32, shape)).Attr("epsilon", 1e-3f);
+    const std::string activation = Pick({"", "silu", "swish", "sigmoid"});
+    if (!activation.empty()) c.Attr("activation", activation);
+    c.relative = c.absolute = 1e-5;
+    ASSERT_NO_FATAL_FAILURE(Check(c));
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu

@@ -25,8 +25,8 @@ bool ComputesInFloat(const Node& node) {
       "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
       "STFT Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
-      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv GatherBlockQuantized Gelu GroupQueryAttention "
-      "MatMulNBits "
+      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv GatedAdd GatedRMSNorm GatherBlockQuantized "
+      "Gelu GroupQueryAttention MatMulBnb4 MatMulNBits "
       "MoE MultiHeadAttention QMoE QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
   if (node.Is("DequantizeLinear") && node.GetInt("output_dtype", 0) != 0) return false;  // says the type itself
   const std::string name = " " + node.op_type() + " ";

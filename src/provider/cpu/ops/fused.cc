@@ -61,6 +61,18 @@ std::string RejectSkipNorm(const Node& node, const CpuConfig& config) {
   return {};
 }
 
+std::string RejectGatedAdd(const Node& node, const CpuConfig& config) {
+  return node.input(3) ? "a gate that is projected" : RejectOperands(node, config);
+}
+
+std::string RejectGatedNorm(const Node& node, const CpuConfig& config) {
+  if (std::string why = RejectOperands(node, config); !why.empty()) return why;
+  const Dims &x = *node.input(0)->type().shape, &scale = *node.input(1)->type().shape;
+  if (!x.back().is_constant() || !scale[0].is_constant()) return "groups of unknown size";
+  if (x.size() >= static_cast<size_t>(kMaxRank)) return "too many dimensions";
+  return {};
+}
+
 // What is said of MatMulIntegerToFloat on bytes of the shape of input 0 and the inputs listed, -1 for those omitted.
 std::string RejectProduct(const Node& node, DType a_type, std::initializer_list<int> others, const CpuConfig& config) {
   Graph probe;
@@ -109,6 +121,8 @@ constexpr CpuOp kOps[] = {
     {kMicrosoft, "QAttention", RejectQAttention, nullptr},
     {kMicrosoft, "DynamicQuantizeMatMul", RejectDynamicProduct, nullptr},
     {kMicrosoft, "FusedConv", RejectFusedConv, nullptr},
+    {kMicrosoft, "GatedAdd", RejectGatedAdd, nullptr},
+    {kMicrosoft, "GatedRMSNorm", RejectGatedNorm, nullptr},
     {kMicrosoft, "FastGelu", RejectGelu, nullptr},
     {kMicrosoft, "BiasGelu", RejectGelu, nullptr},
     {kMicrosoft, "Gelu", RejectGelu, nullptr},

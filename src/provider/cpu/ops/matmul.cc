@@ -376,6 +376,16 @@ Result<std::unique_ptr<CpuKernel>> CompileNBits(const Node& node, const CompileC
   return MakeKernel(std::move(c));
 }
 
+std::string RejectBnb4(const Node& node, const CpuConfig&) {
+  for (const int i : {0, 2}) {
+    if (node.input(i)->type().dtype != DType::kF32)
+      return std::string("type ") + DTypeName(node.input(i)->type().dtype);
+  }
+  if (!node.input(1)->is_constant() || !node.input(2)->is_constant()) return "weights and scales must be constant";
+  if (node.input(0)->type().rank() > 2 + static_cast<int>(kernels::kMaxBatchDims)) return "too many batch dimensions";
+  return {};
+}
+
 Status InferProduct(InferContext& c) {
   const std::optional<Dims> a = c.input_shape(0), b = c.input_shape(1);
   if (!a || !b || a->empty() || b->size() != 2) return c.Error("the operands' shapes must be known");
@@ -394,6 +404,7 @@ constexpr CpuOp kOps[] = {
     {"", "MatMul", RejectMatMul, CompileMatMul},
     {"", "Gemm", RejectGemm, CompileGemm},
     {kCpuDomain, "MatMul", RejectMatMul, CompileMatMul, 0, InferProduct},
+    {"com.microsoft", "MatMulBnb4", RejectBnb4, nullptr},  // becomes this provider's (cpu_multiply_levels)
     {"com.microsoft", "MatMulNBits", RejectNBits, CompileNBits},
 };
 

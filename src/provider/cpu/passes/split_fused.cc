@@ -4,6 +4,8 @@
 //   QuickGelu(x)                           ->  Swish(x)
 //   SkipLayerNormalization(x, s, g, b, c)  ->  LayerNormalization(Add(Add(x, s), c), g, b)
 //   SkipSimplifiedLayerNormalization       ->  RMSNormalization likewise
+//   GatedAdd(x, y, g)                      ->  Add(x, Mul(y, g))
+//   GatedRMSNorm(x, s, g)                  ->  Mul(RMSNormalization(x, s), activation(g)), groups by way of Reshape
 //   Attention(x, w, b, mask, past, bias)   ->  quern.cpu.Attention(Add(MatMul(x, w), b), mask, past, bias)
 //   QAttention                             ->  likewise, of MatMulIntegerToFloat
 //   DynamicQuantizeMatMul(a, b, s, z, c)   ->  MatMulIntegerToFloat of DynamicQuantizeLinear(a) and b
@@ -72,6 +74,42 @@ class Splitter {
       if (node_->input(2 + i)) inputs.push_back(node_->input(2 + i));
     }
     return Add(op, opset, std::move(inputs), {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-12f)}});
+  }
+
+  GraphValue* GatedAdd() {
+    return Add("Add", 14, {node_->input(0), Add("Mul", 14, {node_->input(1), node_->input(2)})});
+  }
+  // In the shape `dims`, where 0 is the dimension that x has there; `type` is the result's.
+  GraphValue* Reshape(GraphValue* x, const std::vector<int64_t>& dims, const ValueType& type) {
+    const Shape shape{static_cast<int64_t>(dims.size())};
+    GraphValue* made = Add("Reshape", 14,
+                           {x, graph_.AddConstant(graph_.UniqueName(node_->output(0)->name() + "_shape"),
+                                                  Tensor::FromValues<int64_t>(shape, dims))});
+    made->set_type(type);
+    return made;
+  }
+  GraphValue* GatedNorm() {
+    GraphValue *x = node_->input(0), *gate = node_->input(2);
+    const ValueType whole = node_->output(0)->type();
+    const int64_t width = whole.shape->back().value(), count = node_->input(1)->type().shape->back().value();
+    ValueType groups = whole;
+    if (count != width) {
+      groups.shape->back() = width / count;
+      groups.shape->push_back(count);
+      std::vector<int64_t> dims(groups.shape->size() - 2, 0);
+      dims.insert(dims.end(), {width / count, count});
+      x = Reshape(x, dims, groups);
+    }
+    x = Add("RMSNormalization", 23, {x, node_->input(1)},
+            {{"axis", int64_t{-1}}, {"epsilon", node_->GetFloat("epsilon", 1e-5f)}});
+    x->set_type(groups);
+    if (count != width) {
+      std::vector<int64_t> dims(whole.shape->size() - 1, 0);
+      dims.push_back(width);
+      x = Reshape(x, dims, whole);
+    }
+    const bool by_gate = node_->GetString("activation", "silu") != "sigmoid";
+    return Add("Mul", 14, {x, by_gate ? Add("Swish", 24, {gate}) : Add("Sigmoid", 13, {gate})});
   }
 
   GraphValue* ProductToFloat(std::vector<GraphValue*> inputs, ValueType type) {
@@ -164,6 +202,8 @@ class Splitter {
     if (op == "QuickGelu") return QuickGelu();
     if (op == "SkipLayerNormalization") return SkipNorm("LayerNormalization", 17, 2);
     if (op == "SkipSimplifiedLayerNormalization") return SkipNorm("RMSNormalization", 23, 1);
+    if (op == "GatedAdd") return GatedAdd();
+    if (op == "GatedRMSNorm") return GatedNorm();
     if (op == "Attention") return Attention();
     if (op == "QAttention") return QAttention();
     if (op == "DynamicQuantizeMatMul") return DynamicQuantizeMatMul();

@@ -136,7 +136,7 @@ TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
   }
 }
 
-// Blocks that begin inside of rows, matrices that end inside of a byte; results that others add to and activate.
+// Blocks that begin inside of rows, matrices that end inside of a byte.
 TEST_F(CpuOps, ProductsWithLevelsOfFourBits) {
   for (int i = 0; i < 8 * kRounds; ++i) {
     const int64_t n = Draw(1, 70), k = Draw(1, 90), block = Pick<int64_t>({16, 32, 64, 128, 256});

@@ -339,7 +339,7 @@ typedef struct quern_port {
   int32_t dtype;
   int32_t rank;               /* -1: not known */
   const int64_t* dims;        /* -1: symbolic or not known */
-  const char* const* symbols; /* expression of a symbolic extent, "" for numbers */
+  const char* const* symbols; /* name of a symbolic extent, or an expression of names; "" for numbers */
   const char* type_text;      /* "f32[batch,3,224,224]" */
   int32_t has_default;        /* 1: an overridable initializer, which a run need not give */
 } quern_port;

@@ -32,7 +32,7 @@ struct PortData {
     rank = port.type.rank();
     for (const Dim& d : *port.type.shape) {
       dims.push_back(d.is_constant() ? d.value() : -1);
-      symbol_texts.push_back(d.is_constant() ? "" : d.ToString());
+      symbol_texts.push_back(d.is_constant() ? "" : d.symbol().empty() ? d.ToString() : std::string(d.symbol()));
     }
     for (const std::string& s : symbol_texts) symbols.push_back(s.c_str());
   }

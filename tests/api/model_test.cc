@@ -63,6 +63,18 @@ TEST(ApiModel, BuildsAndRunsAGraph) {
   EXPECT_THAT(Floats(out[0]), ElementsAre(10, 200, 30, 400));
 }
 
+// Names of extents are given back as they are, though they may look like a formula.
+TEST(ApiModel, NamesOfExtents) {
+  Model m = Model::Create("named");
+  m.Import("", 17).Input("x", QUERN_F32, {-1, -1}, {"past + length", "batch size"});
+  m.Node("Relu", {"x"}, {"y"}, {}, "relu");
+  m.Output("y");
+  Session session(m);
+  const quern_port x = session.input(0);
+  EXPECT_STREQ(x.symbols[0], "past + length");
+  EXPECT_STREQ(x.symbols[1], "batch size");
+}
+
 TEST(ApiModel, AttributesReachTheOperator) {
   Model m = Model::Create("t");
   m.Import("", 17).Input("x", QUERN_F32, {2, 3});

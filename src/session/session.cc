@@ -87,9 +87,9 @@ bool WantsSerialBranches(const SessionOptions& options) {
   return options.serial_branches || (text != nullptr && std::string_view(text) == "1");
 }
 
-Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(const SessionOptions& options,
-                                                             const std::shared_ptr<Executor>& executor,
-                                                             const std::shared_ptr<kernels::PackedStore>& packed_store) {
+Result<std::vector<std::shared_ptr<Provider>>> MakeProviders(
+    const SessionOptions& options, const std::shared_ptr<Executor>& executor,
+    const std::shared_ptr<kernels::PackedStore>& packed_store) {
   if (options.flush_denormals && options.keep_denormals) {
     return InvalidArgument("flush_denormals and keep_denormals exclude each other: set one of them at most");
   }

@@ -34,12 +34,16 @@ bool HasKnownHeads(const GraphValue* v) {
   return shape[1].is_constant() && shape[1].value() > 0 && shape[3].is_constant() && shape[3].value() > 0;
 }
 
-// Whether it comes with the run, or is joined to what does, under whatever shape.
+// Whether it comes with the run, or is joined along the sequence to what may, under whatever shape.
 bool IsOfCache(const GraphValue* v) {
   constexpr int kMostSteps = 8;
   for (int i = 0; i < kMostSteps; ++i) {
     const Node* node = v->producer();
-    if (node == nullptr || node->Is("Concat")) return true;
+    if (node == nullptr) return true;
+    if (node->Is("Concat")) {
+      const int64_t axis = node->GetInt("axis", 0), rank = v->type().has_rank() ? v->type().rank() : 0;
+      return (axis < 0 ? axis + rank : axis) == rank - 2;
+    }
     const bool shows = node->Is("Reshape") || node->Is("Expand") || node->Is("Unsqueeze") || node->Is("Squeeze");
     if (!shows) return false;
     v = node->input(0);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/log.h"
 #include "session/executable.h"
 
 namespace quern {
@@ -142,6 +143,10 @@ Result<Executable*> LooseExtents::Find(const CompileEnv& env, std::span<const Va
     for (const TiedExtent& e : tied_) {
       if (Differs(e, inputs)) names.insert(e.name);
     }
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "'" : ", '") + name + "'";
+    ProcessLogger().Log(LogLevel::kInfo, "inputs differ in extents that the model names " + list +
+                                             ": it is compiled again without the name");
     NameApart(*original_, names);
     CompileEnv inner = env;
     inner.is_subgraph = true;  // warnings about the model were given

@@ -19,14 +19,16 @@ bool ComputesInFloat(const Node& node) {
       "Floor GRU "
       "Gelu Gemm GlobalAveragePool GlobalLpPool GlobalMaxPool Greater GreaterOrEqual GridSample GroupNormalization "
       "HardSigmoid HardSwish Hardmax InstanceNormalization IsInf IsNaN LRN LSTM LayerNormalization LeakyRelu Less "
-      "LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min "
+      "LessOrEqual LinearAttention "
+      "Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min "
       "Mish Mod Mul Neg PRelu ParametricSoftplus Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSum "
       "ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Resize RoiAlign "
       "RotaryEmbedding Round Scale ScaledTanh Selu Shrink Sigmoid Sign SimplifiedLayerNormalization Sin Sinh "
       "STFT Softmax Softplus Softsign Sqrt Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu TopK Upsample ";
   static constexpr std::string_view kMicrosoft =
-      " Attention BiasGelu EmbedLayerNormalization FastGelu FusedConv GatedAdd GatedRMSNorm GatherBlockQuantized "
-      "Gelu GroupQueryAttention MatMulBnb4 MatMulNBits "
+      " Attention BiasGelu CausalConvWithState EmbedLayerNormalization FastGelu FusedConv GatedAdd GatedRMSNorm "
+      "GatherBlockQuantized Gelu GroupQueryAttention LinearAttention LinearAttentionGate MRotaryEmbedding MatMulBnb4 "
+      "MatMulNBits "
       "MoE MultiHeadAttention QMoE QuickGelu RotaryEmbedding SkipLayerNormalization SkipSimplifiedLayerNormalization ";
   if (node.Is("DequantizeLinear") && node.GetInt("output_dtype", 0) != 0) return false;  // says the type itself
   const std::string name = " " + node.op_type() + " ";

@@ -79,7 +79,8 @@ TEST_F(CpuOps, LinearAttentions) {
     const bool decays = rule.starts_with("gated"), corrects = rule.ends_with("delta");
     for (int i = 0; i < 4 * kRounds; ++i) {
       const bool microsoft = Draw(0, 2) != 0;
-      const int64_t batch = Draw(0, 19) == 0 ? 0 : Draw(1, 2), length = Draw(0, 9), key_heads = Draw(1, 3);
+      const int64_t batch = Draw(0, 19) == 0 ? 0 : Draw(1, 2), key_heads = Draw(1, 3);
+      const int64_t length = Draw(0, 2) ? Draw(0, 9) : Draw(14, 50);  // within a chunk, or several
       const int64_t heads = key_heads * (microsoft ? Draw(1, 2) : 1);
       const int64_t q_heads = microsoft && Draw(0, 2) == 0 ? key_heads : heads * Draw(1, 3);
       const int64_t key_size = Draw(1, 20), value_size = Draw(0, 3) == 0 ? Draw(60, 140) : Draw(1, 20);

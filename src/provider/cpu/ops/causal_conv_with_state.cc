@@ -27,36 +27,33 @@ void Finish(const ukernel::VectorKernel& row, const float* bias, size_t bias_ste
   if (activates) row.unary({.kind = UnaryKind::kSilu, .n = n, .x = y, .y = y, .a = 1});
 }
 
-// One channel of one sample, whose elements are neighbours: `line` is its past or null, then x.
+// Sums of one channel of one sample, whose elements are neighbours: its past, or zeros, then x.
 void ConvolveLine(const ukernel::VectorKernel& row, const Sizes& s, std::span<const ptrdiff_t> offsets,
-                  const Operands& o, bool activates) {
+                  const Operands& o) {
   // The first results see the past; they are few.
   const int64_t first = std::min(s.kept, s.length);
   for (int64_t t = 0; t < first; ++t) {
     float sum = 0;
-    for (int64_t k = 0; k < s.taps; ++k) {
-      const int64_t from = t + k * s.dilation - s.kept;
-      if (from >= 0) {
-        sum += o.weight[k] * o.x[from];
-      } else if (o.past) {
-        sum += o.weight[k] * o.past[from + s.kept];
-      }
+    int64_t k = 0, from = t;
+    for (; from < s.kept; ++k, from += s.dilation) {
+      if (o.past) sum += o.weight[k] * o.past[from];
     }
-    o.y[t] = sum;
+    for (; k < s.taps; ++k, from += s.dilation) sum += o.weight[k] * o.x[from - s.kept];
+    o.y[t] = o.bias ? sum + *o.bias : sum;
   }
   for (int64_t t = first; t < s.length; t += kRowChunk) {
+    const auto n = static_cast<size_t>(std::min(kRowChunk, s.length - t));
     row.blend({.taps = static_cast<size_t>(s.taps),
-               .n = static_cast<size_t>(std::min(kRowChunk, s.length - t)),
+               .n = n,
                .x = o.x + t - s.kept,
                .offsets = offsets.data(),
                .weights = o.weight,
                .y = o.y + t});
+    Finish(row, o.bias, 0, false, n, o.y + t);
   }
-  Finish(row, o.bias, 0, activates, static_cast<size_t>(s.length), o.y);
-  for (int64_t t = 0; t < s.kept; ++t) {
-    const int64_t from = s.length - s.kept + t;
-    o.present[t] = from >= 0 ? o.x[from] : o.past ? o.past[from + s.kept] : 0.0f;
-  }
+  const int64_t from_past = s.kept - first;
+  for (int64_t t = 0; t < from_past; ++t) o.present[t] = o.past ? o.past[t + s.length] : 0.0f;
+  for (int64_t t = from_past; t < s.kept; ++t) o.present[t] = o.x[s.length - s.kept + t];
 }
 
 // Channels [begin, begin + n), at most kRowChunk, of element t of one sample: rows of neighbouring channels. The
@@ -118,16 +115,25 @@ class CausalConvKernel final : public CpuKernel {
     const bool has_bias = context.has_input(kBias), has_past = context.has_input(kPast);
     return MakeStep([=, row = row_, activates = activates_, offsets = std::move(offsets)](const StepContext& c) {
       const Operands all = Take(c, has_bias, has_past);
+      // Lines whose results are activated at once.
+      const int64_t together = std::max<int64_t>(1, kRowChunk / std::max<int64_t>(1, s.length));
       const int64_t work = (s.length + s.kept) * s.taps;
-      return ForItems(c, s.batch * s.channels, work, kCheapGrain, [&](int64_t line) {
-        const int64_t channel = line % s.channels;
-        const Operands o{all.x + line * s.length,
-                         all.weight + channel * s.taps,
-                         all.bias ? all.bias + channel : nullptr,
-                         all.past ? all.past + line * s.kept : nullptr,
-                         all.y + line * s.length,
-                         all.present + line * s.kept};
-        ConvolveLine(*row, s, offsets, o, activates);
+      const int64_t grain = std::max(together, kCheapGrain / std::max<int64_t>(1, work));
+      return ForRange(c, s.batch * s.channels, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t line = begin; line < end; line += together) {
+          const int64_t lines = std::min(together, end - line);
+          for (int64_t l = line; l < line + lines; ++l) {
+            const int64_t channel = l % s.channels;
+            const Operands o{all.x + l * s.length,
+                             all.weight + channel * s.taps,
+                             all.bias ? all.bias + channel : nullptr,
+                             all.past ? all.past + l * s.kept : nullptr,
+                             all.y + l * s.length,
+                             all.present + l * s.kept};
+            ConvolveLine(*row, s, offsets, o);
+          }
+          Finish(*row, nullptr, 0, activates, static_cast<size_t>(lines * s.length), all.y + line * s.length);
+        }
       });
     });
   }

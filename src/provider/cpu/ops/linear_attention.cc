@@ -1,7 +1,9 @@
-// LinearAttention of float32, that of ai.onnx and that of com.microsoft, token by token. One pass over a head's state
-// finds what the key and the queries read, another one decays it and adds what the token brings.
+// LinearAttention of float32, that of ai.onnx and that of com.microsoft. A few tokens at a time read the state of a
+// head as it was before them, and each other's updates by products of queries and keys; then the state takes all of
+// these.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ops/common/linear_attention.h"
 #include "provider/cpu/common/loops.h"
@@ -12,8 +14,10 @@ namespace {
 enum Input { kQuery, kKey, kValue, kPast, kDecay, kBeta };
 
 // Columns of a state that are worked on at a time: none depends on another, so they are shared between threads, and
-// those of a hundred rows stay in the L1 or L2.
-constexpr int64_t kBlockColumns = 64;
+// those of a hundred rows stay in the L2.
+constexpr int64_t kBlockColumns = 128;
+// Tokens between two updates of the state; what each reads of those before it grows with them.
+constexpr int64_t kChunkTokens = 16;
 
 struct Sizes {
   int64_t batch = 0, length = 0;
@@ -22,7 +26,8 @@ struct Sizes {
   int64_t decay_columns = 0, beta_columns = 0;  // 0: the rule has none
   float scale = 1;
 
-  int64_t group() const { return out_heads / heads; }  // outputs that read one state
+  int64_t group() const { return out_heads / heads; }                        // queries that read one state
+  int64_t readers() const { return group() + (beta_columns != 0 ? 1 : 0); }  // and the key, for a correction
   bool decays_keys() const { return decay_columns != 0 && decay_columns != heads; }
 };
 
@@ -31,27 +36,34 @@ struct Operands {
   float *y, *present;
 };
 
-// What a thread works in, in floats.
+// What a thread works in: places in floats.
 struct Workspace {
-  int64_t states[2];  // [key_size, kBlockColumns]: before a token and after it
-  int64_t update;     // [kBlockColumns], what is added times the key
-  int64_t reads;      // [group + 1, kBlockColumns]: by the key, by the queries
-  int64_t weights;    // [group + 1, key_size], of the reads
-  int64_t factors;    // [key_size, 2]: decay and key, of the update
-  int64_t decays;     // [key_size]
-  int64_t products;   // [group], of queries and the key
-  int64_t floats;     // in all
+  int64_t state;     // [key_size, columns]
+  int64_t weights;   // [tokens, readers, key_size]: each times the decay since the chunk began
+  int64_t products;  // [tokens, readers, kChunkTokens]: with the keys so far
+  int64_t reads;     // [tokens, readers, columns]: found in the state
+  int64_t updates;   // [tokens, columns]: added times the key
+  int64_t sums;      // [readers or key_size, columns]
+  int64_t faded;     // [key_size]: the decay since the chunk began
+  int64_t aged;      // [tokens, key_size]: keys, each times the decay since
+  int64_t turned;    // the same as [key_size, tokens]
+  int64_t decays;    // [key_size], of one token
+  int64_t floats;    // in all
 
   explicit Workspace(const Sizes& s) {
     int64_t at = 0;
     const auto take = [&](int64_t n) { return std::exchange(at, at + (n + 15) / 16 * 16); };
-    for (int64_t& state : states) state = take(s.key_size * kBlockColumns);
-    update = take(kBlockColumns);
-    reads = take((s.group() + 1) * kBlockColumns);
-    weights = take((s.group() + 1) * s.key_size);
-    factors = take(2 * s.key_size);
+    const int64_t tokens = std::min(s.length, kChunkTokens), columns = std::min(s.value_size, kBlockColumns);
+    state = take(s.key_size * columns);
+    weights = take(tokens * s.readers() * s.key_size);
+    products = take(tokens * s.readers() * kChunkTokens);
+    reads = take(tokens * s.readers() * columns);
+    updates = take(tokens * columns);
+    sums = take(std::max(s.readers(), s.key_size) * columns);
+    faded = take(s.key_size);
+    aged = take(tokens * s.key_size);
+    turned = take(tokens * s.key_size);
     decays = take(s.key_size);
-    products = take(s.group());
     floats = at;
   }
 };
@@ -63,98 +75,147 @@ class Recurrence {
       : row_(row), s_(s), o_(o), w_(w), memory_(memory) {}
 
   void Run(int64_t b, int64_t h, int64_t begin, int64_t n) {
+    h_ = h;
+    begin_ = begin;
+    n_ = n;
     const int64_t state_at = (b * s_.heads + h) * s_.key_size * s_.value_size + begin;
-    float* state = memory_ + w_.states[0];
+    // The last chunk, or none, leaves the state where it belongs.
+    float *state = At(w_.state), *present = o_.present + state_at;
     for (int64_t i = 0; i < s_.key_size; ++i) {
-      if (o_.past) std::copy_n(o_.past + state_at + i * s_.value_size, n, state + i * n);
-      if (!o_.past) std::fill_n(state + i * n, n, 0.0f);
+      float* to = s_.length == 0 ? present + i * s_.value_size : state + i * n;
+      o_.past ? std::copy_n(o_.past + state_at + i * s_.value_size, n, to) : std::fill_n(to, n, 0.0f);
     }
-    int now = 0;
-    for (int64_t t = 0; t < s_.length; ++t, now = 1 - now) Step(b * s_.length + t, h, begin, n, now);
-    state = memory_ + w_.states[now];
-    for (int64_t i = 0; i < s_.key_size; ++i) {
-      std::copy_n(state + i * n, n, o_.present + state_at + i * s_.value_size);
+    for (int64_t t = 0; t < s_.length; t += kChunkTokens) {
+      const int64_t first = b * s_.length + t, tokens = std::min(kChunkTokens, s_.length - t);
+      Prepare(first, tokens);
+      Sum(tokens * s_.readers(), s_.key_size, At(w_.weights), s_.key_size, state, At(w_.reads));
+      for (int64_t i = 0; i < tokens; ++i) Step(first + i, i);
+      const bool is_last = t + tokens == s_.length;
+      UpdateState(tokens, is_last ? present : state, is_last ? s_.value_size : n);
     }
   }
 
  private:
-  void Step(int64_t token, int64_t h, int64_t begin, int64_t n, int now) {
-    const int64_t group = s_.group(), q_head = h * group * s_.q_heads / s_.out_heads;
-    const float* key = o_.key + (token * s_.key_heads + h * s_.key_heads / s_.heads) * s_.key_size;
-    const float* queries = o_.query + (token * s_.q_heads + q_head) * s_.key_size;
-    const float* value = o_.value + (token * s_.heads + h) * s_.value_size + begin;
-    const float* decays = Decays(token, h);
-    float *update = memory_ + w_.update, *reads = memory_ + w_.reads, *products = memory_ + w_.products;
-    // The state is read as it was: its decay is in the weights, and what is added to it is told by products with keys.
-    Weigh(key, 1, decays, memory_ + w_.weights);
-    for (int64_t g = 0; g < group; ++g) {
-      Weigh(queries + g * s_.key_size, s_.scale, decays, memory_ + w_.weights + (g + 1) * s_.key_size);
-    }
-    const bool corrects = s_.beta_columns != 0;
-    const int64_t first = corrects ? 0 : 1;
-    row_.sum_rows({.rows = static_cast<size_t>(group + 1 - first),
-                   .count = static_cast<size_t>(s_.key_size),
-                   .n = static_cast<size_t>(n),
-                   .w = memory_ + w_.weights + first * s_.key_size,
-                   .z = memory_ + w_.states[now],
-                   .w_pitch = static_cast<ptrdiff_t>(s_.key_size),
-                   .z_pitch = static_cast<ptrdiff_t>(n),
-                   .y = reads + first * n,
-                   .y_pitch = static_cast<ptrdiff_t>(n)});
-    row_.dot_rows({.rows = static_cast<size_t>(group),
-                   .count = 1,
-                   .n = static_cast<size_t>(s_.key_size),
-                   .x = queries,
-                   .z = key,
-                   .x_pitch = static_cast<ptrdiff_t>(s_.key_size),
-                   .z_pitch = static_cast<ptrdiff_t>(s_.key_size),
-                   .scale = s_.scale,
-                   .y = products,
-                   .y_pitch = 1});
-    std::copy_n(value, n, update);
-    if (corrects) {
-      const float rate = o_.beta[token * s_.beta_columns + (s_.beta_columns == 1 ? 0 : h)];
-      for (int64_t j = 0; j < n; ++j) update[j] = rate * (update[j] - reads[j]);
-    }
-    for (int64_t g = 0; g < group; ++g) {
-      float* y = o_.y + (token * s_.out_heads + h * group + g) * s_.value_size + begin;
-      const float* read = reads + (g + 1) * n;
-      for (int64_t j = 0; j < n; ++j) y[j] = read[j] + products[g] * update[j];
-    }
-    Update(key, decays, n, now);
+  bool decays() const { return s_.decay_columns != 0; }
+  bool corrects() const { return s_.beta_columns != 0; }
+  float* At(int64_t place) const { return memory_ + place; }
+
+  void Multiply(const float* x, const float* z, size_t z_step, int64_t n, float* y) const {
+    row_.binary(
+        {.kind = ukernel::BinaryKind::kMul, .n = static_cast<size_t>(n), .x = x, .z = z, .y = y, .z_step = z_step});
+  }
+  // `count` rows of n_ columns, weighted.
+  void Sum(int64_t rows, int64_t count, const float* w, int64_t w_pitch, const float* z, float* y) const {
+    row_.sum_rows({.rows = static_cast<size_t>(rows),
+                   .count = static_cast<size_t>(count),
+                   .n = static_cast<size_t>(n_),
+                   .w = w,
+                   .z = z,
+                   .w_pitch = static_cast<ptrdiff_t>(w_pitch),
+                   .z_pitch = static_cast<ptrdiff_t>(n_),
+                   .y = y,
+                   .y_pitch = static_cast<ptrdiff_t>(n_)});
   }
 
-  // exp of the decays of one token, one for each row of the state; null: the rule has none.
-  const float* Decays(int64_t token, int64_t h) {
-    if (s_.decay_columns == 0) return nullptr;
-    const int64_t count = s_.decays_keys() ? s_.key_size : 1;
-    float* decays = memory_ + w_.decays;
+  // Weights, products and aged keys of a chunk.
+  void Prepare(int64_t first, int64_t tokens) const {
+    const int64_t group = s_.group(), size = s_.key_size;
+    std::fill_n(At(w_.faded), size, 1.0f);
+    for (int64_t t = 0; t < tokens; ++t) {
+      const int64_t token = first + t;
+      const float* key = o_.key + (token * s_.key_heads + h_ * s_.key_heads / s_.heads) * size;
+      const float* queries = o_.query + (token * s_.q_heads + h_ * group * s_.q_heads / s_.out_heads) * size;
+      if (decays()) Decay(token, t);
+      std::copy_n(key, size, At(w_.aged) + t * size);
+      float* readers = At(w_.weights) + t * s_.readers() * size;
+      Multiply(queries, &s_.scale, 0, group * size, readers);
+      if (corrects()) std::copy_n(key, size, readers + group * size);
+      row_.dot_rows({.rows = static_cast<size_t>(s_.readers()),
+                     .count = static_cast<size_t>(t + 1),
+                     .n = static_cast<size_t>(size),
+                     .x = readers,
+                     .z = At(w_.aged),
+                     .x_pitch = static_cast<ptrdiff_t>(size),
+                     .z_pitch = static_cast<ptrdiff_t>(size),
+                     .y = At(w_.products) + t * s_.readers() * kChunkTokens,
+                     .y_pitch = kChunkTokens});
+      for (int64_t r = 0; decays() && r < s_.readers(); ++r) {
+        Multiply(readers + r * size, At(w_.faded), 1, size, readers + r * size);
+      }
+    }
+  }
+
+  // The decay of a token makes the keys before it older.
+  void Decay(int64_t token, int64_t t) const {
+    const int64_t size = s_.key_size, count = s_.decays_keys() ? size : 1;
+    float *decays = At(w_.decays), *aged = At(w_.aged);
     row_.unary({.kind = ukernel::UnaryKind::kExp,
                 .n = static_cast<size_t>(count),
-                .x = o_.decay + token * s_.decay_columns + h * count,
+                .x = o_.decay + token * s_.decay_columns + h_ * count,
                 .y = decays});
-    if (count == 1) std::fill_n(decays, s_.key_size, decays[0]);
-    return decays;
+    Multiply(At(w_.faded), decays, count == 1 ? 0 : 1, size, At(w_.faded));
+    if (!s_.decays_keys()) return Multiply(aged, decays, 0, t * size, aged);
+    for (int64_t i = 0; i < t; ++i) Multiply(aged + i * size, decays, 1, size, aged + i * size);
   }
 
-  void Weigh(const float* vector, float scale, const float* decays, float* weights) const {
-    for (int64_t i = 0; i < s_.key_size; ++i) weights[i] = scale * vector[i] * (decays ? decays[i] : 1.0f);
-  }
-
-  void Update(const float* key, const float* decays, int64_t n, int now) {
-    float* factors = memory_ + w_.factors;
-    for (int64_t i = 0; i < s_.key_size; ++i) {
-      factors[2 * i] = decays ? decays[i] : 1.0f;
-      factors[2 * i + 1] = key[i];
+  // Update and output of token t of a chunk.
+  void Step(int64_t token, int64_t t) const {
+    const int64_t group = s_.group();
+    const float* products = At(w_.products) + t * s_.readers() * kChunkTokens;
+    const float* reads = At(w_.reads) + t * s_.readers() * n_;
+    float *update = At(w_.updates) + t * n_, *sums = At(w_.sums);
+    std::copy_n(o_.value + (token * s_.heads + h_) * s_.value_size + begin_, n_, update);
+    if (corrects()) {
+      const float rate = o_.beta[token * s_.beta_columns + (s_.beta_columns == 1 ? 0 : h_)];
+      Sum(1, t, products + group * kChunkTokens, kChunkTokens, At(w_.updates), sums);
+      for (int64_t j = 0; j < n_; ++j) update[j] = rate * (update[j] - (reads[group * n_ + j] + sums[j]));
     }
-    for (int64_t i = 0; i < s_.key_size; ++i) {
-      const ptrdiff_t offsets[] = {static_cast<ptrdiff_t>(w_.states[now] + i * n), static_cast<ptrdiff_t>(w_.update)};
-      row_.blend({.taps = 2,
-                  .n = static_cast<size_t>(n),
-                  .x = memory_,
-                  .offsets = offsets,
-                  .weights = factors + 2 * i,
-                  .y = memory_ + w_.states[1 - now] + i * n});
+    Sum(group, t + 1, products, kChunkTokens, At(w_.updates), sums);
+    for (int64_t g = 0; g < group; ++g) {
+      float* y = o_.y + (token * s_.out_heads + h_ * group + g) * s_.value_size + begin_;
+      for (int64_t j = 0; j < n_; ++j) y[j] = reads[g * n_ + j] + sums[g * n_ + j];
+    }
+  }
+
+  // Row i becomes its decay times what it was, and the updates times element i of their aged keys.
+  void UpdateState(int64_t tokens, float* after, int64_t pitch) const {
+    const int64_t rows = s_.key_size;
+    float *state = At(w_.state), *sums = At(w_.sums);
+    if (tokens == 1) {  // the last chunk, or the only one: both at once
+      for (int64_t i = 0; i < rows; ++i) {
+        const ptrdiff_t offsets[] = {static_cast<ptrdiff_t>(w_.state + i * n_), static_cast<ptrdiff_t>(w_.updates)};
+        const float weights[] = {At(w_.faded)[i], At(w_.aged)[i]};
+        row_.blend({.taps = 2,
+                    .n = static_cast<size_t>(n_),
+                    .x = memory_,
+                    .offsets = offsets,
+                    .weights = weights,
+                    .y = after + i * pitch});
+      }
+      return;
+    }
+    if (decays()) {
+      row_.scale_rows({.rows = static_cast<size_t>(rows),
+                       .n = static_cast<size_t>(n_),
+                       .y = state,
+                       .pitch = static_cast<ptrdiff_t>(n_),
+                       .scales = At(w_.faded)});
+    }
+    row_.transpose({.rows = static_cast<size_t>(rows),
+                    .cols = static_cast<size_t>(tokens),
+                    .x = At(w_.aged),
+                    .x_col = static_cast<ptrdiff_t>(rows),
+                    .y = At(w_.turned),
+                    .y_row = static_cast<ptrdiff_t>(tokens)});
+    Sum(rows, tokens, At(w_.turned), tokens, At(w_.updates), sums);
+    const bool whole = pitch == n_;  // rows that are neighbours count as one
+    const int64_t pieces = whole ? 1 : rows, columns = whole ? rows * n_ : n_;
+    for (int64_t i = 0; i < pieces; ++i) {
+      row_.binary({.kind = ukernel::BinaryKind::kAdd,
+                   .n = static_cast<size_t>(columns),
+                   .x = state + i * n_,
+                   .z = sums + i * n_,
+                   .y = after + i * pitch});
     }
   }
 
@@ -163,6 +224,7 @@ class Recurrence {
   const Operands& o_;
   const Workspace& w_;
   float* memory_;
+  int64_t h_ = 0, begin_ = 0, n_ = 0;
 };
 
 class LinearAttentionKernel final : public CpuKernel {
@@ -216,7 +278,9 @@ class LinearAttentionKernel final : public CpuKernel {
     const auto bytes = static_cast<size_t>(w.floats) * sizeof(float);
     return MakeStep(std::move(run), bytes * static_cast<size_t>(context.concurrency));
   }
-  KernelDescription Describe() const override { return Described(*row_, "a state of each head, token by token"); }
+  KernelDescription Describe() const override {
+    return Described(*row_, "a state of each head, some tokens at a time");
+  }
   // The state of a head that forgets decays into denormal numbers.
   bool sums_products() const override { return true; }
 

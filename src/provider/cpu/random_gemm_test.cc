@@ -104,10 +104,25 @@ Tensor QuantizedRows(const Tensor& x) {
   return y;
 }
 
+// x as int8 blocks of 32 have it, each with a float16 scale.
+Tensor QuantizedBlocks(const Tensor& x) {
+  const Tensor y = x.Clone().value();
+  for (int64_t begin = 0; begin < x.num_elements(); begin += 32) {
+    float* v = y.data<float>() + begin;
+    float largest = 0;
+    for (int64_t i = 0; i < 32; ++i) largest = std::max(largest, std::fabs(v[i]));
+    const float d = largest / 127, scale = static_cast<float>(Float16(d));
+    for (int64_t i = 0; i < 32; ++i) {
+      v[i] = scale > 0 ? std::clamp(std::round(v[i] * (1 / d)), -128.0f, 127.0f) * scale : 0.0f;
+    }
+  }
+  return y;
+}
+
 TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
   for (int i = 0; i < 8 * kRounds; ++i) {
     const int64_t block = Pick<int64_t>({16, 32, 64, 128}), blocks = Draw(1, 3), n = Draw(1, 70);
-    const int64_t k = block * blocks - (Draw(0, 1) ? Draw(0, 15) : 0), bits = Pick<int64_t>({2, 4, 8});
+    const int64_t k = block * blocks - (Draw(0, 1) ? Draw(0, 15) : 0), bits = Pick<int64_t>({2, 4, 4, 8});
     const int64_t level = Pick<int64_t>({0, 1, 4});
     Case c{.op = "MatMulNBits", .domain = "com.microsoft"};
     c.relative = 1e-5;
@@ -124,8 +139,10 @@ TEST_F(CpuOps, ProductsWithBlocksOfFewBits) {
     SCOPED_TRACE(c.ToString());
     Built b;
     ASSERT_NO_FATAL_FAILURE(Build(c, false, b));
-    const std::vector<Value> rounded = {level == 4 ? QuantizedRows(c.inputs[0].tensor()) : c.inputs[0].tensor()};
-    const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, rounded);
+    Tensor rounded = c.inputs[0].tensor();
+    const bool by_blocks = bits == 4 && block % 32 == 0 && k % 32 == 0;
+    if (level == 4) rounded = by_blocks ? QuantizedBlocks(rounded) : QuantizedRows(rounded);
+    const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, std::vector<Value>{rounded});
     ASSERT_TRUE(expected.ok()) << expected.status().message();
     for (const bool portable : {false, true}) {
       ASSERT_EQ(FindCpuOp(c.domain, c.op)->reject(*b.node, Config(portable)), "");

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "ops/common/input_shape.h"
 #include "ops/op.h"
 
 namespace quern {
@@ -87,10 +88,6 @@ Status CheckAttentionMask(const InferContext& c, int input, const Dim& batch, co
 Status CheckAttentionBias(const InferContext& c, int input, const Dim& batch, int64_t heads, const Dim& queries,
                           const Dim& keys);
 
-// Both are numbers, and not the same one.
-inline bool Differ(const Dim& a, const Dim& b) { return a.is_constant() && b.is_constant() && a.value() != b.value(); }
-// An error when the shape of input i is known and does not fit `want`.
-Status CheckInputShape(const InferContext& c, int i, const Dims& want);
 // An error when temporary floats of this shape would pass the limits.
 Status CheckScratch(EvalContext& c, const Shape& shape);
 // An error when input i is known not to be a scalar or [1].

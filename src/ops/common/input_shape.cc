@@ -2,16 +2,14 @@
 
 namespace quern {
 
-Status CheckShape(const InferContext& c, int i, const Dims& wanted) {
+Status CheckInputShape(const InferContext& c, int i, const Dims& want) {
   const std::optional<Dims> shape = c.input_shape(i);
   if (!shape) return OkStatus();
-  bool fits = shape->size() == wanted.size();
-  for (size_t d = 0; fits && d < wanted.size(); ++d) {
-    fits = !(*shape)[d].is_constant() || !wanted[d].is_constant() || (*shape)[d] == wanted[d];
-  }
+  bool fits = shape->size() == want.size();
+  for (size_t d = 0; fits && d < want.size(); ++d) fits = !Differ((*shape)[d], want[d]);
   if (fits) return OkStatus();
   return c.Error("input '" + c.node().input(i)->name() + "' has shape " + DimsToString(*shape) + "; " +
-                 DimsToString(wanted) + " is needed");
+                 DimsToString(want) + " is needed");
 }
 
 }  // namespace quern

@@ -5,7 +5,9 @@
 
 namespace quern {
 
-// An error when input i is known not to have the shape `wanted`.
-Status CheckShape(const InferContext& context, int i, const Dims& wanted);
+// Both are numbers, and not the same one.
+inline bool Differ(const Dim& a, const Dim& b) { return a.is_constant() && b.is_constant() && a.value() != b.value(); }
+// An error when the shape of input i is known and does not fit `want`.
+Status CheckInputShape(const InferContext& c, int i, const Dims& want);
 
 }  // namespace quern

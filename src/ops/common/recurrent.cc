@@ -57,15 +57,15 @@ Status InferRecurrent(InferContext& c, int gates, bool has_cell) {
     if (rows.is_constant() && !batch.is_constant()) batch = rows;
   }
   const Dim steps = x ? (*x)[batch_first ? 1 : 0] : Dim::Unknown();
-  QUERN_RETURN_IF_ERROR(CheckShape(c, 1, {directions, hidden * gates, input}));
-  QUERN_RETURN_IF_ERROR(CheckShape(c, 2, {directions, hidden * gates, hidden}));
-  QUERN_RETURN_IF_ERROR(CheckShape(c, 3, {directions, hidden * (2 * gates)}));
-  QUERN_RETURN_IF_ERROR(CheckShape(c, 4, {batch}));
+  QUERN_RETURN_IF_ERROR(CheckInputShape(c, 1, {directions, hidden * gates, input}));
+  QUERN_RETURN_IF_ERROR(CheckInputShape(c, 2, {directions, hidden * gates, hidden}));
+  QUERN_RETURN_IF_ERROR(CheckInputShape(c, 3, {directions, hidden * (2 * gates)}));
+  QUERN_RETURN_IF_ERROR(CheckInputShape(c, 4, {batch}));
   const Dims state = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
-  QUERN_RETURN_IF_ERROR(CheckShape(c, 5, state));
+  QUERN_RETURN_IF_ERROR(CheckInputShape(c, 5, state));
   if (has_cell) {
-    QUERN_RETURN_IF_ERROR(CheckShape(c, 6, state));
-    QUERN_RETURN_IF_ERROR(CheckShape(c, 7, {directions, hidden * 3}));
+    QUERN_RETURN_IF_ERROR(CheckInputShape(c, 6, state));
+    QUERN_RETURN_IF_ERROR(CheckInputShape(c, 7, {directions, hidden * 3}));
   }
   const DType dtype = c.input_dtype(0);
   c.SetOutputType(0, ValueType::Tensor(dtype, batch_first ? Dims{batch, steps, directions, hidden}

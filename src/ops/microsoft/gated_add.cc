@@ -20,12 +20,12 @@ Status Infer(InferContext& c) {
   const std::optional<Dims> x = c.input_shape(kX), gate = c.input_shape(kGate);
   if (x) {
     if (x->empty()) return c.Error("input '" + c.node().input(kX)->name() + "' is a scalar");
-    QUERN_RETURN_IF_ERROR(CheckShape(c, kY, *x));
+    QUERN_RETURN_IF_ERROR(CheckInputShape(c, kY, *x));
     Dims rows = *x;
     rows.back() = 1;
     if (c.HasInput(kGateWeight) && gate && !gate->empty()) rows.back() = gate->back();
-    QUERN_RETURN_IF_ERROR(CheckShape(c, kGate, rows));
-    if (c.HasInput(kGateWeight)) QUERN_RETURN_IF_ERROR(CheckShape(c, kGateWeight, {rows.back(), 1}));
+    QUERN_RETURN_IF_ERROR(CheckInputShape(c, kGate, rows));
+    if (c.HasInput(kGateWeight)) QUERN_RETURN_IF_ERROR(CheckInputShape(c, kGateWeight, {rows.back(), 1}));
   }
   c.SetOutputType(0, ValueType::Tensor(c.input_dtype(kX), x));
   return OkStatus();

@@ -31,7 +31,7 @@ Status Infer(InferContext& c) {
                        std::to_string(count));
       }
     }
-    QUERN_RETURN_IF_ERROR(CheckShape(c, kGate, *x));
+    QUERN_RETURN_IF_ERROR(CheckInputShape(c, kGate, *x));
   }
   c.SetOutputType(0, ValueType::Tensor(c.input_dtype(kX), x));
   return OkStatus();

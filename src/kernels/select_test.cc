@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -426,6 +427,20 @@ TEST(Select, ReachesEveryRow) {
       EXPECT_TRUE(row.only_forced || reached.count(&row)) << ukernel::Name(row).text << " is never selected";
     }
   }
+}
+
+TEST(Select, HasRoomForTheRowsOfALeftSide) {
+  std::map<std::pair<Format, Arch>, size_t> counts;
+  for (const auto* list : ukernel::AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& row = list->rows[i];
+      const Format lhs = ukernel::IsDynamic(row.lhs) ? row.lhs : ukernel::LhsSourceFormat(row);
+      for (const Arch arch : {Arch::kX86_64, Arch::kAArch64}) {
+        if (row.isa.any_arch || row.isa.arch == arch) ++counts[{lhs, arch}];
+      }
+    }
+  }
+  for (const auto& [key, count] : counts) EXPECT_LT(count, ukernel::kMaxPossibleRows) << FormatName(key.first);
 }
 
 TEST(Select, HasRoomForEveryLayout) {

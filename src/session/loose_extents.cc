@@ -144,9 +144,9 @@ Result<Executable*> LooseExtents::Find(const CompileEnv& env, std::span<const Va
       if (Differs(e, inputs)) names.insert(e.name);
     }
     std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "'" : ", '") + name + "'";
-    ProcessLogger().Log(LogLevel::kInfo, "inputs differ in extents that the model names " + list +
-                                             ": it is compiled again without the name");
+    for (const std::string& name : names) list.append(list.empty() ? "" : ", ").append(name);
+    ProcessLogger().Log(LogLevel::kInfo, "inputs differ in extents that the model names alike (" + list +
+                                             "): it is compiled again without the names");
     NameApart(*original_, names);
     CompileEnv inner = env;
     inner.is_subgraph = true;  // warnings about the model were given

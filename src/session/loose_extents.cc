@@ -59,7 +59,8 @@ void NameApart(Graph& graph, const std::set<std::string>& names) {
   });
 }
 
-// The formula that the name of an extent is, of the symbols in `known`; nothing for other names.
+// The formula that the name of an extent is, of the symbols in `known`; nothing for other names, nor for a formula to
+// which a number is added: "past + 1" is what exporters write for one new element, and others take that model too.
 template <typename Known>
 std::optional<Dim> FormulaOf(const std::string& name, const Known& known) {
   Result<Dim> formula = Dim::Parse(name);
@@ -67,7 +68,8 @@ std::optional<Dim> FormulaOf(const std::string& name, const Known& known) {
   const std::vector<std::string> symbols = formula->symbols();
   const bool covered =
       std::ranges::all_of(symbols, [&](const std::string& s) { return s != name && known.contains(s); });
-  return covered ? std::optional<Dim>(*std::move(formula)) : std::nullopt;
+  const Result<int64_t> of_zeros = formula->Evaluate([](std::string_view) { return std::optional<int64_t>(0); });
+  return covered && of_zeros.ok() && *of_zeros == 0 ? std::optional<Dim>(*std::move(formula)) : std::nullopt;
 }
 
 }  // namespace

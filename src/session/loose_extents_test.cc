@@ -122,6 +122,18 @@ TEST(LooseExtents, NamesThatAreFormulas) {
   EXPECT_FALSE(RunOn(*session, {Zeros(Shape{3, 4}), Zeros(Shape{2, 4}), Zeros(Shape{4, 4})}).ok());
 }
 
+// Nor is a name contradicted that says "one more": plans made afterwards are of the same executable.
+TEST(LooseExtents, ANumberThatIsAddedIsNotBelieved) {
+  const auto session =
+      Open("  input %x: f32[p,4]\n  input %mask: f32[\"p + 1\",4]\n  %y = Concat(%x, %mask) {axis = 0}\n");
+  for (const int64_t rows : {4, 7}) {
+    const Result<Tensor> y = RunOn(*session, {Zeros(Shape{3, 4}), Zeros(Shape{rows, 4})});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    EXPECT_EQ(y->shape(), (Shape{3 + rows, 4}));
+  }
+  EXPECT_NE(session->Text("neutral").value().find("mask: f32[\"p + 1\""), std::string::npos);
+}
+
 // With the formula, passes know that the Reshape changes nothing.
 TEST(LooseExtents, WhatPassesConcludeFromFormulas) {
   const std::string text =

@@ -66,7 +66,14 @@ class Part {
   void AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all);
   void AskAhead(GemmArgs& a);
   void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
+  // What a call's right side moves by from one tile of columns to the next (bytes).
+  struct RhsStep {
+    ptrdiff_t rhs = 0, scales = 0, offsets = 0, sums = 0;
+
+    void Move(GemmArgs& a) const;
+  };
   void SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_t n, bool transformed) const;
+  RhsStep StepOf(size_t columns, bool backwards) const;
   void FillTaps(const KBlock& k);
   void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0);
   void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
@@ -153,21 +160,26 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
     pointers_ = reinterpret_cast<const void**>(slot_ + p_.slot_pointers);
     FillPointers(*b_.operands.image, b_.row0 + m0, m1 - m0, k.tap0, k.taps, pointer_pitch_, pointers_);
   }
-  for (size_t n = n0; n < n1; n += tile_n) {
-    const size_t columns = std::min(tile_n, n1 - n);
-    if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
-    GemmArgs a;
-    a.n = columns;
-    a.k = k.k;
-    a.first_k = first_;
-    a.last_k = last_;
-    a.vector_bytes = p_.vector_bytes;
-    a.stream_into_l1 = ukernel::StreamsIntoL1(p_.cpu);
-    a.scratch = slot_ + p_.slot_scratch;
+  const size_t tiles = ukernel::CeilDiv(n1 - n0, tile_n);
+  const bool backwards = b_.operands.backwards;
+  const size_t first = backwards ? n0 + (tiles - 1) * tile_n : n0;
+  GemmArgs a;
+  a.k = k.k;
+  a.first_k = first_;
+  a.last_k = last_;
+  a.vector_bytes = p_.vector_bytes;
+  a.stream_into_l1 = ukernel::StreamsIntoL1(p_.cpu);
+  a.scratch = slot_ + p_.slot_scratch;
+  a.ops = b_.ops;
+  a.op_count = last_ ? b_.main_fused : 0;
+  SetRhs(a, p_.main, k, first, p_.transform != nullptr);
+  // A call of one row by a narrow tile is short: only what differs is written from one to the next.
+  const RhsStep step = tiles > 1 ? StepOf(tile_n, backwards) : RhsStep{};
+  for (size_t i = 0, n = first; i < tiles; ++i, n = backwards ? n - tile_n : n + tile_n) {
+    if (i > 0) step.Move(a);
+    a.n = std::min(tile_n, n1 - n);
     a.n0 = n;
-    a.ops = b_.ops;
-    a.op_count = last_ ? b_.main_fused : 0;
-    SetRhs(a, p_.main, k, n, p_.transform != nullptr);
+    if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
     size_t line_end = p_.line_rows ? m0 : m1;  // of the line that m is in
     gathered_m0_ = m0;
     gathered_n0_ = n;
@@ -175,7 +187,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
       if (m == line_end) line_end += p_.line_rows;
       a.m = std::min(tile_m, line_end - m);
       if (p_.fallback.row && FallsBack(m, n)) {
-        if (p_.column_major) StoreGathered(m, n + columns);
+        if (p_.column_major) StoreGathered(m, n + a.n);
         gathered_m0_ = m + a.m;
         continue;
       }
@@ -185,10 +197,10 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
       PrefetchLhs();
       const size_t next = m + a.m;
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
-      if (p_.column_major && last_) PrefetchGathered(m, a.m, m1, columns);
+      if (p_.column_major && last_) PrefetchGathered(m, a.m, m1, a.n);
       Call(*p_.main.row, b_.main_fused, a);
       if (p_.column_major && (next == m1 || next + tile_m > gathered_m0_ + p_.gathered_rows)) {
-        StoreGathered(next, n + columns);
+        StoreGathered(next, n + a.n);
       }
     }
   }
@@ -301,6 +313,26 @@ void Part::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_
   a.rhs_offsets = first + g.offsets_offset + block * g.n_unit * FormatBytes(p_.layout.offset);
   a.rhs_scale = p_.layout.scale;
   a.rhs_offset = p_.layout.offset;
+}
+
+Part::RhsStep Part::StepOf(size_t columns, bool backwards) const {
+  const auto toward = [&](size_t bytes) {
+    return backwards ? -static_cast<ptrdiff_t>(bytes) : static_cast<ptrdiff_t>(bytes);
+  };
+  if (b_.operands.rhs_form == ukernel::RhsForm::kInPlace) {
+    return {.rhs = toward(columns * FormatBytes(p_.main.row->rhs))};
+  }
+  const ukernel::RhsGeometry& g = p_.transform ? p_.panel_geometry : p_.rhs_geometry;
+  const ptrdiff_t units = toward(g.UnitOffset(columns / g.n_unit));
+  return {.rhs = units, .scales = units, .offsets = p_.transform ? 0 : units, .sums = toward(columns * 4)};
+}
+
+void Part::RhsStep::Move(GemmArgs& a) const {
+  const auto move = [](const void*& at, ptrdiff_t bytes) { at = static_cast<const char*>(at) + bytes; };
+  move(a.rhs, rhs);
+  move(a.rhs_scales, scales);
+  move(a.rhs_offsets, offsets);
+  move(a.rhs_sums, sums);
 }
 
 // Where the taps of a K block lie, from the first one of an output pixel without padding.

@@ -45,6 +45,7 @@ struct GemmOperands {
   size_t dst_column_stride = 0;  // bytes, in column-major results only
   const EpilogueOp* ops = nullptr;
   size_t op_count = 0;
+  bool backwards = false;  // each block's columns from the last ones to the first
 };
 
 using ukernel::DynamicOps;

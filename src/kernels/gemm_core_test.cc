@@ -63,6 +63,8 @@ class Product {
 
   // Results are column-major from now on; Run returns them as before.
   void StoreColumns() { column_major_ = true; }
+  // Runs take the columns from the last ones on.
+  void TurnRound() { backwards_ = true; }
   // Each run is followed by the same product from now on.
   void Repeats() { repeats_ = true; }
 
@@ -100,7 +102,8 @@ class Product {
                                 .dst_row_stride = column_major_ ? element : dst_row,
                                 .dst_column_stride = column_major_ ? m_ * element : 0,
                                 .ops = ops.data(),
-                                .op_count = ops.size()};
+                                .op_count = ops.size(),
+                                .backwards = backwards_};
     const Status status = RunGemm(plan, operands,
                                   {.executor = executor,
                                    .workspace = workspace.data(),
@@ -193,7 +196,7 @@ class Product {
   const GemmKernel& row_;
   const CpuFacts cpu_;
   const size_t m_;
-  bool column_major_ = false, repeats_ = false;
+  bool column_major_ = false, repeats_ = false, backwards_ = false;
   LayoutChoice choice_;
   GemmProblem problem_;
   std::vector<char> lhs_;
@@ -290,6 +293,20 @@ TEST_P(GemmRows, ColumnMajorResultsHaveTheSameBits) {
     EXPECT_EQ(product.Run(product.Plan({}, threads), {}, &pool, &counters), want) << ukernel::Name(row).text;
   }
   EXPECT_EQ(counters.split_fallbacks > 0, ComputesOnTerms(row));
+}
+
+// In every layout: scales, offsets and sums move with the tiles, as do panels of a block transform.
+TEST_P(GemmRows, BackwardsTheResultsHaveTheSameBits) {
+  const GemmKernel& row = *GetParam();
+  const size_t n = 2 * ukernel::TileN(row, HostCpu().facts()) + 3;
+  InlineExecutor executor;
+  for (size_t i = 0; i < ukernel::kMaxLayouts && row.layouts[i].element != Format::kNone; ++i) {
+    Product product(row, i, 3, n, 96);
+    if (ComputesOnTerms(row)) product.LhsAt(1, 7) = std::numeric_limits<float>::infinity();
+    const std::vector<char> want = product.Run(product.Plan({}, 1), {}, &executor);
+    product.TurnRound();
+    EXPECT_EQ(product.Run(product.Plan({}, 1), {}, &executor), want) << ukernel::Name(row).text << " layout " << i;
+  }
 }
 
 // A K of several blocks.

@@ -267,6 +267,7 @@ class Products {
     for (size_t i = 0; i < a_.op_count; ++i) ops[count++] = MovedTo(a_.ops[i], o.ops[i]);
     g.ops = ops;
     g.op_count = count;
+    g.backwards = a_.backwards;
     RunResources inner = r_;
     inner.workspace = base + p_.core_offset;
     inner.workspace_bytes = p_.gemm.workspace_bytes;

@@ -39,6 +39,9 @@ struct MatMulArgs {
   const EpilogueOp* ops = nullptr;        // operands indexed by (m, n) of one batch entry
   size_t op_count = 0;                    // at most kMaxEpilogueOps
   ZeroPoints zero_points{};
+  // Columns from the last ones to the first: a caller that multiplies by the same weights again and again begins every
+  // other time with those that the caches still hold. Results have the same bits.
+  bool backwards = false;
 };
 
 // The decisions for one set of shapes; a plain value.

@@ -71,12 +71,14 @@ struct PlannedProduct {
   PlannedProduct(const Product& p, size_t rows, const EpilogueOp* op, int concurrency)
       : product(&p), m(rows), plan(p.matmul.Plan(p.Args(rows, op, op ? 1 : 0), concurrency)) {}
 
-  Status Run(const StepContext& c, void* workspace, const float* x, float* y, const EpilogueOp* op) const {
+  Status Run(const StepContext& c, void* workspace, const float* x, float* y, const EpilogueOp* op,
+             bool backwards = false) const {
     const size_t begin = product->begin;
     const EpilogueOp part = op ? kernels::MovedRight(*op, begin) : EpilogueOp{};
     MatMulArgs args = product->Args(m, &part, op ? 1 : 0);
     args.lhs = x;
     args.dst = y + begin;
+    args.backwards = backwards;
     return product->matmul.Run(
         plan, args,
         {.executor = c.executor, .cancel = c.cancel, .workspace = workspace, .workspace_bytes = plan.workspace_bytes});
@@ -286,14 +288,15 @@ class RecurrentStep final : public CpuStep {
     return StepRnn(context, m, h);
   }
 
-  // h * R (+ an epilogue). Every other step takes the parts the other way round: it begins with what the caches hold of
-  // the step before.
+  // h * R (+ an epilogue). Every other step takes the columns the other way round: it begins with what the caches hold
+  // of the step before.
   Status MultiplyState(const StepContext& context, const Moment& m, const float* h, float* y,
                        const EpilogueOp* op) const {
     const std::vector<PlannedProduct>& parts = m.recurrence->state;
     void* workspace = static_cast<char*>(context.scratch) + workspace_at_;
+    const bool backwards = m.step % 2 != 0;
     for (size_t i = 0; i < parts.size(); ++i) {
-      QUERN_RETURN_IF_ERROR(parts[m.step % 2 ? parts.size() - 1 - i : i].Run(context, workspace, h, y, op));
+      QUERN_RETURN_IF_ERROR(parts[backwards ? parts.size() - 1 - i : i].Run(context, workspace, h, y, op, backwards));
     }
     return OkStatus();
   }
@@ -350,7 +353,7 @@ class RecurrentStep final : public CpuStep {
     }
     const EpilogueOp bias{.kind = EpilogueKind::kAddVectorN, .data = direction.hidden_bias.data()};
     QUERN_RETURN_IF_ERROR(m.recurrence->hidden.Run(context, workspace, layer_.resets_last ? h : reset_states, part,
-                                                   direction.hidden_bias.empty() ? nullptr : &bias));
+                                                   direction.hidden_bias.empty() ? nullptr : &bias, m.step % 2 != 0));
     for (int64_t b = 0; b < m.samples; ++b) {
       if (!m.Reaches(b)) continue;
       const float *update = gates + b * 2 * n, *reset = update + n;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <unordered_set>
 
 #include "base/checked_math.h"
 #include "ops/common/infer_common.h"
@@ -59,16 +60,16 @@ bool SameFacts(const ValueFacts& a, const ValueFacts& b) {
 
 const ValueType& ShapeTable::type(const GraphValue* value) const {
   auto it = facts_.find(value);
-  return it == facts_.end() ? value->type() : it->second->type;
+  return it == facts_.end() ? value->type() : it->second.type;
 }
 const std::optional<Dims>& ShapeTable::data(const GraphValue* value) const {
   auto it = facts_.find(value);
-  return it == facts_.end() ? kNoData : it->second->data;
+  return it == facts_.end() ? kNoData : it->second.data;
 }
 const Value* ShapeTable::content(const GraphValue* value) const {
   if (const Value* constant = value->constant()) return constant;
   auto it = facts_.find(value);
-  return it == facts_.end() ? nullptr : it->second->content.get();
+  return it == facts_.end() ? nullptr : it->second.content.get();
 }
 
 // One walk over a graph. Writes into the graph when `mutable_graph` is given, else only into its table.
@@ -79,20 +80,23 @@ class InferEngine {
     const InferOptions* options = nullptr;
     int depth = 0;
     bool ignore_declared_shapes = false;  // those of the graph's values
-    const ShapeTable* before = nullptr;   // InferConcrete's
   };
 
   InferEngine(const Graph& graph, Mode mode) : graph_(graph), mode_(mode) {
     table_.facts_.reserve(graph.inputs().size() + static_cast<size_t>(graph.num_nodes()) * 5 / 4 + 8);
   }
+  // Starts from a table that is complete: only nodes of which an input becomes another are inferred.
+  InferEngine(const Graph& graph, Mode mode, ShapeTable complete)
+      : graph_(graph), mode_(mode), table_(std::move(complete)), updates_(true) {}
 
   ShapeTable& table() { return table_; }
+  std::vector<const GraphValue*>& changed() { return changed_; }
 
   void SetInput(size_t i, ValueFacts facts) { Set(graph_.inputs()[i], std::move(facts)); }
 
   Status Run() {
     for (const Node* node = graph_.first_node(); node != nullptr; node = node->next()) {
-      QUERN_RETURN_IF_ERROR(InferNode(*node));
+      if (!updates_ || outdated_.contains(node)) QUERN_RETURN_IF_ERROR(InferNode(*node));
     }
     return OkStatus();
   }
@@ -197,21 +201,16 @@ class InferEngine {
   };
   const ValueFacts* Find(const GraphValue* value) const {
     const auto it = table_.facts_.find(value);
-    return it == table_.facts_.end() ? nullptr : it->second.get();
-  }
-  // What was known of the value before, or null.
-  std::shared_ptr<const ValueFacts> Before(const GraphValue* value) const {
-    if (!mode_.before) return nullptr;
-    const auto it = mode_.before->facts_.find(value);
-    return it == mode_.before->facts_.end() ? nullptr : it->second;
+    return it == table_.facts_.end() ? nullptr : &it->second;
   }
   void Set(const GraphValue* value, ValueFacts facts) {
-    std::shared_ptr<const ValueFacts> before = Before(value);
-    const bool same = before && SameFacts(*before, facts);
-    table_.facts_[value] = same ? std::move(before) : std::make_shared<const ValueFacts>(std::move(facts));
+    const auto [at, is_new] = table_.facts_.try_emplace(value);
+    if (!is_new && SameFacts(at->second, facts)) return;
+    at->second = std::move(facts);
+    changed_.push_back(value);
+    if (!updates_) return;
+    for (const Use& use : value->uses()) outdated_.insert(use.node);
   }
-  // Whether the results are those of before, which they then become.
-  bool TakeFromBefore(const Node& node);
   Status InferNode(const Node& node);
   Status CheckOutput(const Node& node, int i);
   void EvaluateSmall(const Node& node, const OpDefinition& op);
@@ -219,6 +218,9 @@ class InferEngine {
   const Graph& graph_;
   Mode mode_;
   ShapeTable table_;
+  bool updates_ = false;
+  std::vector<const GraphValue*> changed_;
+  std::unordered_set<const Node*> outdated_;                                     // with updates_
   std::vector<ValueFacts> results_;                                              // of the node at hand
   std::unordered_map<const GraphValue*, std::shared_ptr<const Value>> spelled_;  // data as tensors, or null
   std::unordered_map<const Graph*, std::unique_ptr<InferEngine>> subgraphs_;
@@ -254,25 +256,7 @@ class InferEngine::Context final : public InferContext {
   const Node& node_;
 };
 
-bool InferEngine::TakeFromBefore(const Node& node) {
-  if (!mode_.before || node.has_subgraphs()) return false;
-  for (const GraphValue* input : node.inputs()) {
-    if (!input || input->is_constant()) continue;
-    const auto now = table_.facts_.find(input);
-    const std::shared_ptr<const ValueFacts> before = Before(input);
-    if (!before || now == table_.facts_.end() || now->second != before) return false;
-  }
-  for (const GraphValue* output : node.outputs()) {
-    if (output && !Before(output)) return false;
-  }
-  for (const GraphValue* output : node.outputs()) {
-    if (output) table_.facts_[output] = Before(output);
-  }
-  return true;
-}
-
 Status InferEngine::InferNode(const Node& node) {
-  if (TakeFromBefore(node)) return OkStatus();
   const OpDefinition* op = FindOp(node.domain(), node.op_type());
   const OpVersion* version = op != nullptr ? FindOpVersion(*op, node.opset()) : nullptr;
   results_.assign(static_cast<size_t>(node.num_outputs()), {});
@@ -411,23 +395,35 @@ Status InferShapes(Graph& graph, const InferOptions& options) {
   return OkStatus();
 }
 
-Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
-                                 const InferOptions& options, const ShapeTable* before) {
+Result<std::vector<const GraphValue*>> UpdateConcrete(const Graph& graph, std::span<const ValueType> inputs,
+                                                      std::span<const Value> contents, const InferOptions& options,
+                                                      ShapeTable& table) {
   if (inputs.size() != graph.inputs().size() || (!contents.empty() && contents.size() != inputs.size())) {
     return InvalidArgument("graph '" + graph.name + "' has " + std::to_string(graph.inputs().size()) + " inputs, " +
                            std::to_string(inputs.size()) + " types are given");
   }
-  InferEngine engine(graph, {.options = &options, .before = before});
+  const InferEngine::Mode mode{.options = &options};
+  InferEngine engine = table.empty() ? InferEngine(graph, mode) : InferEngine(graph, mode, std::move(table));
   for (size_t i = 0; i < inputs.size(); ++i) {
     ValueFacts facts{inputs[i], std::nullopt, nullptr};
     if (!contents.empty() && contents[i].is_tensor() && contents[i].tensor().num_elements() <= kMaxEvaluatedElements) {
-      facts.content = std::make_shared<const Value>(contents[i]);
-      facts.data = DataOfTensor(contents[i]);
+      // The table may live longer than the caller's memory, or see it written anew.
+      QUERN_ASSIGN_OR_RETURN(Tensor copy, contents[i].tensor().Clone());
+      facts.content = std::make_shared<const Value>(std::move(copy));
+      facts.data = DataOfTensor(*facts.content);
     }
     engine.SetInput(i, std::move(facts));
   }
   QUERN_RETURN_IF_ERROR(engine.Run());
-  return std::move(engine.table());
+  table = std::move(engine.table());
+  return std::move(engine.changed());
+}
+
+Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
+                                 const InferOptions& options) {
+  ShapeTable table;
+  QUERN_RETURN_IF_ERROR(UpdateConcrete(graph, inputs, contents, options, table).status());
+  return table;
 }
 
 }  // namespace quern

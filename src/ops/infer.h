@@ -37,7 +37,7 @@ struct ValueFacts {
   std::shared_ptr<const Value> content;  // any small content that is fully known
 };
 
-// Types (and small contents) of a graph's values for given inputs. Copies share what they hold, which does not change.
+// Types (and small contents) of a graph's values for given inputs.
 class ShapeTable {
  public:
   // For a value that inference did not reach: what the graph says of it.
@@ -45,18 +45,24 @@ class ShapeTable {
   const std::optional<Dims>& data(const GraphValue* value) const;
   // The content of a constant, or of a value whose content follows from the inputs' shapes; else null.
   const Value* content(const GraphValue* value) const;
+  bool empty() const { return facts_.empty(); }
 
  private:
   friend class InferEngine;
-  std::unordered_map<const GraphValue*, std::shared_ptr<const ValueFacts>> facts_;
+  std::unordered_map<const GraphValue*, ValueFacts> facts_;
 };
 
 // The same for given input types (usually all extents numbers), without touching the graph; one type per graph input.
 // `contents`: empty, or one Value per input (kNone where not known) whose small content may decide shapes.
-// The graph must have passed InferShapes. `before`: what the same call gave for other inputs, or null; of nodes whose
-// inputs are as they were then, the results are taken from there.
+// The graph must have passed InferShapes.
 Result<ShapeTable> InferConcrete(const Graph& graph, std::span<const ValueType> inputs,
-                                 std::span<const Value> contents = {}, const InferOptions& options = {},
-                                 const ShapeTable* before = nullptr);
+                                 std::span<const Value> contents = {}, const InferOptions& options = {});
+
+// Makes `table`, which is empty or what this gave for other inputs, that of these inputs; of nodes whose inputs stay as
+// they were, the results stay. Returns the values of the graph of which it now says something else, constants never
+// among them. After an error the table is of no use.
+Result<std::vector<const GraphValue*>> UpdateConcrete(const Graph& graph, std::span<const ValueType> inputs,
+                                                      std::span<const Value> contents, const InferOptions& options,
+                                                      ShapeTable& table);
 
 }  // namespace quern

@@ -150,6 +150,45 @@ TEST(InferShapes, UnknownEntriesOfAConcatStayUnknown) {
   EXPECT_EQ(TypeToString(table->type(b.graph.FindValue("y"))), "f32[12,2]");
 }
 
+// Of a table for other inputs what does not follow from the new ones goes, and nothing else.
+TEST(UpdateConcrete, InfersWhatChanges) {
+  Builder b;
+  GraphValue* past = b.In("past", F32({Dim::Symbol("p"), Dim(2)}));
+  GraphValue* x = b.In("x", F32({Dim::Symbol("n"), Dim(2)}));
+  GraphValue* scales = b.In("scales", F32({Dim(2)}));
+  GraphValue* all = b.Op("Concat", {past, x}, "all", {{"axis", int64_t{0}}});
+  GraphValue* length = b.Op("Shape", {all}, "length", {{"end", int64_t{1}}});
+  b.graph.AddOutput(b.Op("Expand", {b.Const("zero", Ints({0})), length}, "zeros"));
+  GraphValue* twice = b.Op("Mul", {x, b.Const("two", Tensor::Scalar<float>(2))}, "twice");
+  b.graph.AddOutput(b.Op("Resize", {twice, nullptr, scales}, "resized"));
+  ASSERT_TRUE(InferShapes(b.graph).ok());
+  ShapeTable table;
+  std::vector<float> factors = {1, 3};  // memory of the caller that it writes to between calls
+  const auto update = [&](int64_t p, int64_t n) {
+    const std::vector<ValueType> types = {F32({Dim(p), Dim(2)}), F32({Dim(n), Dim(2)}), scales->type()};
+    const std::vector<Value> contents = {Value(), Value(), Tensor::Wrap(DType::kF32, Shape{2}, factors.data())};
+    Result<std::vector<const GraphValue*>> changed = UpdateConcrete(b.graph, types, contents, {}, table);
+    EXPECT_TRUE(changed.ok()) << changed.status().message();
+    std::vector<std::string> names;
+    for (const GraphValue* v : *changed) names.push_back(v->name());
+    return names;
+  };
+  const auto type = [&](const char* name) { return TypeToString(table.type(b.graph.FindValue(name))); };
+  using testing::UnorderedElementsAre;
+  EXPECT_THAT(update(4, 1), UnorderedElementsAre("past", "x", "scales", "all", "length", "zeros", "twice", "resized"));
+  EXPECT_EQ(type("zeros"), "i64[5]");
+  EXPECT_EQ(type("resized"), "f32[1,6]");
+  EXPECT_THAT(update(4, 1), testing::IsEmpty());
+  EXPECT_THAT(update(5, 1), UnorderedElementsAre("past", "all", "length", "zeros"));
+  EXPECT_EQ(type("zeros"), "i64[6]");
+  EXPECT_THAT(update(3, 3), UnorderedElementsAre("past", "x", "twice", "resized"));  // 6 rows in all, as before
+  EXPECT_EQ(type("zeros"), "i64[6]");
+  EXPECT_EQ(type("resized"), "f32[3,6]");
+  factors = {2, 3};
+  EXPECT_THAT(update(3, 3), UnorderedElementsAre("scales", "resized"));
+  EXPECT_EQ(type("resized"), "f32[6,6]");
+}
+
 // The rows of the initial state are entries of the batch, so a symbolic batch is their number.
 TEST(InferShapes, InitialStatesTellTheBatch) {
   for (const bool batch_first : {false, true}) {

@@ -74,6 +74,7 @@ TEST_F(Command, RandomInputsFollowTheSeed) {
   EXPECT_EQ(quern_tool::ReadNpy(In("a/probability.npy")).shape(), (quern::Shape{2, 10}));
   EXPECT_EQ(Quern("run " + Model() + " --random --shape batch=3 --repeat 0 --json").status, 0);
   EXPECT_THAT(Slurp(In("stdout")), HasSubstr("\"shape\""));
+  EXPECT_EQ(Quern("run " + Model() + " --random --shape '\"batch\"=3' --repeat 0").status, 0);
 }
 
 TEST_F(Command, RunSaysWhatTheModelTakes) {

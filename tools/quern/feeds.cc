@@ -98,13 +98,15 @@ std::map<std::string, quern::Shape> ReadShapes(const quern::Session& session, co
   for (const std::string& option : options) {
     auto [name, text] = SplitAssignment(option);
     if (name.empty() && session.num_inputs() == 1) name = session.input(0).name;
+    // Messages quote names of extents that are more than a word.
+    if (name.size() > 2 && name.front() == '"' && name.back() == '"') name = name.substr(1, name.size() - 2);
     bool known = false;
     for (std::size_t i = 0; i < session.num_inputs(); ++i) {
       const quern_port port = session.input(i);
       known |= name == port.name;
       for (std::int32_t d = 0; d < port.rank; ++d) known |= port.dims[d] < 0 && name == port.symbols[d];
     }
-    if (!known) throw Failure("--shape " + option + ": there is no input '" + name + "'; " + ListInputs(session), true);
+    if (!known) throw Failure("--shape " + option + ": there is no input or extent '" + name + "'; " + ListInputs(session), true);
     shapes[name] = ParseShape(text, "--shape " + option);
   }
   return shapes;

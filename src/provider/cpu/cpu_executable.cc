@@ -55,7 +55,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   QUERN_RETURN_IF_ERROR(exe->ChargeConstants(known));
   QUERN_RETURN_IF_ERROR(InferClusterTypes(*exe->graph_));
 
-  std::unordered_map<const GraphValue*, int> ids;
+  std::unordered_map<const GraphValue*, int>& ids = exe->ids_;
   auto add = [&](const GraphValue* v) {
     ids.emplace(v, static_cast<int>(exe->values_.size()));
     exe->values_.push_back({v, -1, -1, -1, {}});
@@ -65,6 +65,7 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
     add(v);
     exe->values_.back().input = static_cast<int>(exe->input_values_.size());
     exe->input_values_.push_back(static_cast<int>(exe->values_.size()) - 1);
+    exe->plans_again_ |= !v->type().has_static_shape();
   }
   for (const GraphValue* v : graph.constants()) {
     if (v->constant()->is_tensor()) add(v);
@@ -128,6 +129,30 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
   if (!config.serial_branches) exe->branch_rates_.emplace(config.cpu.facts());
   if (profile) exe->times_ = std::make_unique<NodeTimes>(exe->nodes_.size() + 1);
   return exe;
+}
+
+std::unique_ptr<PlanSeed> CpuExecutable::TakeSeed() const {
+  {
+    const std::lock_guard lock(seed_mutex_);
+    if (seed_) return std::move(seed_);
+  }
+  auto seed = std::make_unique<PlanSeed>();
+  seed->facts.resize(values_.size());
+  seed->nodes.resize(nodes_.size());
+  for (size_t v = 0; v < values_.size(); ++v) {
+    const Value* c = values_[v].value->constant();
+    if (!c) continue;
+    TensorSpec& spec = seed->facts[v].spec;
+    const Tensor& constant = c->tensor();
+    spec = {constant.dtype(), constant.shape(), constant.shape().ContiguousStrides(), true, &constant};
+  }
+  return seed;
+}
+
+void CpuExecutable::GiveBack(std::unique_ptr<PlanSeed> seed) const {
+  if (!plans_again_) return;
+  const std::lock_guard lock(seed_mutex_);
+  seed_ = std::move(seed);
 }
 
 }  // namespace quern::cpu

@@ -47,6 +47,34 @@ struct ValueEntry {
   std::vector<int> readers;  // nodes with a kernel, ascending
 };
 
+struct PlanFacts {
+  TensorSpec spec;
+  std::shared_ptr<const std::vector<int64_t>> content;  // of small integers, where known while planning; else null
+};
+
+// Specs of a node's operands, omitted ones empty.
+std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts);
+// The same of all operands of one node after the other, in memory that is used again.
+struct NodeSpecs {
+  std::vector<TensorSpec> in, out;
+  void Set(const CompiledNode& node, const std::vector<PlanFacts>& facts);
+  // Whether Set would change nothing.
+  bool AreOf(const CompiledNode& node, const std::vector<PlanFacts>& facts) const;
+};
+
+// What a plan found for its shapes, from which one for other shapes starts.
+struct PlanSeed {
+  // A node as it was bound.
+  struct Bound {
+    std::shared_ptr<const CpuStep> step;  // null: none, or one of operands that are not as the plan's facts say
+    NodeSpecs specs;
+    int concurrency = 1;
+  };
+  ShapeTable shapes;
+  std::vector<PlanFacts> facts;  // by value id, all dense
+  std::vector<Bound> nodes;
+};
+
 class CpuExecutable {
  public:
   ~CpuExecutable() {
@@ -70,15 +98,12 @@ class CpuExecutable {
   const std::vector<PassReport>& passes() const { return passes_; }
   // Of the nodes, and behind them of all copies that plans add; null without a profile.
   NodeTimes* times() const { return times_.get(); }
-  // What was inferred for the shapes that came last, from which inference for others starts; null before the first.
-  std::shared_ptr<const ShapeTable> last_shapes() const {
-    const std::lock_guard lock(shapes_mutex_);
-    return last_shapes_;
-  }
-  void KeepShapes(std::shared_ptr<const ShapeTable> shapes) const {
-    const std::lock_guard lock(shapes_mutex_);
-    last_shapes_ = std::move(shapes);
-  }
+  // The id of a value of the graph that is an input, a tensor constant or a node's output.
+  int id(const GraphValue* value) const { return ids_.at(value); }
+  // What the plan that was built last found, for the one who plans next; made anew when there is none or another one
+  // has it. Given back once the plan stands.
+  std::unique_ptr<PlanSeed> TakeSeed() const;
+  void GiveBack(std::unique_ptr<PlanSeed> seed) const;
   // For the choice of branches that run side by side; null where they run one after another.
   const NominalRates* branch_rates() const { return branch_rates_ ? &*branch_rates_ : nullptr; }
 
@@ -97,8 +122,10 @@ class CpuExecutable {
   std::vector<PassReport> passes_;
   std::unique_ptr<NodeTimes> times_;
   std::optional<NominalRates> branch_rates_;
-  mutable std::mutex shapes_mutex_;
-  mutable std::shared_ptr<const ShapeTable> last_shapes_;
+  std::unordered_map<const GraphValue*, int> ids_;
+  bool plans_again_ = false;  // some extent of an input is a name
+  mutable std::mutex seed_mutex_;
+  mutable std::unique_ptr<PlanSeed> seed_;
 };
 
 // Where a value's first element lies.
@@ -110,19 +137,6 @@ struct Location {
   int64_t offset = 0;  // bytes from the base, views included
 };
 
-struct PlanFacts {
-  TensorSpec spec;
-  std::vector<int64_t> content;  // of small integers known while planning
-  bool content_known = false;
-};
-
-// Specs of a node's operands, omitted ones empty.
-std::vector<TensorSpec> SpecsOf(const std::vector<int>& ids, const std::vector<PlanFacts>& facts);
-// The same of all operands of one node after the other, in memory that is used again.
-struct NodeSpecs {
-  std::vector<TensorSpec> in, out;
-  void Set(const CompiledNode& node, const std::vector<PlanFacts>& facts);
-};
 // What the node does on operands of these specs.
 NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out);
 
@@ -130,17 +144,24 @@ NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in,
 struct BoundSteps {
   struct Step {
     int node = -1;  // -1: a copy that the plan added
-    std::unique_ptr<CpuStep> step;
-    std::vector<Location> inputs, outputs;
+    std::shared_ptr<const CpuStep> step;
+    size_t operands = 0;  // index of its first input in `operands` and in the run's pointer table; outputs follow
+    size_t num_inputs = 0, num_outputs = 0;
     int scratch_buffer = -1;
     AlignedBuffer own_scratch;  // instead of the planned buffer, when that is too small
-    size_t pointers = 0;        // index of its first entry in the run's pointer table
     NodeWork work;              // with a profile
   };
   std::vector<PlanFacts> facts;
   std::vector<Tensor> contents;  // by value id: memory of content that a step reads
   std::vector<Step> steps;
-  size_t pointer_count = 0;
+  std::vector<Location> operands;  // of all steps, one after another
+
+  std::span<const Location> inputs(const Step& s) const {
+    return std::span(operands).subspan(s.operands, s.num_inputs);
+  }
+  std::span<const Location> outputs(const Step& s) const {
+    return std::span(operands).subspan(s.operands + s.num_inputs, s.num_outputs);
+  }
 };
 
 struct StepRange {
@@ -178,11 +199,12 @@ class CpuPlan {
   Status Run(const quern_run_args& args) const;
 
  private:
+  class Binder;
   explicit CpuPlan(const CpuExecutable& executable) : executable_(executable) {}
-  Status InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const;
+  Status InferFacts(std::span<const quern_tensor_view> inputs, bool contents, PlanSeed& seed, BoundSteps& bound) const;
   Status Layout(BoundSteps& bound, std::vector<Location>& locations, bool decide);
   Status LayoutNode(int n, BoundSteps& bound, std::vector<Location>& locations, bool decide);
-  Status BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const;
+  Status BindSteps(const std::vector<Location>& locations, PlanSeed& seed, BoundSteps& bound) const;
   // Whether all readers of a value of this shape may find it in memory of these strides; `depth`: of nodes that show it
   // to others.
   bool ReadersTakeStrides(int value, const Shape& shape, const Shape& strides, const BoundSteps& bound,
@@ -214,7 +236,7 @@ class CpuPlan {
   std::vector<SideBySide> side_by_side_;
   BoundSteps bound_;
   size_t workspace_bytes_ = 0;
-  size_t pointer_table_offset_ = 0;  // of void*[pointer_count] in the workspace
+  size_t pointer_table_offset_ = 0;  // of void*[number of operands] in the workspace
 };
 
 }  // namespace quern::cpu

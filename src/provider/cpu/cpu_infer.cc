@@ -20,9 +20,9 @@ InferOptions Options() {
 
 Status InferClusterTypes(Graph& graph) { return InferShapes(graph, Options()); }
 
-Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
-                                const ShapeTable* before) {
-  return InferConcrete(graph, inputs, contents, Options(), before);
+Result<std::vector<const GraphValue*>> UpdateCluster(const Graph& graph, std::span<const ValueType> inputs,
+                                                     std::span<const Value> contents, ShapeTable& table) {
+  return UpdateConcrete(graph, inputs, contents, Options(), table);
 }
 
 }  // namespace quern::cpu

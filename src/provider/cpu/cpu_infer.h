@@ -2,15 +2,16 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "graph/graph.h"
 #include "ops/infer.h"
 
 namespace quern::cpu {
 
-// InferShapes and InferConcrete of ops/infer.h over a cluster.
+// InferShapes and UpdateConcrete of ops/infer.h over a cluster.
 Status InferClusterTypes(Graph& graph);
-Result<ShapeTable> InferCluster(const Graph& graph, std::span<const ValueType> inputs, std::span<const Value> contents,
-                                const ShapeTable* before);
+Result<std::vector<const GraphValue*>> UpdateCluster(const Graph& graph, std::span<const ValueType> inputs,
+                                                     std::span<const Value> contents, ShapeTable& table);
 
 }  // namespace quern::cpu

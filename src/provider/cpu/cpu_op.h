@@ -52,6 +52,7 @@ struct TensorSpec {
   bool contiguous = true;
   const Tensor* constant = nullptr;  // content of a constant, alive as long as the kernel; else null
   bool present() const { return dtype != DType::kUndefined; }
+  bool operator==(const TensorSpec&) const = default;
 };
 
 // Where outputs may lie instead of memory of their own; asked once shapes are known, before memory is planned.
@@ -144,6 +145,8 @@ class CpuKernel {
   // Whether a strided input 0 is of use only where output 0 is a view of it that goes on to readers which take strides.
   // Else each such node would copy what one node before them copies.
   virtual bool only_shows() const { return false; }
+  // Whether Place may name parts; asked first, as few kernels do.
+  virtual bool has_parts() const { return false; }
   // Bit i: input i is only looked at when planning (shapes, axes): its memory may be missing at run time.
   virtual uint64_t plan_time_inputs() const { return 0; }
   // Bit i: input i may be unaligned for its type (a constant of a file): it is only copied from. At large tables, so

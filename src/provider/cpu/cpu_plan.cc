@@ -5,6 +5,7 @@
 #include "ops/infer.h"
 #include "provider/cpu/cpu_executable.h"
 #include "provider/cpu/cpu_infer.h"
+#include "provider/cpu/plan_specs.h"
 #include "provider/host.h"
 
 namespace quern::cpu {
@@ -12,46 +13,6 @@ namespace {
 
 // Parts of parts of parts: as deep as the dense blocks of networks are, not as a hostile model may be.
 constexpr int kMostWholes = 100;
-
-// Copies a value between places of different strides.
-class CopyStep final : public CpuStep {
- public:
-  CopyStep(const TensorSpec& from, const TensorSpec& to) : from_(from), to_(to) {}
-  Status Run(const StepContext& context) const override {
-    auto wrap = [](const TensorSpec& s, void* data) {
-      return DTypeBytes(s.dtype) == 0 ? Tensor::Wrap(s.dtype, s.shape, data)
-                                      : Tensor::WrapStrided(s.dtype, s.shape, s.strides, data);
-    };
-    CopyTensor(wrap(from_, context.inputs[0]), wrap(to_, context.outputs[0]));
-    return OkStatus();
-  }
-  KernelDescription Describe() const override {
-    return {.kernel = "copy", .why = "to memory of other strides", .rejected = {}, .layout = {}, .packed_bytes = 0};
-  }
-
- private:
-  TensorSpec from_, to_;
-};
-
-bool IsContiguous(const Shape& shape, const Shape& strides) {
-  const Shape dense = shape.ContiguousStrides();
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] > 1 && strides[i] != dense[i]) return false;
-  }
-  return true;
-}
-
-TensorSpec Dense(TensorSpec s) {
-  s.strides = s.shape.ContiguousStrides();
-  s.contiguous = true;
-  return s;
-}
-
-Shape StridesOf(const quern_tensor_view& v) {
-  return Shape(std::span<const int64_t>(v.strides, static_cast<size_t>(v.rank)));
-}
-
-size_t BytesOf(const TensorSpec& s) { return TensorBytes(s.dtype, s.shape).value(); }
 
 }  // namespace
 
@@ -71,6 +32,14 @@ void NodeSpecs::Set(const CompiledNode& node, const std::vector<PlanFacts>& fact
   fill(node.outputs, out);
 }
 
+bool NodeSpecs::AreOf(const CompiledNode& node, const std::vector<PlanFacts>& facts) const {
+  const auto same = [&](const std::vector<int>& ids, const std::vector<TensorSpec>& specs) {
+    return std::ranges::equal(
+        ids, specs, [&](int v, const TensorSpec& spec) { return v < 0 ? !spec.present() : spec == facts[v].spec; });
+  };
+  return same(node.inputs, in) && same(node.outputs, out);
+}
+
 NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in, const std::vector<TensorSpec>& out) {
   const auto types = [](const std::vector<TensorSpec>& specs, uint64_t packed) {
     std::vector<OperandType> list;
@@ -83,7 +52,28 @@ NodeWork WorkOfStep(const CompiledNode& node, const std::vector<TensorSpec>& in,
   return WorkOf(*node.node, types(in, node.kernel->packed_inputs()), types(out, 0), node.packed_bytes);
 }
 
-Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, BoundSteps& bound) const {
+// Of a value of this type, and of this content where it is known.
+static Result<PlanFacts> FactsOf(const GraphValue& value, const ValueType& type, const std::optional<Dims>& data) {
+  if (!type.has_static_shape() || type.dtype == DType::kUndefined) {
+    return Internal("value '" + value.name() + "' has type " + TypeToString(type) +
+                    " while planning; the CPU provider should not have claimed its producer");
+  }
+  PlanFacts facts;
+  facts.spec.dtype = type.dtype;
+  for (const Dim& d : *type.shape) facts.spec.shape.push_back(d.value());
+  const Result<size_t> bytes = TensorBytes(facts.spec.dtype, facts.spec.shape);
+  if (!bytes.ok()) return bytes.status().WithContext("value '" + value.name() + "'");
+  facts.spec.strides = facts.spec.shape.ContiguousStrides();
+  if (data && AllConstant(*data)) {
+    std::vector<int64_t> content;
+    for (const Dim& d : *data) content.push_back(d.value());
+    facts.content = std::make_shared<const std::vector<int64_t>>(std::move(content));
+  }
+  return facts;
+}
+
+Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool contents, PlanSeed& seed,
+                           BoundSteps& bound) const {
   std::vector<ValueType> types;
   std::vector<Value> known;
   for (const quern_tensor_view& v : inputs) {
@@ -97,32 +87,12 @@ Status CpuPlan::InferFacts(std::span<const quern_tensor_view> inputs, bool conte
     known.emplace_back();
     if (contents && v.data != nullptr) known.back() = TensorOf(v);
   }
-  const std::shared_ptr<const ShapeTable> before = executable_.last_shapes();
-  QUERN_ASSIGN_OR_RETURN(ShapeTable made, InferCluster(executable_.graph(), types, known, before.get()));
-  const auto shapes = std::make_shared<const ShapeTable>(std::move(made));
-  executable_.KeepShapes(shapes);
-  const ShapeTable& table = *shapes;
-  const auto& values = executable_.values();
-  bound.facts.resize(values.size());
-  for (size_t v = 0; v < values.size(); ++v) {
-    const ValueType& type = table.type(values[v].value);
-    PlanFacts& f = bound.facts[v];
-    if (!type.has_static_shape() || type.dtype == DType::kUndefined) {
-      return Internal("value '" + values[v].value->name() + "' has type " + TypeToString(type) +
-                      " while planning; the CPU provider should not have claimed its producer");
-    }
-    f.spec.dtype = type.dtype;
-    for (const Dim& d : *type.shape) f.spec.shape.push_back(d.value());
-    Result<size_t> bytes = TensorBytes(f.spec.dtype, f.spec.shape);
-    if (!bytes.ok()) return bytes.status().WithContext("value '" + values[v].value->name() + "'");
-    f.spec = Dense(f.spec);
-    if (const Value* c = values[v].value->constant()) f.spec.constant = &c->tensor();
-    const std::optional<Dims>& data = table.data(values[v].value);
-    if (data && AllConstant(*data)) {
-      f.content_known = true;
-      for (const Dim& d : *data) f.content.push_back(d.value());
-    }
+  QUERN_ASSIGN_OR_RETURN(const std::vector<const GraphValue*> changed,
+                         UpdateCluster(executable_.graph(), types, known, seed.shapes));
+  for (const GraphValue* v : changed) {
+    QUERN_ASSIGN_OR_RETURN(seed.facts[executable_.id(v)], FactsOf(*v, seed.shapes.type(v), seed.shapes.data(v)));
   }
+  bound.facts = seed.facts;
   for (size_t i = 0; i < inputs.size(); ++i) {
     PlanFacts& f = bound.facts[executable_.input_value(static_cast<int>(i))];
     f.spec.strides = StridesOf(inputs[i]);
@@ -204,7 +174,7 @@ void CpuPlan::DecideParts(BoundSteps& bound) {
   const auto& values = executable_.values();
   for (int n = static_cast<int>(nodes.size()) - 1; n >= 0; --n) {
     const CompiledNode& node = nodes[n];
-    if (!node.kernel || node.outputs.size() != 1 || node.outputs[0] < 0) continue;
+    if (!node.kernel || !node.kernel->has_parts() || node.outputs.size() != 1 || node.outputs[0] < 0) continue;
     const int whole = node.outputs[0];
     // What is given for an output may be the memory of an input that is still to be read.
     if (values[whole].output >= 0 || decisions_[whole].depth >= kMostWholes) continue;
@@ -331,7 +301,7 @@ Status CpuPlan::Layout(BoundSteps& bound, std::vector<Location>& locations, bool
     } else if (e.value->is_constant()) {
       locations[v] = {Location::Base::kConstant, static_cast<int>(v), -1, 0};
     } else if (e.producer >= 0 && !executable_.nodes()[e.producer].kernel) {
-      if (!bound.facts[v].content_known) {
+      if (!bound.facts[v].content) {
         return Internal("value '" + e.value->name() + "' should follow from shapes but is not known while planning");
       }
       locations[v] = {Location::Base::kContent, static_cast<int>(v), -1, 0};
@@ -351,127 +321,25 @@ Status CpuPlan::Layout(BoundSteps& bound, std::vector<Location>& locations, bool
   return OkStatus();
 }
 
-Status CpuPlan::BindSteps(BoundSteps& bound, const std::vector<Location>& locations) const {
-  const auto& values = executable_.values();
-  bound.contents.resize(values.size());
-  std::vector<uint8_t> copied(values.size(), 0);
-  const bool profiled = executable_.times() != nullptr;
-  auto add = [&](BoundSteps::Step step) {
-    step.pointers = bound.pointer_count;
-    bound.pointer_count += step.inputs.size() + step.outputs.size();
-    bound.steps.push_back(std::move(step));
-  };
-  auto content = [&](int v) -> Status {
-    if (bound.contents[v].defined()) return OkStatus();
-    QUERN_ASSIGN_OR_RETURN(bound.contents[v],
-                           FromInt64s(bound.facts[v].spec.dtype, bound.facts[v].spec.shape, bound.facts[v].content));
-    return OkStatus();
-  };
-  auto add_copy = [&](BoundSteps::Step step, int v) {
-    if (profiled) step.work.bytes = 2 * static_cast<double>(BytesOf(bound.facts[v].spec));
-    add(std::move(step));
-  };
-  auto copy_out = [&](int v, int output) -> Status {
-    const quern_tensor_view& wanted = planned_outputs_[output];
-    TensorSpec to = Dense(bound.facts[v].spec);
-    if (wanted.rank >= 0) to.strides = StridesOf(wanted);
-    BoundSteps::Step s;
-    s.step = std::make_unique<CopyStep>(bound.facts[v].spec, to);
-    s.inputs = {locations[v]};
-    s.outputs = {{Location::Base::kOutput, output, -1, 0}};
-    add_copy(std::move(s), v);
-    return OkStatus();
-  };
-  NodeSpecs specs;
-  std::vector<TensorSpec>&in = specs.in, &out = specs.out;
-  bound.steps.reserve(executable_.nodes().size());
-  for (size_t n = 0; n < executable_.nodes().size(); ++n) {
-    const CompiledNode& node = executable_.nodes()[n];
-    if (!node.kernel) continue;
-    const bool only_views =
-        std::ranges::all_of(node.outputs, [&](int v) { return v >= 0 && decisions_[v].kind == Decision::Kind::kView; });
-    if (only_views && !node.outputs.empty()) continue;
-    specs.Set(node, bound.facts);
-    BoundSteps::Step s;
-    s.node = static_cast<int>(n);
-    s.inputs.reserve(std::max(node.inputs.size(), node.most_inputs));
-    s.outputs.reserve(std::max(node.outputs.size(), node.most_outputs));
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      const int v = node.inputs[k];
-      Location at = v < 0 ? Location{} : locations[v];
-      const bool takes_strides = v >= 0 && node.kernel->TakesInputStrides(k, in[k].shape, in[k].strides);
-      const bool plan_time = k < 64 && (node.kernel->plan_time_inputs() >> k & 1);
-      if (plan_time && v >= 0 && !in[k].constant && bound.facts[v].content_known) {
-        QUERN_RETURN_IF_ERROR(content(v));
-        in[k].constant = &bound.contents[v];
-      }
-      if (at.base == Location::Base::kContent) QUERN_RETURN_IF_ERROR(content(v));
-      if (k < 64 && (node.kernel->packed_inputs() >> k & 1) != 0) {
-        at = {};
-        in[k].constant = nullptr;
-      }
-      if (at.base == Location::Base::kConstant && k < 64 && (node.kernel->unaligned_inputs() >> k & 1) != 0) {
-        at.base = Location::Base::kUnalignedConstant;
-      }
-      if (v >= 0 && !takes_strides && decisions_[v].dense_buffer >= 0) {
-        const Location dense{Location::Base::kWorkspace, 0, decisions_[v].dense_buffer, 0};
-        if (!copied[v]) {
-          BoundSteps::Step c;
-          c.step = std::make_unique<CopyStep>(bound.facts[v].spec, Dense(bound.facts[v].spec));
-          c.inputs = {at};
-          c.outputs = {dense};
-          add_copy(std::move(c), v);
-          copied[v] = 1;
-        }
-        at = dense;
-        in[k] = Dense(in[k]);
-      }
-      s.inputs.push_back(at);
-    }
-    for (int v : node.outputs) s.outputs.push_back(v < 0 ? Location{} : locations[v]);
-    s.inputs.resize(std::max(s.inputs.size(), node.most_inputs));
-    s.outputs.resize(std::max(s.outputs.size(), node.most_outputs));
-    Result<std::unique_ptr<CpuStep>> step = node.kernel->Bind({in, out, lane_[n] < 0 ? concurrency_ : 1});
-    if (!step.ok()) return step.status().WithContext(node.node->Describe());
-    s.step = std::move(step).value();
-    if (profiled) s.work = WorkOfStep(node, in, out);
-    add(std::move(s));
-    for (int v : node.outputs) {
-      if (v >= 0 && values[v].output >= 0 && locations[v].base != Location::Base::kOutput) {
-        QUERN_RETURN_IF_ERROR(copy_out(v, values[v].output));
-      }
-    }
-  }
-  for (size_t v = 0; v < values.size(); ++v) {
-    const Location::Base base = locations[v].base;
-    if (values[v].output < 0 ||
-        (base != Location::Base::kContent && base != Location::Base::kInput && base != Location::Base::kConstant)) {
-      continue;
-    }
-    if (base == Location::Base::kContent) QUERN_RETURN_IF_ERROR(content(static_cast<int>(v)));
-    QUERN_RETURN_IF_ERROR(copy_out(static_cast<int>(v), values[v].output));
-  }
-  for (const auto& [v, output] : executable_.repeated_outputs()) QUERN_RETURN_IF_ERROR(copy_out(v, output));
-  return OkStatus();
-}
-
 Result<std::unique_ptr<CpuPlan>> CpuPlan::Build(const CpuExecutable& executable, const quern_plan_args& args) {
   std::unique_ptr<CpuPlan> plan(new CpuPlan(executable));
   plan->concurrency_ = args.concurrency;
   plan->planned_inputs_.assign(args.inputs, args.inputs + args.num_inputs);
   plan->planned_outputs_.assign(args.outputs, args.outputs + args.num_outputs);
   BoundSteps& bound = plan->bound_;
-  QUERN_RETURN_IF_ERROR(plan->InferFacts(plan->planned_inputs_, true, bound));
+  std::unique_ptr<PlanSeed> seed = executable.TakeSeed();
+  QUERN_RETURN_IF_ERROR(plan->InferFacts(plan->planned_inputs_, true, *seed, bound));
   plan->DecideBranches(bound);
   std::vector<Location> locations;
   QUERN_RETURN_IF_ERROR(plan->Layout(bound, locations, true));
-  QUERN_RETURN_IF_ERROR(plan->BindSteps(bound, locations));
+  QUERN_RETURN_IF_ERROR(plan->BindSteps(locations, *seed, bound));
+  executable.GiveBack(std::move(seed));
   for (quern_tensor_view& v : plan->planned_inputs_) v.data = nullptr;  // contents were for now only
   plan->PlaceScratch();
   plan->LayoutBranches();
   const size_t arena = PlanArena(plan->buffers_);
   plan->pointer_table_offset_ = arena;
-  plan->workspace_bytes_ = arena + bound.pointer_count * sizeof(void*);
+  plan->workspace_bytes_ = arena + bound.operands.size() * sizeof(void*);
   return plan;
 }
 

@@ -70,14 +70,13 @@ Status CpuPlan::RunRange(StepRange range, const BoundSteps& bound, const quern_r
   NodeTimes* const times = executable_.times();
   int64_t begin = times ? NodeTimes::Begin() : 0;
   for (const BoundSteps::Step& s : std::span(bound.steps).subspan(range.first, range.end - range.first)) {
-    void** p = pointers + s.pointers;
-    for (const Location& at : s.inputs) *p++ = resolve(at);
-    for (const Location& at : s.outputs) *p++ = resolve(at);
-    void** first = pointers + s.pointers;
+    void** const first = pointers + s.operands;
+    const size_t operands = s.num_inputs + s.num_outputs;
+    for (size_t i = 0; i < operands; ++i) first[i] = resolve(bound.operands[s.operands + i]);
     void* scratch = s.scratch_buffer < 0 ? nullptr : workspace + buffers_[s.scratch_buffer].offset;
     if (s.own_scratch.size_bytes() > 0) scratch = const_cast<std::byte*>(s.own_scratch.data());
-    const StepContext context{.inputs = {first, s.inputs.size()},
-                              .outputs = {first + s.inputs.size(), s.outputs.size()},
+    const StepContext context{.inputs = {first, s.num_inputs},
+                              .outputs = {first + s.num_inputs, s.num_outputs},
                               .scratch = scratch,
                               .executor = &executor,
                               .cancel = args.executor->cancel};
@@ -136,7 +135,8 @@ Status CpuPlan::Run(const quern_run_args& args) const {
 
   // Growing state: the same memory, smaller shapes. Steps are bound anew; nothing else is.
   BoundSteps bound;
-  QUERN_RETURN_IF_ERROR(InferFacts({args.inputs, static_cast<size_t>(args.num_inputs)}, false, bound));
+  std::unique_ptr<PlanSeed> seed = executable_.TakeSeed();
+  QUERN_RETURN_IF_ERROR(InferFacts({args.inputs, static_cast<size_t>(args.num_inputs)}, false, *seed, bound));
   std::vector<Location> locations;
   CpuPlan layout(executable_);
   layout.concurrency_ = concurrency_;
@@ -145,10 +145,11 @@ Status CpuPlan::Run(const quern_run_args& args) const {
   layout.buffers_ = buffers_;
   layout.lane_ = lane_;
   QUERN_RETURN_IF_ERROR(layout.Layout(bound, locations, false));
-  QUERN_RETURN_IF_ERROR(BindSteps(bound, locations));
+  QUERN_RETURN_IF_ERROR(BindSteps(locations, *seed, bound));
+  executable_.GiveBack(std::move(seed));
   for (size_t i = 0; i < bound.steps.size(); ++i) {
     BoundSteps::Step& s = bound.steps[i];
-    if (i >= bound_.steps.size() || bound_.steps[i].node != s.node || s.pointers != bound_.steps[i].pointers) {
+    if (i >= bound_.steps.size() || bound_.steps[i].node != s.node || s.operands != bound_.steps[i].operands) {
       return Internal("the steps for smaller shapes differ from the planned ones");
     }
     s.scratch_buffer = bound_.steps[i].scratch_buffer;

@@ -163,13 +163,15 @@ TEST_F(CpuOps, DenseBlocksAreComputedInPlace) {
   const Result<std::unique_ptr<CpuPlan>> plan = PlanFor(**exe, ViewOf(x), 1);
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   int joined = 0;
-  for (const BoundSteps::Step& step : (*plan)->steps().steps) {
+  const BoundSteps& bound = (*plan)->steps();
+  for (const BoundSteps::Step& step : bound.steps) {
     if (step.node < 0 || !(*exe)->nodes()[static_cast<size_t>(step.node)].node->Is("Concat")) continue;
     ++joined;
-    int64_t at = step.outputs[0].offset;
+    const Location& whole = bound.outputs(step)[0];
+    int64_t at = whole.offset;
     for (size_t k = 0; k < 2; ++k) {
-      EXPECT_EQ(step.inputs[k].buffer, step.outputs[0].buffer);
-      EXPECT_EQ(step.inputs[k].offset, at);
+      EXPECT_EQ(bound.inputs(step)[k].buffer, whole.buffer);
+      EXPECT_EQ(bound.inputs(step)[k].offset, at);
       at += k == 0 ? (8 + 8 * joined) * 4 : 0;
     }
   }

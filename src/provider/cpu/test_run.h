@@ -15,15 +15,12 @@
 
 namespace quern::cpu {
 
-// A cluster compiled, planned and run for these inputs, with an executor that orders tasks at random. Results lie in
-// `places`, where there are any, of any strides.
-inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const Value> inputs, const CpuConfig& config,
-                                            std::span<const Tensor> places = {}) {
-  HostileExecutor executor(7, 3);
-  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(graph, config, executor));
+// Plans and runs a compiled cluster for these inputs. Results lie in `places`, where there are any, of any strides.
+inline Result<std::vector<Tensor>> RunOnce(const CpuExecutable& exe, HostileExecutor& executor,
+                                           std::span<const Value> inputs, std::span<const Tensor> places = {}) {
   std::vector<quern_tensor_view> in;
   for (const Value& v : inputs) in.push_back(ViewOf(v.tensor()));
-  std::vector<quern_tensor_view> planned(graph.outputs().size());
+  std::vector<quern_tensor_view> planned(exe.graph().outputs().size());
   for (size_t i = 0; i < planned.size(); ++i) {
     if (places.empty()) {
       planned[i].rank = -1;
@@ -37,10 +34,10 @@ inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const 
   plan_args.concurrency = executor.concurrency();
   plan_args.num_outputs = static_cast<int32_t>(planned.size());
   plan_args.outputs = planned.data();
-  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuPlan> plan, CpuPlan::Build(*exe, plan_args));
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuPlan> plan, CpuPlan::Build(exe, plan_args));
   std::vector<Tensor> outputs;
   std::vector<quern_tensor_view> out;
-  for (int i = 0; i < exe->num_outputs(); ++i) {
+  for (int i = 0; i < exe.num_outputs(); ++i) {
     Tensor t;
     if (places.empty()) {
       QUERN_ASSIGN_OR_RETURN(t, Tensor::Allocate(plan->output(i).spec.dtype, plan->output(i).spec.shape));
@@ -63,6 +60,14 @@ inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const 
   run_args.executor = &handle;
   QUERN_RETURN_IF_ERROR(plan->Run(run_args));
   return outputs;
+}
+
+// A cluster compiled, planned and run, with an executor that orders tasks at random.
+inline Result<std::vector<Tensor>> RunOnCpu(const Graph& graph, std::span<const Value> inputs, const CpuConfig& config,
+                                            std::span<const Tensor> places = {}) {
+  HostileExecutor executor(7, 3);
+  QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<CpuExecutable> exe, CpuExecutable::Compile(graph, config, executor));
+  return RunOnce(*exe, executor, inputs, places);
 }
 
 // Whether the results are the expected ones, float32, within 2e-5 of each and of 1.

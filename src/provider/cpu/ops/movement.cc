@@ -176,6 +176,7 @@ class ConcatKernel final : public CpuKernel {
   explicit ConcatKernel(const Node& node) : axis_(node.GetInt("axis", 1)) {
     if (axis_ < 0) axis_ += node.output(0)->type().rank();
   }
+  bool has_parts() const override { return true; }
   Placement Place(const BindContext& context) const override {
     const int axis = static_cast<int>(axis_);
     Placement p;

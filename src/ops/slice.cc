@@ -1,4 +1,4 @@
-// Slice: elements start, start + step, ... before end, per axis, with Python's rules for negative and large bounds.
+// Slice: a part of the input (common/slice_part.h).
 #include <algorithm>
 #include <limits>
 
@@ -6,27 +6,10 @@
 #include "ops/common/elements.h"
 #include "ops/common/indices.h"
 #include "ops/common/infer_common.h"
+#include "ops/common/slice_part.h"
 
 namespace quern {
 namespace {
-
-// Start and number of elements of one axis whose bounds are numbers.
-struct Range {
-  int64_t start, step, count;
-};
-Range Select(int64_t extent, int64_t start, int64_t end, int64_t step) {
-  auto wrap = [&](int64_t i) { return i < 0 ? (i < -extent ? -1 : i + extent) : i; };
-  if (step > 0) {
-    const int64_t from = std::clamp(wrap(start), int64_t{0}, extent), to = std::clamp(wrap(end), int64_t{0}, extent);
-    // (to - from - 1) / step + 1 cannot overflow, unlike a division rounded up.
-    return {from, step, to > from ? (to - from - 1) / step + 1 : 0};
-  }
-  // A bound below -extent stands before the first element.
-  const int64_t from = std::min(wrap(start), extent - 1), to = std::clamp(wrap(end), int64_t{-1}, extent - 1);
-  if (from <= to) return {0, step, 0};
-  return {from, step,
-          static_cast<int64_t>(static_cast<uint64_t>(from - to - 1) / (~static_cast<uint64_t>(step) + 1)) + 1};
-}
 
 // The extent of a slice of an axis of symbolic extent; start, end and step are numbers.
 Dim SelectSymbolic(const Dim& extent, int64_t start, int64_t end, int64_t step) {
@@ -93,7 +76,7 @@ Status Infer(InferContext& c) {
     for (int i = 0; i < (count ? static_cast<int>(*count) : rank); ++i) axes.push_back(i);
   }
   Dims out = *shape;
-  std::optional<Range> list_range;  // of a 1-D input with a known extent
+  std::optional<SliceRange> list_range;  // of a 1-D input with a known extent
   for (size_t i = 0; i < axes.size(); ++i) {
     const int axis = axes[i];
     Dim& extent = out[axis];
@@ -107,7 +90,7 @@ Status Infer(InferContext& c) {
     if (step == 0) return c.Error("a step of 0 selects nothing");
     if (start.is_constant() && end.is_constant()) {
       if (extent.is_constant()) {
-        const Range range = Select(extent.value(), start.value(), end.value(), step);
+        const SliceRange range = SelectRange(extent.value(), start.value(), end.value(), step);
         if (rank == 1) list_range = range;
         extent = Dim(range.count);
       } else {
@@ -119,7 +102,7 @@ Status Infer(InferContext& c) {
       extent = Dim::Unknown();
     }
   }
-  if (rank == 1 && axes.empty() && out[0].is_constant()) list_range = Range{0, 1, out[0].value()};
+  if (rank == 1 && axes.empty() && out[0].is_constant()) list_range = SliceRange{0, 1, out[0].value()};
   type.shape = std::move(out);
   c.SetOutputType(0, std::move(type));
   if (!list_range) return OkStatus();
@@ -152,34 +135,18 @@ Status Evaluate(EvalContext& c) {
       QUERN_ASSIGN_OR_RETURN(steps, ReadInts(c, 4));
     }
   }
-  if (!has_axes) {
-    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  }
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
-    return c.Error("starts, ends, axes and steps have different lengths");
-  }
-  const Shape& shape = in.shape();
-  QUERN_ASSIGN_OR_RETURN(const std::vector<int> normal, NormalizeAxes(c.node(), axes, shape.rank()));
-  Shape out_shape = shape, strides = shape.ContiguousStrides();
-  int64_t base = 0;
-  for (size_t i = 0; i < normal.size(); ++i) {
-    if (steps[i] == 0) return c.Error("a step of 0 selects nothing");
-    const int axis = normal[i];
-    const Range range = Select(shape[axis], starts[i], ends[i], steps[i]);
-    base += range.start * strides[axis];
-    out_shape[axis] = range.count;
-    // With one element or none the step is not taken (and could overflow).
-    strides[axis] = range.count > 1 ? strides[axis] * range.step : 0;
-  }
-  QUERN_ASSIGN_OR_RETURN(ElementOutput out, ElementOutput::Make(c, 0, in.dtype(), out_shape));
-  const int64_t n = out_shape.num_elements();
+  QUERN_ASSIGN_OR_RETURN(
+      const SlicePart part,
+      SelectPart(c.node(), in.shape(),
+                 {.starts = starts, .ends = ends, .has_axes = has_axes, .axes = axes, .steps = steps}));
+  QUERN_ASSIGN_OR_RETURN(ElementOutput out, ElementOutput::Make(c, 0, in.dtype(), part.shape));
+  const int64_t n = part.shape.num_elements();
   QUERN_RETURN_IF_ERROR(DispatchElements(in.dtype(), [&]<typename T>() {
-    IndexCounter at(out_shape);
+    IndexCounter at(part.shape);
     T* y = out.data<T>();
     for (int64_t i = 0; i < n; ++i, at.Next()) {
-      int64_t offset = base;
-      for (int d = 0; d < out_shape.rank(); ++d) offset += at.index()[d] * strides[d];
+      int64_t offset = part.offset;
+      for (int d = 0; d < part.shape.rank(); ++d) offset += at.index()[d] * part.strides[d];
       y[i] = in.data<T>()[offset];
     }
     return OkStatus();

@@ -1,4 +1,4 @@
-// Operators whose outputs' sizes come from data are the CPU provider's, alone, in a chain, and before what it plans.
+// Operators whose outputs' sizes only a run tells are the CPU provider's, alone, in a chain, and before what it plans.
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -74,6 +74,27 @@ TEST(SizedClaims, BoxesThatSurvive) {
   };
   ExpectAllOnCpu(make, {{DrawFloats({1, 2, 30}, 1), DrawFloats({1, 30, 4}, 2)}, {Zeros({1, 2, 0}), Zeros({1, 0, 4})}},
                  1);
+}
+
+// What moves elements as operands of the run say, before and behind what is planned.
+TEST(SizedClaims, OperandsOfTheRun) {
+  const auto make = [] {
+    GraphMaker g;
+    const Dim n = Dim::Symbol("n");
+    GraphValue* x = g.Op("Relu", {g.In("x", DType::kF32, {n, 3})}, "relu");
+    GraphValue* part = g.Op("Slice", {x, g.In("starts", DType::kI32, {1}), g.In("ends", DType::kI32, {1})}, "part");
+    GraphValue* shown = g.Op("Reshape", {g.Op("Neg", {part}, "neg"), g.In("shape", DType::kI64, {2})}, "shown");
+    GraphValue* tiled = g.Op("Tile", {shown, g.In("repeats", DType::kI64, {2})}, "tiled");
+    GraphValue* wide = g.Op("Expand", {part, g.In("wide", DType::kI64, {3})}, "wide_part");
+    return g.Finish(
+        {part, shown, g.Op("Exp", {tiled}, "y"), wide, g.Op("Reshape", {wide, g.In("flat", DType::kI64, {1})}, "z")});
+  };
+  const auto int32 = [](int32_t v) { return Tensor::FromValues<int32_t>(Shape{1}, std::span<const int32_t>(&v, 1)); };
+  ExpectAllOnCpu(make,
+                 {{DrawFloats({5, 3}, 1), int32(1), int32(4), Ints({3, -1}), Ints({2, 1}), Ints({2, 1, 1}), Ints({-1})},
+                  {DrawFloats({4, 3}, 1), int32(-2), int32(9), Ints({0, 3}), Ints({0, 4}), Ints({1, 2, 3}), Ints({6})},
+                  {DrawFloats({2, 3}, 1), int32(2), int32(2), Ints({0, 7}), Ints({1, 1}), Ints({4, 0, 1}), Ints({-1})}},
+                 5);
 }
 
 TEST(SizedClaims, ErrorsNameTheNode) {

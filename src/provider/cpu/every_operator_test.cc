@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "provider/cpu/random_cases.h"
-#include "provider/cpu/sized/sized_op.h"
+#include "provider/cpu/sized/sized_provider.h"
 
 namespace quern::cpu {
 namespace {
@@ -19,7 +19,7 @@ class EveryOperatorHasCases final : public testing::Environment {
         if (std::string_view(op.domain) != kCpuDomain) Expect(op.domain, op.op_type);
       }
     }
-    for (const SizedOp* op : {&kSizedCompress, &kSizedNonMaxSuppression, &kSizedNonZero}) Expect("", op->op_type);
+    for (const SizedOp* op : AllSizedOps()) Expect("", op->op_type);
   }
 
  private:

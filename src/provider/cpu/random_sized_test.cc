@@ -1,4 +1,4 @@
-// Operators whose outputs' sizes come from data, on random cases against the reference.
+// Operators whose outputs' sizes only a run tells, on random cases against the reference.
 #include <gtest/gtest.h>
 
 #include "provider/cpu/random_cases.h"
@@ -14,6 +14,10 @@ class TestRun final : public SizedRun {
     outputs.resize(static_cast<size_t>(index) + 1);
     QUERN_ASSIGN_OR_RETURN(outputs[static_cast<size_t>(index)], Tensor::Allocate(dtype, shape));
     return outputs[static_cast<size_t>(index)];
+  }
+  void Give(int index, Tensor tensor) override {
+    outputs.resize(static_cast<size_t>(index) + 1);
+    outputs[static_cast<size_t>(index)] = std::move(tensor);
   }
   Result<Tensor> Scratch(DType dtype, int64_t count) override { return Tensor::Allocate(dtype, Shape{count}); }
   std::vector<Tensor> outputs;
@@ -128,6 +132,119 @@ TEST_F(CpuOps, SuppressionByABadThresholdIsAnError) {
   Built b;
   std::vector<Tensor> outputs;
   EXPECT_NE(RunSized(c, outputs, b).message().find("must be in [0, 1]"), std::string::npos);
+}
+
+// An error of a run, in the reference's words.
+void ExpectSizedError(const Case& c, const std::string& what) {
+  SCOPED_TRACE(c.ToString());
+  Built b;
+  std::vector<Tensor> outputs;
+  const Status status = RunSized(c, outputs, b);
+  const Result<std::vector<Value>> expected = EvaluateGraph(b.graph, b.inputs);
+  ASSERT_FALSE(expected.ok());
+  EXPECT_EQ(status.message(), expected.status().message());
+  EXPECT_NE(status.message().find(what), std::string::npos) << status.message();
+}
+
+Tensor IntsOf(DType type, const std::vector<int64_t>& values) {
+  return FromInt64s(type, Shape{static_cast<int64_t>(values.size())}, values).value();
+}
+
+TEST_F(CpuOps, SlicesOfTheRun) {
+  for (int i = 0; i < 8 * kRounds; ++i) {
+    const Shape shape = DrawShapeOrLarge(1, 5);
+    std::vector<int64_t> axes, starts, ends, steps;
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (Draw(0, 2) == 0) continue;
+      axes.insert(axes.begin() + Draw(0, static_cast<int64_t>(axes.size())), Draw(0, 1) ? d : d - shape.rank());
+      starts.push_back(Draw(-8, 8));
+      ends.push_back(Pick<int64_t>({Draw(-8, 8), INT32_MAX, INT32_MIN}));
+      steps.push_back(Pick<int64_t>({1, 1, 2, -1, -3}));
+    }
+    if (Draw(0, 3) == 0) {  // the first ones
+      for (size_t k = 0; k < axes.size(); ++k) axes[k] = static_cast<int64_t>(k);
+    }
+    const DType type = Pick({DType::kI64, DType::kI32});
+    Case c{.op = "Slice", .opset = Pick({10, 13})};
+    c.In(DrawTensor(AnyWidth(), shape)).In(IntsOf(type, starts)).In(IntsOf(type, ends));
+    if (Draw(0, 3)) {
+      c.In(IntsOf(type, axes));
+      if (Draw(0, 1)) c.In(IntsOf(type, steps));
+    }
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c));
+  }
+  const auto slice = [](std::vector<int64_t> starts, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+    Case c{.op = "Slice", .opset = 13};
+    const std::vector<int64_t> ends(axes.size(), 2);
+    return c.In(DrawTensor(DType::kF32, Shape{2, 3}))
+        .In(Ints(std::move(starts)))
+        .In(Ints(ends))
+        .In(Ints(axes))
+        .In(Ints(std::move(steps)));
+  };
+  ExpectSizedError(slice({0}, {2}, {1}), "axis 2 is outside");
+  ExpectSizedError(slice({0, 0}, {1, -1}, {1, 1}), "is given twice");
+  ExpectSizedError(slice({0, 0}, {1}, {1}), "have different lengths");
+  ExpectSizedError(slice({0}, {1}, {0}), "a step of 0");
+}
+
+TEST_F(CpuOps, TilesOfTheRun) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape shape = DrawShape(0, 5);
+    std::vector<int64_t> repeats;
+    for (int d = 0; d < shape.rank(); ++d) repeats.push_back(Draw(Draw(0, 3) != 0, 4));
+    Case c{.op = "Tile", .opset = Pick({6, 13})};
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c.In(DrawTensor(AnyWidth(), shape)).In(Ints(repeats))));
+  }
+  const auto tile = [](std::vector<int64_t> repeats) {
+    Case c{.op = "Tile", .opset = 13};
+    return c.In(DrawTensor(DType::kF32, Shape{2, 3})).In(Ints(std::move(repeats)));
+  };
+  ExpectSizedError(tile({2}), "1 repeats are given");
+  ExpectSizedError(tile({2, -1}), "are negative");
+  ExpectSizedError(tile({2, INT64_MAX}), "too large");
+}
+
+TEST_F(CpuOps, ExpansionsOfTheRun) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    const Shape to = DrawShape(0, 5);
+    Shape target = BroadcastPart(to);
+    Case c{.op = "Expand", .opset = Pick({8, 13})};
+    c.In(DrawTensor(AnyWidth(), BroadcastPart(to))).In(Ints({target.begin(), target.end()}));
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c));
+  }
+  const auto expand = [](std::vector<int64_t> shape) {
+    Case c{.op = "Expand", .opset = 13};
+    return c.In(DrawTensor(DType::kF32, Shape{2, 3})).In(Ints(std::move(shape)));
+  };
+  ExpectSizedError(expand({2, 4}), "do not broadcast");
+  ExpectSizedError(expand({-1, 3}), "is negative");
+}
+
+TEST_F(CpuOps, ReshapesOfTheRun) {
+  for (int i = 0; i < 4 * kRounds; ++i) {
+    Shape shape = DrawShape(0, 5);
+    std::vector<int64_t> target(shape.begin(), shape.end());
+    const bool empty = shape.num_elements() == 0;
+    for (int64_t k = empty ? 0 : Draw(0, 3); k > 0; --k) target.insert(target.begin() + Draw(0, std::ssize(target)), 1);
+    if (!target.empty() && Draw(0, 1) && !empty) target[static_cast<size_t>(Draw(0, std::ssize(target) - 1))] = -1;
+    for (size_t d = 0; d < target.size() && static_cast<int>(d) < shape.rank(); ++d) {
+      if (target[d] == shape[static_cast<int>(d)] && Draw(0, 2) == 0) target[d] = 0;
+    }
+    Case c{.op = "Reshape", .opset = Pick({5, 13, 21})};
+    c.In(DrawTensor(AnyWidth(), shape)).In(Ints(target));
+    if (empty && c.opset == 21) c.Attr("allowzero", int64_t{1}).inputs[1] = Ints({shape.begin(), shape.end()});
+    ASSERT_NO_FATAL_FAILURE(CheckSized(c));
+  }
+  const auto reshape = [](std::vector<int64_t> shape) {
+    Case c{.op = "Reshape", .opset = 13};
+    return c.In(DrawTensor(DType::kF32, Shape{2, 3})).In(Ints(std::move(shape)));
+  };
+  ExpectSizedError(reshape({4, -1}), "cannot become");
+  ExpectSizedError(reshape({5}), "cannot become");
+  ExpectSizedError(reshape({-1, -1}), "more than one -1");
+  ExpectSizedError(reshape({2, 3, 0}), "copies dimension 2");
+  ExpectSizedError(reshape({-2, 3}), "negative extent -2");
 }
 
 }  // namespace

@@ -9,21 +9,16 @@
 namespace quern::cpu {
 namespace {
 
-std::string Reject(const Node& node) {
-  const DType t = node.input(0)->type().dtype;
-  return DTypeBytes(t) == 0 ? std::string("type ") + DTypeName(t) : std::string();
-}
-
 Status Run(SizedRun& run) {
   const Tensor &x = run.inputs[0], &condition = run.inputs[1];
   if (condition.rank() != 1) {
-    return InvalidArgument("the condition has shape " + condition.shape().ToString() + "; one dimension is needed");
+    return run.Error("the condition has shape " + condition.shape().ToString() + "; one dimension is needed");
   }
   Shape shape = x.shape();
   int at = 0;
   if (const int64_t* axis = run.node.FindAttribute<int64_t>("axis")) {
     if (*axis < -shape.rank() || *axis >= shape.rank()) {
-      return InvalidArgument("axis " + std::to_string(*axis) + " is not one of shape " + shape.ToString());
+      return run.Error("axis " + std::to_string(*axis) + " is not one of shape " + shape.ToString());
     }
     at = static_cast<int>(*axis < 0 ? *axis + shape.rank() : *axis);
   } else {
@@ -34,8 +29,8 @@ Status Run(SizedRun& run) {
   for (int64_t i = 0; i < condition.dim(0); ++i) {
     if (!condition.data<bool>()[i]) continue;
     if (i >= entries) {
-      return InvalidArgument("the condition is true at " + std::to_string(i) + " but there are only " +
-                             std::to_string(entries) + " entries to choose from");
+      return run.Error("the condition is true at " + std::to_string(i) + " but there are only " +
+                       std::to_string(entries) + " entries to choose from");
     }
     chosen.push_back(i);
   }
@@ -55,6 +50,6 @@ Status Run(SizedRun& run) {
 
 }  // namespace
 
-const SizedOp kSizedCompress = {"Compress", Reject, Run};
+const SizedOp kSizedCompress = {"Compress", RejectUnsizedElements, Run};
 
 }  // namespace quern::cpu

@@ -91,8 +91,8 @@ template <typename T>
 Status ReadNumber(const SizedRun& run, size_t i, T* number, bool* given = nullptr) {
   if (i >= run.inputs.size() || !run.inputs[i].defined() || run.inputs[i].num_elements() == 0) return OkStatus();
   if (run.inputs[i].num_elements() != 1) {
-    return InvalidArgument("input '" + run.node.input(static_cast<int>(i))->name() + "' has " +
-                           std::to_string(run.inputs[i].num_elements()) + " elements; a scalar is needed");
+    return run.Error("input '" + run.node.input(static_cast<int>(i))->name() + "' has " +
+                     std::to_string(run.inputs[i].num_elements()) + " elements; a scalar is needed");
   }
   *number = *run.inputs[i].data<T>();
   if (given) *given = true;
@@ -102,11 +102,11 @@ Status ReadNumber(const SizedRun& run, size_t i, T* number, bool* given = nullpt
 Status Run(SizedRun& run) {
   const Tensor &boxes = run.inputs[0], &scores = run.inputs[1];
   if (boxes.rank() != 3 || boxes.dim(2) != 4) {
-    return InvalidArgument("boxes have shape " + boxes.shape().ToString() + "; [images, boxes, 4] is needed");
+    return run.Error("boxes have shape " + boxes.shape().ToString() + "; [images, boxes, 4] is needed");
   }
   if (scores.rank() != 3 || scores.dim(0) != boxes.dim(0) || scores.dim(2) != boxes.dim(1)) {
-    return InvalidArgument("scores have shape " + scores.shape().ToString() +
-                           "; [images, classes, boxes] is needed, and boxes have shape " + boxes.shape().ToString());
+    return run.Error("scores have shape " + scores.shape().ToString() +
+                     "; [images, classes, boxes] is needed, and boxes have shape " + boxes.shape().ToString());
   }
   Rules rules;
   rules.row = run.row;
@@ -115,7 +115,7 @@ Status Run(SizedRun& run) {
   QUERN_RETURN_IF_ERROR(ReadNumber(run, 3, &rules.overlap));
   QUERN_RETURN_IF_ERROR(ReadNumber(run, 4, &rules.score, &rules.has_score));
   if (!(rules.overlap >= 0 && rules.overlap <= 1)) {
-    return InvalidArgument("iou_threshold is " + std::to_string(rules.overlap) + "; it must be in [0, 1]");
+    return run.Error("iou_threshold is " + std::to_string(rules.overlap) + "; it must be in [0, 1]");
   }
   const int64_t count = boxes.dim(1), classes = scores.dim(1), most = std::clamp<int64_t>(rules.most, 0, count);
   const int64_t lines = most > 0 ? boxes.dim(0) * classes : 0;

@@ -1,10 +1,12 @@
-// Operators whose outputs' sizes only their data tells. A plan of the CPU provider knows all shapes, so these are taken
-// by a provider of their own (sized_provider.h), which allocates outputs while it runs.
+// Operators whose outputs' sizes only a run tells: by their data, or by operands that come with the run. A plan of the
+// CPU provider knows all shapes, so these are taken by a provider of their own (sized_provider.h), which allocates
+// outputs while it runs.
 #pragma once
 
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "base/status.h"
 #include "graph/graph.h"
@@ -24,8 +26,11 @@ class SizedRun {
   virtual ~SizedRun() = default;
   // Memory for output `index`, contiguous and uninitialised.
   virtual Result<Tensor> Allocate(int index, DType dtype, const Shape& shape) = 0;
+  // Output `index` is memory that somebody owns (Tensor::owner).
+  virtual void Give(int index, Tensor tensor) = 0;
   // Memory for the time of the run: that many numbers.
   virtual Result<Tensor> Scratch(DType dtype, int64_t count) = 0;
+  Status Error(const std::string& message) const { return InvalidArgument(node.Describe() + ": " + message); }
 
   const Node& node;
   const std::span<const Tensor> inputs;
@@ -37,8 +42,14 @@ class SizedRun {
 struct SizedOp {
   const char* op_type;                      // of ai.onnx
   std::string (*reject)(const Node& node);  // empty when the node is computed here, else the reason
-  Status (*run)(SizedRun& run);
+  Status (*run)(SizedRun& run);             // errors name the node
 };
+
+// The integers of an input of at most one dimension, none where it is omitted; `own` holds them where they are not
+// int64.
+Result<std::span<const int64_t>> ReadList(const SizedRun& run, size_t input, std::vector<int64_t>& own);
+// "type string" unless the elements of input 0 have a size.
+std::string RejectUnsizedElements(const Node& node);
 
 // f(i), or f(slot, i) with an executor's slot, for each of n items, in pieces of at least `grain`.
 template <typename F>
@@ -60,7 +71,11 @@ Status ForEachItem(const SizedRun& run, int64_t n, int64_t grain, F f, int max_s
 }
 
 extern const SizedOp kSizedCompress;
+extern const SizedOp kSizedExpand;
 extern const SizedOp kSizedNonMaxSuppression;
 extern const SizedOp kSizedNonZero;
+extern const SizedOp kSizedReshape;
+extern const SizedOp kSizedSlice;
+extern const SizedOp kSizedTile;
 
 }  // namespace quern::cpu

@@ -1,8 +1,10 @@
-// The part of the CPU provider that takes operators whose outputs' sizes only their data tells. It is a provider of its
-// own by that name, so that what reads such outputs is another cluster, planned once they are there.
+// The part of the CPU provider that takes operators whose outputs' sizes only a run tells. It is a provider of its own
+// by that name, so that what reads such outputs is another cluster, planned once they are there.
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "base/cpu.h"
 #include "graph/graph.h"
@@ -11,6 +13,7 @@
 
 namespace quern::cpu {
 
+std::span<const SizedOp* const> AllSizedOps();
 // Null when there is none.
 const SizedOp* FindSizedOp(std::string_view domain, std::string_view op_type);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace quern {
 namespace {
 
@@ -21,6 +23,19 @@ TEST(MemoryBudget, CountsMemoryUntilItsLastViewIsGone) {
   EXPECT_EQ(budget->held_bytes(), 800);
   EXPECT_TRUE(AllocateCharged(budget, DType::kI8, Shape{200}).ok());
   view = Tensor();
+  EXPECT_EQ(budget->held_bytes(), 0);
+}
+
+TEST(MemoryBudget, MemoryIsAlignedWhateverItsSize) {
+  const auto budget = std::make_shared<MemoryBudget>(int64_t{1} << 30);
+  for (int64_t n : {0, 1, 63, 64, 1000, 65535, 65536, 1000000}) {
+    for (const Result<Tensor>& t :
+         {AllocateCharged(budget, DType::kU8, Shape{n}), Tensor::Allocate(DType::kU8, Shape{n})}) {
+      ASSERT_TRUE(t.ok()) << n;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(t->raw_data()) % 64, 0u) << n;
+      std::memset(t->raw_data(), 1, static_cast<size_t>(n) / 64 * 64 + 64);  // the rest of the last line, too
+    }
+  }
   EXPECT_EQ(budget->held_bytes(), 0);
 }
 

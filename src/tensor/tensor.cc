@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/packed_bits.h"
+#include "tensor/small_memory.h"
 
 namespace quern {
 namespace {
@@ -78,6 +79,12 @@ Tensor::~Tensor() = default;
 Result<Tensor> Tensor::Allocate(DType dtype, const Shape& shape) {
   QUERN_ASSIGN_OR_RETURN(const size_t bytes, TensorBytes(dtype, shape));
   const size_t padded = (bytes / kAlignment + 1) * kAlignment;
+  if (padded < kSmallMemoryBytes) {
+    struct Nothing {};
+    void* memory = nullptr;
+    std::shared_ptr<const void> owner = ShareWithMemory<Nothing>(padded, &memory);
+    return Wrap(dtype, shape, memory, std::move(owner));
+  }
   void* p = std::aligned_alloc(kAlignment, padded);
   if (p == nullptr) {
     return ResourceExhausted("no memory for a tensor of " + std::to_string(bytes) + " bytes, shape " +

@@ -1,5 +1,6 @@
 // Loop: runs a subgraph while a condition holds, at most M times; values are carried along and outputs collected.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "ops/common/any_types.h"
@@ -35,6 +36,23 @@ bool Widen(ValueType& state, const ValueType& next) {
   return true;
 }
 
+bool IsTrue(const Value* constant) {
+  return constant && constant->is_tensor() && constant->tensor().dtype() == DType::kBool &&
+         constant->tensor().num_elements() == 1 && *constant->tensor().data<bool>();
+}
+
+// The number of iterations, where the trips alone decide it.
+std::optional<Dim> Iterations(const InferContext& c) {
+  const std::optional<Dims> trips = c.HasInput(0) ? c.input_data(0) : std::nullopt;
+  const GraphPtr* body = c.node().FindAttribute<GraphPtr>("body");
+  if (!trips || trips->size() != 1 || trips->front().has_unknown() || !body || (*body)->outputs().empty()) return {};
+  if (c.HasInput(1) && !IsTrue(c.input_constant(1))) return {};
+  const GraphValue* next = (*body)->outputs()[0];
+  const bool handed_on = (*body)->inputs().size() > 1 && next == (*body)->inputs()[1];
+  if (!handed_on && !IsTrue(next->constant())) return {};
+  return trips->front().is_non_negative() ? trips->front() : Dim::Max(trips->front(), Dim(0));
+}
+
 Status Infer(InferContext& c) {
   const int states = c.num_inputs() - 2;
   if (states < 0) return c.Error("has " + std::to_string(c.num_inputs()) + " inputs, at least 2 are needed");
@@ -58,6 +76,8 @@ Status Infer(InferContext& c) {
     for (int i = 0; i < states; ++i) changed |= Widen(types[2 + i], results[1 + i]);
     if (!changed) break;
   }
+  const GraphPtr* body = c.node().FindAttribute<GraphPtr>("body");
+  const std::optional<Dim> iterations = Iterations(c);
   for (int i = 0; i < c.num_outputs(); ++i) {
     if (i < states) {
       // An optional state may become what it holds.
@@ -65,7 +85,11 @@ Status Infer(InferContext& c) {
       continue;
     }
     ValueType collected = results[1 + i];
-    if (collected.shape) collected.shape->insert(collected.shape->begin(), Dim::Unknown());
+    // Without an iteration, extents that the body does not tell as numbers are 0.
+    const bool told = (*body)->outputs()[1 + i]->type().has_static_shape();
+    if (collected.shape) {
+      collected.shape->insert(collected.shape->begin(), told && iterations ? *iterations : Dim::Unknown());
+    }
     c.SetOutputType(i, std::move(collected));
   }
   return OkStatus();
@@ -134,8 +158,11 @@ Status Evaluate(EvalContext& c) {
     if (i >= c.limits().loop_iterations) {
       return ResourceExhausted(c.node().Describe() + ": more than " + std::to_string(i) + " iterations");
     }
-    std::vector<Value> inputs = {Tensor::Scalar<int64_t>(i), Tensor::Scalar<bool>(going)};
-    inputs.insert(inputs.end(), state.begin(), state.end());
+    std::vector<Value> inputs;
+    inputs.reserve(2 + state.size() + c.node().captures().size());
+    inputs.emplace_back(Tensor::Scalar<int64_t>(i));
+    inputs.emplace_back(Tensor::Scalar<bool>(going));
+    std::ranges::move(state, std::back_inserter(inputs));
     QUERN_ASSIGN_OR_RETURN(std::vector<Value> results, c.RunSubgraph("body", std::move(inputs)));
     if (static_cast<int>(results.size()) != 1 + states + collected) {
       return c.Error("the body gave " + std::to_string(results.size()) + " outputs, " +

@@ -58,15 +58,15 @@ class GraphInterpreter {
 };
 
 Result<Tensor> NodeEvalContext::AllocateOutput(int i, DType dtype, const Shape& shape) {
-  const std::string what = node_.Describe() + ": output " + std::to_string(i);
-  Result<size_t> bytes = TensorBytes(dtype, shape);
-  if (!bytes.ok()) return bytes.status().WithContext(what);
+  const auto what = [&] { return node_.Describe() + ": output " + std::to_string(i); };
+  const Result<size_t> bytes = TensorBytes(dtype, shape);
+  if (!bytes.ok()) return bytes.status().WithContext(what());
   if (*bytes > static_cast<uint64_t>(limits_.tensor_bytes)) {
-    return ResourceExhausted(what + " would have shape " + shape.ToString() + ", more than the limit of " +
+    return ResourceExhausted(what() + " would have shape " + shape.ToString() + ", more than the limit of " +
                              std::to_string(limits_.tensor_bytes) + " bytes for one tensor");
   }
   Result<Tensor> tensor = NewTensor(dtype, shape);
-  if (!tensor.ok()) return tensor.status().WithContext(what);
+  if (!tensor.ok()) return tensor.status().WithContext(what());
   if (i < static_cast<int>(outputs_.size())) outputs_[i] = *tensor;
   return tensor;
 }

@@ -117,8 +117,18 @@ Status Infer(InferContext& c) {
   return OkStatus();
 }
 
-// The part of a value at `index` of dimension `axis`, without that dimension.
+// The part of a value at `index` of dimension `axis`, without that dimension: in the value's memory where it is in one
+// piece there.
 Result<Value> Slice(EvalContext& c, const Value& value, int axis, int64_t index) {
+  if (value.is_tensor() && value.tensor().is_contiguous() && DTypeBytes(value.tensor().dtype()) > 0 &&
+      value.tensor().shape().num_elements(0, axis) == 1) {
+    const Tensor& t = value.tensor();
+    Shape part = t.shape();
+    part.erase(axis);
+    const auto bytes = static_cast<int64_t>(DTypeBytes(t.dtype()));
+    return Value(Tensor::Wrap(t.dtype(), part, static_cast<char*>(t.raw_data()) + index * part.num_elements() * bytes,
+                              t.owner()));
+  }
   QUERN_ASSIGN_OR_RETURN(const ElementInput in, ElementInput::Make(value));
   const Shape& shape = in.shape();
   Shape part = shape;
@@ -140,7 +150,9 @@ std::string TypeText(const Value& v) { return TypeToString(TypeOf(v)); }
 Status RunSteps(EvalContext& c, const Plan& p, std::span<const Value> scanned, std::span<const int> axes, int64_t steps,
                 std::vector<Value>& states, std::vector<ValueSequence>& collected, int64_t& collected_bytes) {
   for (int64_t t = 0; t < steps; ++t) {
-    std::vector<Value> inputs = states;
+    std::vector<Value> inputs;
+    inputs.reserve(states.size() + scanned.size() + c.node().captures().size());
+    inputs.assign(states.begin(), states.end());
     for (size_t k = 0; k < scanned.size(); ++k) {
       QUERN_ASSIGN_OR_RETURN(Value slice, Slice(c, scanned[k], axes[k], p.input_reversed[k] != 0 ? steps - 1 - t : t));
       inputs.push_back(std::move(slice));

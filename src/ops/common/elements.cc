@@ -16,8 +16,8 @@ Result<ElementInput> ElementInput::Make(const Value& value) {
   ElementInput in;
   in.dtype_ = ElementTypeOf(value);
   in.shape_ = ShapeOf(value);
-  in.keep_ = value;
   if (!value.is_tensor()) {
+    in.keep_ = value;
     in.data_ = value.strings().values.data();
     return in;
   }
@@ -29,9 +29,12 @@ Result<ElementInput> ElementInput::Make(const Value& value) {
     for (int64_t i = 0; i < n; ++i) in.unpacked_[static_cast<size_t>(i)] = LoadPacked(bytes, i, bits);
     return in;
   }
-  QUERN_ASSIGN_OR_RETURN(Tensor t, value.tensor().Contiguous());
-  in.data_ = t.raw_data();
-  in.keep_ = std::move(t);
+  if (value.tensor().is_contiguous()) {
+    in.keep_ = value;
+  } else {
+    QUERN_ASSIGN_OR_RETURN(in.keep_, value.tensor().Contiguous());
+  }
+  in.data_ = in.keep_.tensor().raw_data();
   return in;
 }
 

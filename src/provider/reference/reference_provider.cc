@@ -1,6 +1,8 @@
 #include "provider/reference/reference_provider.h"
 
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "ops/evaluate.h"
 #include "ops/op.h"
@@ -10,11 +12,55 @@
 namespace quern {
 namespace {
 
+// A node whose values are numbered; -1 for those that it omits.
+struct NumberedNode {
+  const Node* node = nullptr;
+  std::vector<int> reads;  // inputs, then captures
+  std::vector<int> outputs;
+  std::vector<int> last_reads;  // of the cluster's values that do not leave it
+};
+
 // A cluster, interpreted. Its graph is the partition's own: subgraphs are found by their address there.
 struct ReferenceExecutable {
   std::shared_ptr<const Graph> graph;
   std::unique_ptr<NodeTimes> times;  // with a profile
+  std::vector<NumberedNode> nodes;
+  std::vector<std::pair<int, const Value*>> constants;  // by value
+  std::vector<int> outputs;                             // of the cluster
+  size_t num_values = 0;                                // the cluster's inputs come first
 };
+
+std::unique_ptr<ReferenceExecutable> Number(std::shared_ptr<const Graph> graph) {
+  auto exe = std::make_unique<ReferenceExecutable>();
+  std::unordered_map<const GraphValue*, int> numbers;
+  const auto number = [&](const GraphValue* v) {
+    const auto [at, fresh] = numbers.emplace(v, static_cast<int>(numbers.size()));
+    if (fresh && v->is_constant()) exe->constants.emplace_back(at->second, v->constant());
+    return at->second;
+  };
+  for (const GraphValue* v : graph->inputs()) number(v);
+  for (const Node* n = graph->first_node(); n; n = n->next()) {
+    NumberedNode node;
+    node.node = n;
+    for (const GraphValue* v : n->inputs()) node.reads.push_back(v ? number(v) : -1);
+    for (const GraphValue* v : n->captures()) node.reads.push_back(number(v));
+    for (const GraphValue* v : n->outputs()) node.outputs.push_back(v ? number(v) : -1);
+    exe->nodes.push_back(std::move(node));
+  }
+  for (const GraphValue* v : graph->outputs()) exe->outputs.push_back(number(v));
+  exe->num_values = numbers.size();
+  std::vector<bool> needed(exe->num_values, false);  // behind the node at hand
+  for (int v : exe->outputs) needed[static_cast<size_t>(v)] = true;
+  for (auto node = exe->nodes.rbegin(); node != exe->nodes.rend(); ++node) {
+    for (int v : node->reads) {
+      if (v < 0 || needed[static_cast<size_t>(v)]) continue;
+      needed[static_cast<size_t>(v)] = true;
+      node->last_reads.push_back(v);
+    }
+  }
+  exe->graph = std::move(graph);
+  return exe;
+}
 
 int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) {
   for (int32_t i = 0; i < static_cast<int32_t>(view->nodes.size()); ++i) {
@@ -32,9 +78,9 @@ int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) 
 }
 
 int32_t Compile(void*, const quern_graph_view* cluster, const char* options_json, void** executable) {
-  const auto nodes = static_cast<size_t>(cluster->owner->num_nodes());
-  *executable = new ReferenceExecutable{cluster->owner,
-                                        AsksForProfile(options_json) ? std::make_unique<NodeTimes>(nodes) : nullptr};
+  std::unique_ptr<ReferenceExecutable> exe = Number(cluster->owner);
+  if (AsksForProfile(options_json)) exe->times = std::make_unique<NodeTimes>(exe->nodes.size());
+  *executable = exe.release();
   return 0;
 }
 
@@ -74,43 +120,29 @@ NodeWork WorkOfRun(const Node& node, const std::vector<Value>& inputs, const std
 }
 
 Status RunNodes(const ReferenceExecutable& exe, const quern_run_args& args) {
-  const Graph& graph = *exe.graph;
   SessionSubgraphs runner(*args.context);
-  std::unordered_map<const GraphValue*, Value> values;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) values[graph.inputs()[i]] = args.input_values[i]->value;
-  auto read = [&](const GraphValue* v) -> Value {
-    if (!v) return {};
-    if (v->is_constant()) return *v->constant();
-    return values[v];
-  };
-  std::unordered_map<const GraphValue*, int> reads_left;
-  for (const Node* n = graph.first_node(); n; n = n->next()) {
-    for (const GraphValue* v : n->inputs()) ++reads_left[v];
-    for (const GraphValue* v : n->captures()) ++reads_left[v];
-  }
-  size_t index = 0;
+  std::vector<Value> values(exe.num_values), inputs;
+  for (size_t i = 0; i < exe.graph->inputs().size(); ++i) values[i] = args.input_values[i]->value;
+  for (const auto& [value, constant] : exe.constants) values[static_cast<size_t>(value)] = *constant;
   int64_t begin = exe.times ? NodeTimes::Begin() : 0;
-  for (const Node* n = graph.first_node(); n; n = n->next(), ++index) {
+  for (size_t index = 0; index < exe.nodes.size(); ++index) {
     if (args.context->cancelled()) return Cancelled("the run was cancelled");
-    std::vector<Value> inputs;
-    for (const GraphValue* v : n->inputs()) inputs.push_back(read(v));
-    for (const GraphValue* v : n->captures()) inputs.push_back(read(v));
-    RunEvaluation evaluation(*n, inputs, *args.context, runner);
+    const NumberedNode& n = exe.nodes[index];
+    inputs.clear();
+    for (int v : n.reads) inputs.push_back(v < 0 ? Value() : values[static_cast<size_t>(v)]);
+    RunEvaluation evaluation(*n.node, inputs, *args.context, runner);
     QUERN_RETURN_IF_ERROR(evaluation.Evaluate());
     std::vector<Value> outputs = evaluation.TakeOutputs();
-    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n, inputs, outputs), begin);
-    for (int i = 0; i < n->num_outputs(); ++i) {
-      if (n->output(i)) values[n->output(i)] = std::move(outputs[i]);
+    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n.node, inputs, outputs), begin);
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+      if (n.outputs[i] >= 0) values[static_cast<size_t>(n.outputs[i])] = std::move(outputs[i]);
     }
-    auto done = [&](const GraphValue* v) {
-      if (v && --reads_left[v] == 0 && !v->is_graph_output()) values.erase(v);
-    };
-    for (const GraphValue* v : n->inputs()) done(v);
-    for (const GraphValue* v : n->captures()) done(v);
+    for (int v : n.last_reads) values[static_cast<size_t>(v)] = Value();
   }
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+  for (size_t i = 0; i < exe.outputs.size(); ++i) {
     // An evaluation may pass an input on; memory of the session's arena or the caller must not be passed on with it.
-    QUERN_ASSIGN_OR_RETURN(args.output_values[i]->value, CopyValue(read(graph.outputs()[i]), CopyOf::kBorrowedTensors));
+    QUERN_ASSIGN_OR_RETURN(args.output_values[i]->value,
+                           CopyValue(values[static_cast<size_t>(exe.outputs[i])], CopyOf::kBorrowedTensors));
   }
   return OkStatus();
 }

@@ -62,6 +62,37 @@ TEST(DynamicPlans, ServeStepsOfTheSameShapes) {
   ExpectSums(*session, {3, 5});
   EXPECT_EQ(session->plans_built(), before + 1);
   ExpectSums(*session, {3, 5, 5, 0, 0, 7, 3});
+  const int64_t all = session->plans_built();
+  ExpectSums(*session, {7, 0, 0, 3, 5, 7, 5});  // whatever comes between them
+  EXPECT_EQ(session->plans_built(), all);
+}
+
+// Lengths that come round and round, more than plans are kept, find some of them.
+TEST(DynamicPlans, RoundAndRound) {
+  SessionOptions options;
+  options.plan_cache_size = 6;
+  const std::unique_ptr<Session> session = MakeSession(ParseGraph(kSums).value(), options);
+  ASSERT_TRUE(session);
+  const std::vector<int64_t> lengths = {0, 1, 2, 3, 4, 5, 6};
+  ExpectSums(*session, lengths);
+  const int64_t before = session->plans_built();
+  for (int i = 0; i < 10; ++i) ExpectSums(*session, lengths);
+  EXPECT_LT(session->plans_built(), before + 40);
+}
+
+TEST(DynamicPlans, AsManyAsTheSessionKeeps) {
+  SessionOptions options;
+  options.plan_cache_size = 2;
+  const std::unique_ptr<Session> session = MakeSession(ParseGraph(kSums).value(), options);
+  ASSERT_TRUE(session);
+  ExpectSums(*session, {1, 2});
+  const int64_t before = session->plans_built();
+  ExpectSums(*session, {2, 1});
+  EXPECT_EQ(session->plans_built(), before);
+  ExpectSums(*session, {3, 1});  // in the place of that for 2
+  EXPECT_EQ(session->plans_built(), before + 1);
+  ExpectSums(*session, {2, 1});
+  EXPECT_EQ(session->plans_built(), before + 2);
 }
 
 // Exporters declare what the first iteration has, of the state and of what is computed from it.

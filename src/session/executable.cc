@@ -166,14 +166,11 @@ bool ElementsFit(const ValueType& type, const Value& value) {
 
 }  // namespace
 
-Status Executable::CheckInputs(std::span<const Value> inputs) const {
-  if (inputs.size() != graph_->inputs().size()) {
-    return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
-                           std::to_string(inputs.size()) + " were given");
-  }
+Status Executable::CheckInputs(std::span<const Value> inputs, bool planned) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const ValueType& type = graph_->inputs()[i]->type();
     const Value& v = inputs[i];
+    if (planned && v.is_tensor() && v.tensor().dtype() != DType::kBool) continue;
+    const ValueType& type = graph_->inputs()[i]->type();
     if (!v.has_value()) {
       if (graph_->inputs()[i]->uses().empty() || type.kind == ValueKind::kOptional) continue;
       return InvalidArgument(InputName(*graph_, i) + " is missing; it is a " + TypeToString(type));
@@ -196,7 +193,8 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
       return InvalidArgument(InputName(*graph_, i) + " has element type " + DTypeName(type.dtype) + ", " +
                              DTypeName(t.dtype()) + " was given");
     }
-    if (t.dtype() == DType::kBool) QUERN_RETURN_IF_ERROR(CheckBools(*graph_, i, t));
+    // What a graph gives to its subgraphs was checked, or is made by operators.
+    if (t.dtype() == DType::kBool && !env_.is_subgraph) QUERN_RETURN_IF_ERROR(CheckBools(*graph_, i, t));
     if (type.shape && !IsTensorWithin(t, type)) {
       return InvalidArgument(InputName(*graph_, i) + " has shape " + DimsToString(*type.shape) + ", " +
                              t.shape().ToString() + " was given");
@@ -205,11 +203,11 @@ Status Executable::CheckInputs(std::span<const Value> inputs) const {
   return OkStatus();
 }
 
-std::shared_ptr<SessionPlan> Executable::KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
-                                                  std::span<const Shape> planned_dims) {
+std::shared_ptr<SessionPlan> Executable::KeptPlan(uint64_t hash, std::span<const Value> inputs,
+                                                  std::span<const Value> outputs, std::span<const Shape> planned_dims) {
   const std::lock_guard lock(mutex_);
   for (auto it = plans_.begin(); it != plans_.end(); ++it) {
-    if (!(*it)->key().Matches(inputs, outputs, planned_dims)) continue;
+    if (!(*it)->key().Matches(hash, inputs, outputs, planned_dims)) continue;
     plans_.splice(plans_.begin(), plans_, it);
     return plans_.front();
   }
@@ -218,15 +216,18 @@ std::shared_ptr<SessionPlan> Executable::KeptPlan(std::span<const Value> inputs,
 
 Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
                                                           std::span<const Shape> planned_dims) {
-  if (std::shared_ptr<SessionPlan> kept = KeptPlan(inputs, outputs, planned_dims)) return kept;
+  const uint64_t hash = PlanKey::Hash(inputs, outputs, planned_dims);
   const std::lock_guard building(building_);
-  if (std::shared_ptr<SessionPlan> kept = KeptPlan(inputs, outputs, planned_dims)) return kept;
+  if (std::shared_ptr<SessionPlan> kept = KeptPlan(hash, inputs, outputs, planned_dims)) return kept;
   auto plan = std::make_shared<SessionPlan>(*this, PlanKey(inputs, outputs, planned_dims));
   QUERN_RETURN_IF_ERROR(plan->Build(inputs, outputs, planned_dims));
   CountPlan();
   const std::lock_guard lock(mutex_);
+  const auto most = static_cast<size_t>(std::max(env_.plan_cache_size, 1));
+  while (plans_.size() >= most) {
+    plans_.erase(std::next(plans_.begin(), static_cast<std::ptrdiff_t>(eviction_.Pick(plans_.size()))));
+  }
   plans_.push_front(plan);
-  while (static_cast<int>(plans_.size()) > std::max(env_.plan_cache_size, 1)) plans_.pop_back();
   return plan;
 }
 
@@ -248,8 +249,15 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
     if (adapted.empty()) adapted.assign(inputs.begin(), inputs.end());
     adapted[i] = std::move(value);
   }
-  if (!adapted.empty()) inputs = adapted;
-  QUERN_RETURN_IF_ERROR(CheckInputs(inputs));
+  if (!adapted.empty()) {
+    RunEnv own = env;
+    own.given_away = adapted;
+    return Run(adapted, outputs, own, planned_dims);
+  }
+  if (inputs.size() != graph_->inputs().size()) {
+    return InvalidArgument("the model takes " + std::to_string(graph_->inputs().size()) + " inputs, " +
+                           std::to_string(inputs.size()) + " were given");
+  }
   if (outputs.size() != graph_->outputs().size()) {
     return InvalidArgument("the model gives " + std::to_string(graph_->outputs().size()) + " outputs, " +
                            std::to_string(outputs.size()) + " slots were given");
@@ -259,23 +267,28 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
                            std::to_string(outputs.size()) + " outputs");
   }
   if (env.depth > env_.limits.subgraph_depth) return ResourceExhausted("subgraphs call one another too deeply");
-  if (loose_.Differ(inputs)) {
+  // What has a plan here fits the names of extents, and no variant serves it.
+  std::shared_ptr<SessionPlan> plan =
+      KeptPlan(PlanKey::Hash(inputs, outputs, planned_dims), inputs, outputs, planned_dims);
+  QUERN_RETURN_IF_ERROR(CheckInputs(inputs, plan != nullptr));
+  if (!plan && loose_.Differ(inputs)) {
     QUERN_ASSIGN_OR_RETURN(Executable * loose, loose_.Find(env_, inputs));
     return loose->Run(inputs, outputs, env, planned_dims);
   }
   loose_.NoneServes();
-  if (!planned_dims.empty()) {
-    variants_.NoneServes();
-  } else {
-    if (Executable* variant = variants_.Find(*graph_, env_, inputs)) return variant->Run(inputs, outputs, env);
+  if (plan || !planned_dims.empty()) variants_.NoneServes();
+  if (!plan) {
+    if (planned_dims.empty()) {
+      if (Executable* variant = variants_.Find(*graph_, env_, inputs)) return variant->Run(inputs, outputs, env);
+    }
+    Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
+    if (!found.ok() && !planned_dims.empty()) {
+      // The larger shapes need not fit together (inputs that grow in ways the caller cannot see): these ones do.
+      planned_dims = {};
+      found = FindPlan(inputs, outputs, planned_dims);
+    }
+    QUERN_ASSIGN_OR_RETURN(plan, std::move(found));
   }
-  Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
-  if (!found.ok() && !planned_dims.empty()) {
-    // The larger shapes need not fit together (inputs that grow in ways the caller cannot see): these ones do.
-    planned_dims = {};
-    found = FindPlan(inputs, outputs, planned_dims);
-  }
-  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<SessionPlan> plan, std::move(found));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<ExecutionContext> context, plan->Acquire());
   Status status = context->Run(*this, inputs, outputs, env, !planned_dims.empty());
   plan->Release(std::move(context));

@@ -21,6 +21,7 @@
 #include "provider/host.h"
 #include "provider/node_times.h"
 #include "session/arena_pool.h"
+#include "session/eviction.h"
 #include "session/loose_extents.h"
 #include "session/pack_cache.h"
 #include "session/variants.h"
@@ -47,6 +48,7 @@ struct RunEnv {
   std::span<const uint8_t> want;         // empty: all
   int depth = 0;                         // of subgraph calls
   std::shared_ptr<MemoryBudget> memory;  // of the run that a subgraph's belongs to; null: a budget of its own
+  std::span<Value> given_away;           // the inputs, when the run may take them for its own; else empty
 };
 
 // One cluster, compiled.
@@ -115,12 +117,13 @@ class Executable {
   Status CompileSteps();
   void FindLifetimes();
   Status CheckFiles() const;
-  // The kept plan for these shapes, or null.
-  std::shared_ptr<SessionPlan> KeptPlan(std::span<const Value> inputs, std::span<const Value> outputs,
+  // The kept plan for these shapes, or null; `hash`: of its key.
+  std::shared_ptr<SessionPlan> KeptPlan(uint64_t hash, std::span<const Value> inputs, std::span<const Value> outputs,
                                         std::span<const Shape> planned_dims);
   Result<std::shared_ptr<SessionPlan>> FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
                                                 std::span<const Shape> planned_dims);
-  Status CheckInputs(std::span<const Value> inputs) const;
+  // `planned`: a plan was made for inputs of these types and shapes, so that only contents are to be looked at.
+  Status CheckInputs(std::span<const Value> inputs, bool planned) const;
 
   CompileEnv env_;
   std::unique_ptr<Graph> graph_;
@@ -136,6 +139,7 @@ class Executable {
   std::mutex building_;  // held while a plan is made, so that threads with the same new shapes make one
   mutable std::mutex mutex_;
   std::list<std::shared_ptr<SessionPlan>> plans_;  // most recently used first
+  Eviction eviction_;                              // of them
   std::atomic<int64_t> plans_built_{0};
   mutable ArenaPool arenas_;
 };

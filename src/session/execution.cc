@@ -1,7 +1,6 @@
 #include "session/execution.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/status.h"
@@ -19,6 +18,7 @@ Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executa
     const CompiledStep& step = executable.steps()[i];
     StepState& state = c->steps_[i];
     state.inputs.resize(step.inputs.size());
+    state.small_inputs.resize(step.inputs.size());
     state.outputs.resize(step.outputs.size());
     for (int s : step.inputs) state.input_values.push_back(&c->slots_[s]);
     for (int s : step.outputs) state.output_values.push_back(&c->slots_[s]);
@@ -27,7 +27,6 @@ Result<std::unique_ptr<ExecutionContext>> ExecutionContext::Create(const Executa
 }
 
 ExecutionContext::~ExecutionContext() {
-  for (size_t i = 0; i < steps_.size(); ++i) DropDynamicPlan(static_cast<int>(i));
   for (const std::vector<DeviceCopy>& copies : device_) {
     for (const DeviceCopy& d : copies) d.provider->abi().memory->release(d.provider->abi().self, d.data);
   }
@@ -43,7 +42,8 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
     host_valid_[s] = 0;
     const Shape& shape = actual && (*actual)[s].shape ? *(*actual)[s].shape : p.shape;
     if (info[s].input_index >= 0) {
-      slots_[s].value = inputs[info[s].input_index];
+      const auto i = static_cast<size_t>(info[s].input_index);
+      slots_[s].value = env_->given_away.empty() ? inputs[i] : std::move(env_->given_away[i]);
       host_valid_[s] = 1;
     } else if (p.place == SlotPlan::Place::kArena) {
       slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
@@ -147,97 +147,30 @@ Result<Tensor> ExecutionContext::NewTensor(int slot, DType dtype, const Shape& s
   return t;
 }
 
-void ExecutionContext::DropDynamicPlan(int index) {
-  const quern_provider& abi = executable_->steps()[static_cast<size_t>(index)].provider->abi();
-  void*& plan = steps_[static_cast<size_t>(index)].dynamic.plan;
-  if (plan) abi.destroy_plan(abi.self, std::exchange(plan, nullptr));
-}
-
-Status ExecutionContext::MakeDynamicPlan(const CompiledStep& step, StepState& state,
-                                         std::span<const quern_tensor_view> inputs) {
-  std::vector<quern_tensor_view> outputs(step.outputs.size());
-  for (auto& o : outputs) o.rank = -1;
-  state.dynamic.results = {};
-  state.dynamic.results.outputs.resize(outputs.size());
-  const quern_plan_args args{.struct_size = sizeof(quern_plan_args),
-                             .num_inputs = static_cast<int32_t>(inputs.size()),
-                             .inputs = inputs.data(),
-                             .concurrency = executable_->env().concurrency,
-                             .num_outputs = static_cast<int32_t>(outputs.size()),
-                             .outputs = outputs.data()};
-  return step.provider->Plan(step.executable, args, state.dynamic.results, &state.dynamic.plan);
-}
-
-// What a plan for an input depends on: its type, shape, strides and, where they are at hand, its contents.
-static void AppendToKey(const quern_tensor_view& v, std::vector<int64_t>& key) {
-  key.insert(key.end(), {v.dtype, v.rank, v.data != nullptr});
-  int64_t count = 1;
-  for (int32_t d = 0; d < v.rank; ++d) {
-    key.insert(key.end(), {v.dims[d], v.strides[d]});
-    count *= v.dims[d];
-  }
-  if (!v.data) return;
-  const size_t bytes = static_cast<size_t>(count) * DTypeBytes(static_cast<DType>(v.dtype)), begin = key.size();
-  key.resize(begin + (bytes + sizeof(int64_t) - 1) / sizeof(int64_t));
-  if (bytes > 0) std::memcpy(key.data() + begin, v.data, bytes);
-}
-
-// Plans a step for the shapes that its inputs have now, unless it was planned for these before. The contents of small
-// integers serve where shapes depend on them; other contents must not become part of a plan.
-Status ExecutionContext::PlanDynamicStep(int index) {
+Status ExecutionContext::PlanDynamicStep(int index, void*& plan, void*& workspace) {
   const CompiledStep& step = executable_->steps()[index];
   StepState& state = steps_[index];
-  DynamicPlan& dynamic = state.dynamic;
-  const auto plan_for = [&](bool contents) -> Status {
-    const auto view = [&](size_t k) {
-      quern_tensor_view v = state.inputs[k];
-      const Value& value = slots_[step.inputs[k]].value;
-      const bool small = contents && value.is_tensor() && !step.device_inputs[k] &&
-                         IsIntegerType(value.tensor().dtype()) && value.tensor().rank() <= 1 &&
-                         value.tensor().num_elements() <= 64;
-      if (!small) v.data = nullptr;
-      return v;
-    };
-    dynamic.wanted.clear();
-    for (size_t k = 0; k < state.inputs.size(); ++k) AppendToKey(view(k), dynamic.wanted);
-    if (dynamic.plan && dynamic.wanted == dynamic.key) return OkStatus();
-    DropDynamicPlan(index);
-    dynamic.key.swap(dynamic.wanted);
-    std::vector<quern_tensor_view> inputs;
-    for (size_t k = 0; k < state.inputs.size(); ++k) inputs.push_back(view(k));
-    running_->CountPlan();
-    return MakeDynamicPlan(step, state, inputs);
-  };
-  const auto known = [&dynamic] {
-    const auto& outputs = dynamic.results.outputs;
-    return std::count_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.known; });
-  };
-  if (dynamic.basis == DynamicPlan::Basis::kUntried) {
-    DynamicPlan::Basis basis = DynamicPlan::Basis::kShapes;
-    const Status planned = plan_for(false);
-    const auto by_shapes = planned.ok() ? known() : -1;
-    if (by_shapes < std::ssize(dynamic.results.outputs)) {
-      QUERN_RETURN_IF_ERROR(plan_for(true));
-      if (known() > by_shapes) basis = DynamicPlan::Basis::kContents;
-    }
-    dynamic.basis = basis;
+  if (!state.dynamic) state.dynamic = std::make_unique<DynamicPlans>();
+  for (size_t k = 0; k < state.inputs.size(); ++k) {
+    const Value& value = slots_[step.inputs[k]].value;
+    state.small_inputs[k] = value.is_tensor() && !step.device_inputs[k] && IsIntegerType(value.tensor().dtype()) &&
+                            value.tensor().rank() <= 1 && value.tensor().num_elements() <= 64;
   }
-  QUERN_RETURN_IF_ERROR(plan_for(dynamic.basis == DynamicPlan::Basis::kContents));
-  const quern_plan_sink& sink = dynamic.results;
-  const Status charged = ChargeKept(std::max(sink.workspace_bytes, dynamic.workspace.size_bytes()));
+  QUERN_ASSIGN_OR_RETURN(const DynamicPlans::Kept* const kept,
+                         state.dynamic->Find(*running_, step, state.inputs, state.small_inputs));
+  const size_t bytes = kept->results.workspace_bytes;
+  const Status charged = ChargeKept(std::max(bytes, state.dynamic->workspace_bytes()));
   if (!charged.ok()) {
     return charged.WithContext("workspace of the cluster at " + step.cluster.nodes.front()->Describe());
   }
-  if (dynamic.workspace.size_bytes() < sink.workspace_bytes) {
-    QUERN_ASSIGN_OR_RETURN(dynamic.workspace, AlignedBuffer::Allocate(sink.workspace_bytes));
-  }
+  QUERN_ASSIGN_OR_RETURN(workspace, state.dynamic->Workspace(bytes));
   for (size_t k = 0; k < step.outputs.size(); ++k) {
-    const quern_plan_sink::Output& o = sink.outputs[k];
+    const quern_plan_sink::Output& o = kept->results.outputs[k];
     if (!o.known) continue;
     quern_tensor_view view;
-    current_step_ = index;
     QUERN_RETURN_IF_ERROR(AllocateOutput(static_cast<int>(k), o.dtype, o.shape, &view));
   }
+  plan = kept->plan;
   return OkStatus();
 }
 
@@ -300,9 +233,7 @@ Status ExecutionContext::RunStep(int index) {
   void* plan = plan_->steps()[index].plan;
   void* workspace = arena_.data() + plan_->steps()[index].workspace_offset;
   if (!plan) {
-    QUERN_RETURN_IF_ERROR(PlanDynamicStep(index));
-    plan = state.dynamic.plan;
-    workspace = state.dynamic.workspace.data();
+    QUERN_RETURN_IF_ERROR(PlanDynamicStep(index, plan, workspace));
   }
   QUERN_RETURN_IF_ERROR(PlaceOutputs(index));
   quern_executor executor{nullptr, env_->executor, env_->cancel};
@@ -364,10 +295,12 @@ Result<std::vector<Value>> ExecutionContext::RunSubgraph(const Graph& subgraph, 
   auto it = running_->subgraphs().find(&subgraph);
   if (it == running_->subgraphs().end()) return Internal("a subgraph that was not compiled");
   std::vector<Value> outputs(subgraph.outputs().size());
-  RunEnv env = *env_;
-  env.want = {};
-  env.depth = env_->depth + 1;
-  env.memory = budget_;
+  const RunEnv env{.executor = env_->executor,
+                   .cancel = env_->cancel,
+                   .want = {},
+                   .depth = env_->depth + 1,
+                   .memory = budget_,
+                   .given_away = inputs};
   QUERN_RETURN_IF_ERROR(it->second->Run(inputs, outputs, env));
   return outputs;
 }
@@ -399,7 +332,10 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
     const bool made = slot >= 0 && executable_->slots()[slot].input_index < 0 &&
                       executable_->slots()[slot].output_index == static_cast<int>(i);
     if (made && (source->is_tensor() ? source->tensor().owner() != nullptr : OwnsAlone(*source))) {
-      outputs[i] = *source;
+      const auto& slots = executable_->output_slots();
+      const bool again =
+          std::find(slots.begin() + static_cast<std::ptrdiff_t>(i) + 1, slots.end(), slot) != slots.end();
+      outputs[i] = again ? *source : std::move(slots_[slot].value);
     } else {
       // Containers of a subgraph stay within the run: the outermost graph copies those that leave it.
       const bool stays = env_->depth > 0 && !source->is_tensor();

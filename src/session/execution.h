@@ -8,6 +8,7 @@
 
 #include "base/aligned_buffer.h"
 #include "provider/host.h"
+#include "session/dynamic_plans.h"
 #include "session/executable.h"
 #include "session/plan.h"
 
@@ -36,29 +37,19 @@ class ExecutionContext final : public quern_run_context {
     size_t bytes = 0;
     bool valid = false;
   };
-  // Of a step that the session's plan has none for, as shapes come with the run; kept for runs of the same shapes.
-  struct DynamicPlan {
-    void* plan = nullptr;
-    std::vector<int64_t> key, wanted;  // what it was made for, and what a run asks for
-    // Whether small integers among the inputs decide shapes; found out once.
-    enum class Basis : uint8_t { kUntried, kShapes, kContents } basis = Basis::kUntried;
-    quern_plan_sink results;
-    AlignedBuffer workspace;
-  };
   struct StepState {
     std::vector<quern_tensor_view> inputs, outputs;
+    std::vector<uint8_t> small_inputs;  // those of a few integers
     std::vector<quern_value*> input_values, output_values;
-    void* ticket = nullptr;  // of a deferred completion
-    DynamicPlan dynamic;
+    void* ticket = nullptr;                 // of a deferred completion
+    std::unique_ptr<DynamicPlans> dynamic;  // of a step that the session's plan has none for
   };
 
   ExecutionContext(const Executable& executable, const SessionPlan& plan) : executable_(&executable), plan_(&plan) {}
   Status BindSlots(std::span<const Value> inputs, std::span<Value> outputs, const std::vector<SlotType>* actual);
   Status RunStep(int index);
-  Status PlanDynamicStep(int index);
-  // Makes state.dynamic for `inputs`.
-  Status MakeDynamicPlan(const CompiledStep& step, StepState& state, std::span<const quern_tensor_view> inputs);
-  void DropDynamicPlan(int index);
+  // Finds what the session's plan has not for a step, for the shapes that its inputs have now.
+  Status PlanDynamicStep(int index, void*& plan, void*& workspace);
   Status PlaceOutputs(int index);
   // Makes the value readable by the host, or in the memory of a provider. Waits for its producer.
   Status EnsureHost(int slot);

@@ -123,6 +123,10 @@ bool LooseExtents::Differs(const TiedExtent& e, std::span<const Value> inputs) {
   };
   const std::optional<int64_t> given = extent(e.at);
   if (!given) return false;
+  if (!e.formula.symbol().empty()) {  // one name, which the others have
+    const std::optional<int64_t> other = extent(e.of.front().second);
+    return other && *other != *given;
+  }
   const bool all = std::ranges::all_of(e.of, [&](const auto& symbol) { return extent(symbol.second).has_value(); });
   if (!all) return false;
   const Result<int64_t> expected = e.formula.Evaluate([&](std::string_view name) -> std::optional<int64_t> {

@@ -1,6 +1,7 @@
 #include "session/plan.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "ops/infer.h"
@@ -64,15 +65,26 @@ std::string DescribeSlot(const Slot& slot) {
   return "value '" + slot.value->name() + "'" + (producer ? " of " + producer->Describe() : "");
 }
 
-PlanKey::PlanKey(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
+PlanKey::PlanKey(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims)
+    : hash_(Hash(inputs, outputs, dims)) {
   ForEachWord(inputs, outputs, dims, [&](int64_t w) {
     words_.push_back(w);
     return true;
   });
 }
 
-bool PlanKey::Matches(std::span<const Value> inputs, std::span<const Value> outputs,
+uint64_t PlanKey::Hash(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) {
+  uint64_t hash = 0;
+  ForEachWord(inputs, outputs, dims, [&](int64_t w) {
+    hash = (std::rotl(hash, 23) ^ static_cast<uint64_t>(w)) * 0x9e3779b97f4a7c15;  // odd: loses nothing
+    return true;
+  });
+  return hash;
+}
+
+bool PlanKey::Matches(uint64_t hash, std::span<const Value> inputs, std::span<const Value> outputs,
                       std::span<const Shape> dims) const {
+  if (hash != hash_) return false;
   size_t at = 0;
   const bool prefix =
       ForEachWord(inputs, outputs, dims, [&](int64_t w) { return at < words_.size() && words_[at++] == w; });

@@ -19,11 +19,14 @@ class PlanKey {
  public:
   // `dims` replaces the inputs' shapes when not empty.
   PlanKey(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims);
-  // Compares without building a key, so that finding a plan allocates nothing.
-  bool Matches(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims) const;
+  static uint64_t Hash(std::span<const Value> inputs, std::span<const Value> outputs, std::span<const Shape> dims);
+  // Compares without building a key, so that finding a plan allocates nothing. `hash`: that of the arguments.
+  bool Matches(uint64_t hash, std::span<const Value> inputs, std::span<const Value> outputs,
+               std::span<const Shape> dims) const;
 
  private:
   std::vector<int64_t> words_;
+  uint64_t hash_;
 };
 
 struct SlotPlan {

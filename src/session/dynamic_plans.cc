@@ -82,7 +82,7 @@ Result<const DynamicPlans::Kept*> DynamicPlans::PlanFor(Executable& running, con
                              .outputs = out.data()};
   running.CountPlan();
   QUERN_RETURN_IF_ERROR(step.provider->Plan(step.executable, args, made->results, &made->plan));
-  const auto most = static_cast<size_t>(std::max(running.env().plan_cache_size, 1));
+  const size_t most = PlansKeptWithinARun(running.env().plan_cache_size, step.cluster.nodes.size());
   while (kept_.size() >= most) {
     const auto leaves = kept_.begin() + static_cast<std::ptrdiff_t>(eviction_.Pick(kept_.size()));
     step.provider->abi().destroy_plan(step.provider->abi().self, (*leaves)->plan);

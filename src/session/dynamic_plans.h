@@ -16,7 +16,7 @@ namespace quern {
 class Executable;
 struct CompiledStep;
 
-// One execution's own: not thread-safe. Keeps as many plans as a session does.
+// One execution's own: not thread-safe. Keeps PlansKeptWithinARun.
 class DynamicPlans {
  public:
   struct Kept {

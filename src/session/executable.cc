@@ -215,7 +215,7 @@ std::shared_ptr<SessionPlan> Executable::KeptPlan(uint64_t hash, std::span<const
 }
 
 Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
-                                                          std::span<const Shape> planned_dims) {
+                                                          std::span<const Shape> planned_dims, size_t most) {
   const uint64_t hash = PlanKey::Hash(inputs, outputs, planned_dims);
   const std::lock_guard building(building_);
   if (std::shared_ptr<SessionPlan> kept = KeptPlan(hash, inputs, outputs, planned_dims)) return kept;
@@ -223,7 +223,6 @@ Result<std::shared_ptr<SessionPlan>> Executable::FindPlan(std::span<const Value>
   QUERN_RETURN_IF_ERROR(plan->Build(inputs, outputs, planned_dims));
   CountPlan();
   const std::lock_guard lock(mutex_);
-  const auto most = static_cast<size_t>(std::max(env_.plan_cache_size, 1));
   while (plans_.size() >= most) {
     plans_.erase(std::next(plans_.begin(), static_cast<std::ptrdiff_t>(eviction_.Pick(plans_.size()))));
   }
@@ -281,11 +280,14 @@ Status Executable::Run(std::span<const Value> inputs, std::span<Value> outputs, 
     if (planned_dims.empty()) {
       if (Executable* variant = variants_.Find(*graph_, env_, inputs)) return variant->Run(inputs, outputs, env);
     }
-    Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims);
+    const size_t most = env.depth > 0
+                            ? PlansKeptWithinARun(env_.plan_cache_size, static_cast<size_t>(graph_->num_nodes()))
+                            : static_cast<size_t>(std::max(env_.plan_cache_size, 1));
+    Result<std::shared_ptr<SessionPlan>> found = FindPlan(inputs, outputs, planned_dims, most);
     if (!found.ok() && !planned_dims.empty()) {
       // The larger shapes need not fit together (inputs that grow in ways the caller cannot see): these ones do.
       planned_dims = {};
-      found = FindPlan(inputs, outputs, planned_dims);
+      found = FindPlan(inputs, outputs, planned_dims, most);
     }
     QUERN_ASSIGN_OR_RETURN(plan, std::move(found));
   }

@@ -120,8 +120,9 @@ class Executable {
   // The kept plan for these shapes, or null; `hash`: of its key.
   std::shared_ptr<SessionPlan> KeptPlan(uint64_t hash, std::span<const Value> inputs, std::span<const Value> outputs,
                                         std::span<const Shape> planned_dims);
+  // Makes it when there is none, in the place of others where `most` are kept.
   Result<std::shared_ptr<SessionPlan>> FindPlan(std::span<const Value> inputs, std::span<const Value> outputs,
-                                                std::span<const Shape> planned_dims);
+                                                std::span<const Shape> planned_dims, size_t most);
   // `planned`: a plan was made for inputs of these types and shapes, so that only contents are to be looked at.
   Status CheckInputs(std::span<const Value> inputs, bool planned) const;
 

@@ -43,7 +43,11 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
     const Shape& shape = actual && (*actual)[s].shape ? *(*actual)[s].shape : p.shape;
     if (info[s].input_index >= 0) {
       const auto i = static_cast<size_t>(info[s].input_index);
-      slots_[s].value = env_->given_away.empty() ? inputs[i] : std::move(env_->given_away[i]);
+      if (env_->given_away.empty()) {
+        slots_[s].value = inputs[i];
+      } else {
+        slots_[s].value = std::move(env_->given_away[i]);
+      }
       host_valid_[s] = 1;
     } else if (p.place == SlotPlan::Place::kArena) {
       slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
@@ -335,7 +339,11 @@ Status ExecutionContext::TakeOutputs(std::span<Value> outputs) {
       const auto& slots = executable_->output_slots();
       const bool again =
           std::find(slots.begin() + static_cast<std::ptrdiff_t>(i) + 1, slots.end(), slot) != slots.end();
-      outputs[i] = again ? *source : std::move(slots_[slot].value);
+      if (again) {
+        outputs[i] = *source;
+      } else {
+        outputs[i] = std::move(slots_[slot].value);
+      }
     } else {
       // Containers of a subgraph stay within the run: the outermost graph copies those that leave it.
       const bool stays = env_->depth > 0 && !source->is_tensor();

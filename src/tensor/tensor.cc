@@ -60,13 +60,16 @@ Result<size_t> TensorBytes(DType dtype, const Shape& shape) {
   if (info.block_bytes == 0) return InvalidArgument(std::string("type ") + info.name + " has no fixed size");
   const std::optional<int64_t> n = CheckedProduct(shape.span());
   if (!n) return InvalidArgument("shape " + shape.ToString() + " is negative or too large");
+  constexpr int64_t kMost = int64_t{1} << 62;
+  // A block has less than 2^16 bytes.
+  if (info.block_elements == 1 && *n <= kMost >> 16) return static_cast<size_t>(*n * info.block_bytes);
   if (IsBlockType(dtype) && (shape.rank() == 0 || shape.back() % info.block_elements != 0)) {
     return InvalidArgument(std::string("the last dimension of ") + shape.ToString() + " is not a multiple of the " +
                            std::to_string(info.block_elements) + " elements in a block of " + info.name);
   }
   const int64_t rest = (*n % info.block_elements * PackedBits(dtype) + 7) / 8;
   const std::optional<int64_t> bytes = CheckedMulAdd<int64_t>(*n / info.block_elements, info.block_bytes, rest);
-  if (!bytes || *bytes > (int64_t{1} << 62)) return InvalidArgument("shape " + shape.ToString() + " is too large");
+  if (!bytes || *bytes > kMost) return InvalidArgument("shape " + shape.ToString() + " is too large");
   return static_cast<size_t>(*bytes);
 }
 

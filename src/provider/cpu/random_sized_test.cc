@@ -30,8 +30,10 @@ Status RunSized(const Case& c, std::vector<Tensor>& outputs, Built& b) {
   if (const std::string why = op->reject(*b.node); !why.empty()) return Unsupported(why);
   std::vector<Tensor> inputs;
   for (const Value& v : c.inputs) inputs.push_back(v.has_value() ? v.tensor() : Tensor());
+  std::vector<const Tensor*> places;
+  for (const Tensor& t : inputs) places.push_back(&t);
   HostileExecutor executor(5, 3);
-  TestRun run(*b.node, inputs, ukernel::SelectVectorRow(HostCpu().facts()), &executor, nullptr);
+  TestRun run(*b.node, places, ukernel::SelectVectorRow(HostCpu().facts()), &executor, nullptr);
   const Status status = op->run(run);
   outputs = run.outputs;
   return status;

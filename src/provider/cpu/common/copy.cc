@@ -1,7 +1,9 @@
 #include "provider/cpu/common/copy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
 #include "provider/cpu/common/loops.h"
 
@@ -110,28 +112,38 @@ StridedCopy StridedCopy::Prepare(Shape shape, Shape from_strides, Shape to_strid
   struct Axis {
     int64_t extent, from, to;
   };
-  std::vector<Axis> axes;  // by falling strides of the destination
+  std::array<Axis, kMaxRank> axes;  // by falling strides of the destination
+  auto end = axes.begin();
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1) continue;
     const Axis axis{shape[d], from_strides[d], to_strides[d]};
     const auto outer = [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); };
-    axes.insert(std::upper_bound(axes.begin(), axes.end(), axis, outer), axis);
+    const auto at = std::upper_bound(axes.begin(), end, axis, outer);
+    std::move_backward(at, end, end + 1);
+    *at = axis;
+    ++end;
   }
-  std::vector<Axis> merged;
-  for (const Axis& a : axes) {
-    Axis* outer = merged.empty() ? nullptr : &merged.back();
-    if (outer && outer->from == a.from * a.extent && outer->to == a.to * a.extent) {
-      *outer = {outer->extent * a.extent, a.from, a.to};
+  std::array<Axis, kMaxRank> merged_axes;
+  auto last = merged_axes.begin();  // behind it
+  for (const Axis& a : std::span(axes.begin(), end)) {
+    if (last != merged_axes.begin() && last[-1].from == a.from * a.extent && last[-1].to == a.to * a.extent) {
+      last[-1] = {last[-1].extent * a.extent, a.from, a.to};
     } else {
-      merged.push_back(a);
+      *last++ = a;
     }
   }
+  const std::span<Axis> merged(merged_axes.begin(), last);
   // The plane that is tiled: the destination's innermost dimension and the one that is innermost in the source.
   if (merged.size() > 2 && std::abs(merged.back().from) != 1) {
-    auto dense = std::find_if(merged.begin(), merged.end() - 1, [](const Axis& a) { return std::abs(a.from) == 1; });
+    const auto dense =
+        std::find_if(merged.begin(), merged.end() - 1, [](const Axis& a) { return std::abs(a.from) == 1; });
     if (dense != merged.end() - 1) std::rotate(dense, dense + 1, merged.end() - 1);
   }
-  while (merged.size() < 2) merged.insert(merged.begin(), {1, 0, 0});
+  for (size_t missing = merged.size(); missing < 2; ++missing) {
+    c.shape.push_back(1);
+    c.from_strides.push_back(0);
+    c.to_strides.push_back(0);
+  }
   for (const Axis& a : merged) {
     c.shape.push_back(a.extent);
     c.from_strides.push_back(a.from);

@@ -17,11 +17,22 @@
 
 namespace quern::cpu {
 
-// One run of a node. Inputs are contiguous; an omitted one is not defined.
+// The inputs of a run, contiguous; an omitted one is not defined.
+class SizedInputs {
+ public:
+  explicit SizedInputs(std::span<const Tensor* const> tensors) : tensors_(tensors) {}
+  size_t size() const { return tensors_.size(); }
+  const Tensor& operator[](size_t i) const { return *tensors_[i]; }
+
+ private:
+  std::span<const Tensor* const> tensors_;
+};
+
+// One run of a node.
 class SizedRun {
  public:
-  SizedRun(const Node& node, std::span<const Tensor> inputs, const ukernel::VectorKernel* row, Executor* executor,
-           const CancelToken* cancel)
+  SizedRun(const Node& node, std::span<const Tensor* const> inputs, const ukernel::VectorKernel* row,
+           Executor* executor, const CancelToken* cancel)
       : node(node), inputs(inputs), row(row), executor(executor), cancel(cancel) {}
   virtual ~SizedRun() = default;
   // Memory for output `index`, contiguous and uninitialised.
@@ -33,7 +44,7 @@ class SizedRun {
   Status Error(const std::string& message) const { return InvalidArgument(node.Describe() + ": " + message); }
 
   const Node& node;
-  const std::span<const Tensor> inputs;
+  const SizedInputs inputs;
   const ukernel::VectorKernel* const row;  // of the CPU that the provider was made for
   Executor* const executor;
   const CancelToken* const cancel;

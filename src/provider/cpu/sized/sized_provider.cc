@@ -25,19 +25,19 @@ struct SizedExecutable {
   const ukernel::VectorKernel* row = nullptr;
   std::unique_ptr<NodeTimes> times;  // with a profile
   std::vector<SizedNode> nodes;
-  std::vector<std::pair<int, const Value*>> constants;  // by value
-  size_t num_values = 0;                                // the cluster's inputs come first
+  std::vector<std::pair<int, Tensor>> constants;  // by value
+  size_t num_values = 0;                          // the cluster's inputs come first
 };
 
-std::unique_ptr<SizedExecutable> Compile(std::shared_ptr<const Graph> graph, const ukernel::VectorKernel* row,
-                                         bool profile) {
+Result<std::unique_ptr<SizedExecutable>> Compile(std::shared_ptr<const Graph> graph, const ukernel::VectorKernel* row,
+                                                 bool profile) {
   auto exe = std::make_unique<SizedExecutable>();
   exe->row = row;
   if (profile) exe->times = std::make_unique<NodeTimes>(static_cast<size_t>(graph->num_nodes()));
   std::unordered_map<const GraphValue*, int> numbers;
   const auto number = [&](const GraphValue* v) {
     const auto [at, fresh] = numbers.emplace(v, static_cast<int>(numbers.size()));
-    if (fresh && v->is_constant()) exe->constants.emplace_back(at->second, v->constant());
+    if (fresh && v->is_constant()) exe->constants.emplace_back(at->second, v->constant()->tensor());
     return at->second;
   };
   for (const GraphValue* v : graph->inputs()) number(v);
@@ -51,6 +51,9 @@ std::unique_ptr<SizedExecutable> Compile(std::shared_ptr<const Graph> graph, con
       node.leaving.push_back(at == leaving.end() ? -1 : static_cast<int>(at - leaving.begin()));
     }
     exe->nodes.push_back(std::move(node));
+  }
+  for (auto& [value, constant] : exe->constants) {
+    QUERN_ASSIGN_OR_RETURN(constant, constant.Contiguous());
   }
   exe->num_values = numbers.size();
   exe->graph = std::move(graph);
@@ -85,7 +88,7 @@ int32_t ClaimNodes(void*, const quern_graph_view* view, quern_claim_sink* sink) 
 // A node of a cluster. What leaves the cluster lies where the host wants it.
 class ClusterRun final : public SizedRun {
  public:
-  ClusterRun(const SizedNode& node, std::span<const Tensor> inputs, const ukernel::VectorKernel* row,
+  ClusterRun(const SizedNode& node, std::span<const Tensor* const> inputs, const ukernel::VectorKernel* row,
              const quern_run_args& args)
       : SizedRun(*node.node, inputs, row, args.executor->executor, args.executor->cancel),
         leaving_(node.leaving),
@@ -122,33 +125,33 @@ class ClusterRun final : public SizedRun {
   std::vector<Tensor> outputs_;
 };
 
-NodeWork WorkOfRun(const Node& node, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
-  const auto types = [](const std::vector<Tensor>& tensors) {
-    std::vector<OperandType> list;
-    for (const Tensor& t : tensors) list.push_back(t.defined() ? OperandType{t.dtype(), t.shape()} : OperandType{});
-    return list;
-  };
-  return WorkOf(node, types(inputs), types(outputs));
+NodeWork WorkOfRun(const Node& node, const std::vector<const Tensor*>& inputs, const std::vector<Tensor>& outputs) {
+  const auto type = [](const Tensor& t) { return t.defined() ? OperandType{t.dtype(), t.shape()} : OperandType{}; };
+  std::vector<OperandType> in, out;
+  for (const Tensor* t : inputs) in.push_back(type(*t));
+  for (const Tensor& t : outputs) out.push_back(type(t));
+  return WorkOf(node, in, out);
 }
 
 Status RunNodes(const SizedExecutable& exe, const quern_run_args& args) {
-  std::vector<Tensor> values(exe.num_values), inputs;
+  static const Tensor kOmitted;
+  std::vector<const Tensor*> values(exe.num_values, &kOmitted), inputs;
+  std::vector<std::vector<Tensor>> made(exe.nodes.size());
   for (int32_t i = 0; i < args.num_inputs; ++i) {
-    values[static_cast<size_t>(i)] = args.input_values[i]->value.tensor();
+    values[static_cast<size_t>(i)] = &args.input_values[i]->value.tensor();
   }
-  for (const auto& [value, constant] : exe.constants) {
-    QUERN_ASSIGN_OR_RETURN(values[static_cast<size_t>(value)], constant->tensor().Contiguous());
-  }
+  for (const auto& [value, constant] : exe.constants) values[static_cast<size_t>(value)] = &constant;
   int64_t begin = exe.times ? NodeTimes::Begin() : 0;
   for (size_t index = 0; index < exe.nodes.size(); ++index) {
     const SizedNode& n = exe.nodes[index];
     inputs.clear();
-    for (int v : n.inputs) inputs.push_back(v < 0 ? Tensor() : values[static_cast<size_t>(v)]);
+    for (int v : n.inputs) inputs.push_back(v < 0 ? &kOmitted : values[static_cast<size_t>(v)]);
     ClusterRun run(n, inputs, exe.row, args);
     QUERN_RETURN_IF_ERROR(n.op->run(run));
-    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n.node, inputs, run.outputs()), begin);
+    made[index] = std::move(run.outputs());
+    if (exe.times) begin = exe.times->Add(index, WorkOfRun(*n.node, inputs, made[index]), begin);
     for (size_t i = 0; i < n.outputs.size(); ++i) {
-      if (n.outputs[i] >= 0) values[static_cast<size_t>(n.outputs[i])] = std::move(run.outputs()[i]);
+      if (n.outputs[i] >= 0) values[static_cast<size_t>(n.outputs[i])] = &made[index][i];
     }
     if (args.context->cancelled()) return Cancelled("the run was cancelled");
   }
@@ -206,8 +209,10 @@ std::shared_ptr<Provider> MakeSizedProvider(const CpuInfo& cpu) {
   p.version = "1";
   p.claim = ClaimNodes;
   p.compile = [](void* self, const quern_graph_view* cluster, const char* options_json, void** executable) {
-    *executable = Compile(cluster->owner, static_cast<const ukernel::VectorKernel*>(self), AsksForProfile(options_json))
-                      .release();
+    Result<std::unique_ptr<SizedExecutable>> exe =
+        Compile(cluster->owner, static_cast<const ukernel::VectorKernel*>(self), AsksForProfile(options_json));
+    if (!exe.ok()) return ReportStatus(exe.status());
+    *executable = std::move(exe).value().release();
     return int32_t{0};
   };
   p.destroy_executable = [](void*, void* e) { delete static_cast<SizedExecutable*>(e); };

@@ -37,6 +37,8 @@ const Limits& ExecutionContext::limits() const { return executable_->env().limit
 Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Value> outputs,
                                    const std::vector<SlotType>* actual) {
   const auto& info = executable_->slots();
+  const bool bound = !actual && bound_arena_ && bound_arena_ == arena_.data();
+  bound_arena_ = nullptr;
   for (size_t s = 0; s < slots_.size(); ++s) {
     const SlotPlan& p = plan_->slots()[s];
     host_valid_[s] = 0;
@@ -50,7 +52,7 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
       }
       host_valid_[s] = 1;
     } else if (p.place == SlotPlan::Place::kArena) {
-      slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
+      if (!bound) slots_[s].value = Tensor::Wrap(p.dtype, shape, arena_.data() + p.offset);
     } else if (p.place == SlotPlan::Place::kHome) {
       QUERN_ASSIGN_OR_RETURN(DeviceCopy* const d, ReserveDevice(static_cast<int>(s), *info[s].home, p.bytes));
       d->valid = true;  // once the producer is done, whoever that is
@@ -68,6 +70,7 @@ Status ExecutionContext::BindSlots(std::span<const Value> inputs, std::span<Valu
       if (direct) slots_[s].value = given;
     }
   }
+  if (!actual) bound_arena_ = arena_.data();
   return OkStatus();
 }
 
@@ -232,7 +235,9 @@ Status ExecutionContext::RunStep(int index) {
       CopyTensor(strided, dense);
       slots_[s].value = std::move(dense);
     }
-    state.inputs[k] = ViewOf(slots_[s].value.tensor());
+    const Tensor& t = slots_[s].value.tensor();
+    SetShape(state.inputs[k], t.dtype(), t.shape(), t.strides());
+    state.inputs[k].data = t.raw_data();
   }
   void* plan = plan_->steps()[index].plan;
   void* workspace = arena_.data() + plan_->steps()[index].workspace_offset;
@@ -358,7 +363,12 @@ void ExecutionContext::Reset() {
     (void)Wait(static_cast<int>(i));  // after an error: nothing may still use this run's memory
   }
   for (size_t s = 0; s < slots_.size(); ++s) {
-    slots_[s].value = Value();
+    Value& v = slots_[s].value;
+    const bool in_arena = plan_->slots()[s].place == SlotPlan::Place::kArena;
+    if (!in_arena || !v.is_tensor() || v.tensor().owner() != nullptr) {
+      v = Value();
+      if (in_arena) bound_arena_ = nullptr;
+    }
     for (DeviceCopy& d : device_[s]) d.valid = false;
   }
   executable_->arenas().GiveBack(std::exchange(arena_, {}));

@@ -65,8 +65,9 @@ class ExecutionContext final : public quern_run_context {
   void Reset();
 
   const Executable* executable_;
-  const SessionPlan* plan_;  // the plan whose pool this belongs to; whoever runs keeps it alive
-  AlignedBuffer arena_;      // of the run in progress
+  const SessionPlan* plan_;            // the plan whose pool this belongs to; whoever runs keeps it alive
+  AlignedBuffer arena_;                // of the run in progress
+  const void* bound_arena_ = nullptr;  // where the slots in the arena lie, from run to run
   std::vector<quern_value> slots_;
   std::vector<std::vector<DeviceCopy>> device_;  // by slot: one per provider
   std::vector<uint8_t> host_valid_;

@@ -188,6 +188,12 @@ UnaryRow OfFloats(DType dtype) {
   return dtype == DType::kF32 ? UnaryLoop<float, float, kF> : OfDouble<kF>(dtype);
 }
 
+// Rows of functions that are computed in fewer steps of float64 for float32.
+template <auto kOfFloat, auto kOfDouble>
+UnaryRow OfEach(DType dtype) {
+  return dtype == DType::kF32 ? UnaryLoop<float, float, kOfFloat> : OfDouble<kOfDouble>(dtype);
+}
+
 template <auto kF>
 UnaryRow OrInteger(UnaryRow row, auto types, DType dtype) {
   return row ? row : UnaryRowOf<kF>(types, dtype);
@@ -352,9 +358,9 @@ UnaryRow FindOfOneType(UnaryKind kind, DType t) {
     case UnaryKind::kTan:
       return AngleRow<Tangent>(t);
     case UnaryKind::kAsin:
-      return OfFloats<Plain<Asin>>(t);
+      return OfEach<AsinOfFloat, Plain<Asin>>(t);
     case UnaryKind::kAcos:
-      return OfFloats<Plain<Acos>>(t);
+      return OfEach<AcosOfFloat, Plain<Acos>>(t);
     case UnaryKind::kAtan:
       return OfFloats<Plain<Atan>>(t);
     case UnaryKind::kSinh:

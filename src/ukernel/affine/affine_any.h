@@ -200,6 +200,7 @@ struct Real {
 // integers than float32 may be wrong.
 struct QuickCombine {
   float left, right;  // scales of both sides by that of the result; of a product in `left`
+  float zero;         // of a sum: what both zero points take away
   float doubt;        // distance from a middle up to which a quotient is in doubt
   bool usable;
 
@@ -207,9 +208,11 @@ struct QuickCombine {
     const double x = a.x_scale.scale / a.y_scale.scale, z = a.z_scale.scale / a.y_scale.scale;
     left = static_cast<float>(a.multiply ? x * a.z_scale.scale : x);
     right = static_cast<float>(z);
-    // Four roundings of 2^-24 at most: of terms of up to 255 steps, or of a product, which saturates beyond 512.
+    zero = static_cast<float>(-(x * a.x_scale.zero_point + z * a.z_scale.zero_point));
+    // Roundings of 2^-24, five of a sum of terms of up to 255 steps each, that of `zero` included, or four of a
+    // product, which saturates beyond 512.
     const float terms = a.multiply ? 512.0f : 255 * (__builtin_fabsf(left) + __builtin_fabsf(right));
-    doubt = 0x1p-22f * terms;
+    doubt = (a.multiply ? 0x1p-22f : 0x1.4p-22f) * terms;
     const auto normal = [](float f) { return __builtin_fabsf(f) > 0x1p-60f && __builtin_fabsf(f) < 0x1p60f; };
     // All quotients lie below 2^22, where kRoundToInt rounds to an integer.
     usable = doubt < 0x1p-6f && normal(left) && (a.multiply ? __builtin_fabsf(left) < 32 : normal(right));
@@ -223,24 +226,24 @@ QUERN_MATH bool CombineQuickly(const CombineBytesArgs& a, const QuickCombine& q,
 #pragma clang fp contract(fast)
 #endif
   const int32_t x_zero = a.x_scale.zero_point, z_zero = a.z_scale.zero_point;
-  const float left = q.left, right = q.right;
+  const float left = q.left, right = q.right, zero = q.zero;
   // The bits of kRoundToInt + n are those of kRoundToInt and n.
   const int32_t offset = a.y_scale.zero_point - __builtin_bit_cast(int32_t, kRoundToInt);
   const int32_t low = kSigned ? -128 : 0, high = low + 255;
   const int32_t most = __builtin_bit_cast(int32_t, 0.5f - q.doubt);  // distance from an integer, as bits
-  bool sure = true;
+  int32_t furthest = 0;
   QUERN_INDEPENDENT
   for (size_t i = 0; i < kCount; ++i) {
-    const int32_t u = StoredNumber<kSigned>(x(i)) - x_zero, v = StoredNumber<kSigned>(z(i)) - z_zero;
-    const float number =
-        kMultiply ? static_cast<float>(u * v) * left : static_cast<float>(u) * left + static_cast<float>(v) * right;
+    const int32_t u = StoredNumber<kSigned>(x(i)), v = StoredNumber<kSigned>(z(i));
+    const float number = kMultiply ? static_cast<float>((u - x_zero) * (v - z_zero)) * left
+                                   : static_cast<float>(u) * left + (static_cast<float>(v) * right + zero);
     const float shifted = number + kRoundToInt;
     const int32_t distance = __builtin_bit_cast(int32_t, number - (shifted - kRoundToInt)) & 0x7fffffff;
-    sure &= distance < most;
+    furthest = distance > furthest ? distance : furthest;
     const int32_t stored = __builtin_bit_cast(int32_t, shifted) + offset, at_least = stored > low ? stored : low;
     y[i] = static_cast<uint8_t>(at_least < high ? at_least : high);
   }
-  return sure;
+  return furthest < most;
 }
 
 template <bool kSigned, bool kMultiply, class X, class Z>

@@ -393,7 +393,7 @@ TEST_F(CpuOps, ElementwiseNamesItsMicroKernel) {
   check("IsNaN", DType::kF64, true, kRow, "IsNaN (f64), elementwise");
   check("Greater", DType::kF32, false, kRow, "Greater (f32), elementwise with broadcasting");
   check("Div", DType::kI32, false, kRow, "Div (i32), elementwise with broadcasting");
-  check("Div", DType::kI64, false, kRow, "Div (i64), elementwise with broadcasting, scalar divisions");
+  check("Div", DType::kI64, false, kRow, "Div (i64), elementwise with broadcasting, scalar divisions beyond 2^50");
   check("Pow", DType::kF32, false, kRow, "Pow (f32), elementwise with broadcasting");
   check("Pow", DType::kF64, false, kRow, "Pow (f64), elementwise with broadcasting");
 }

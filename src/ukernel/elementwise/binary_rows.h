@@ -69,33 +69,109 @@ T CutQuotient(T a, T b) {
     return static_cast<T>(static_cast<int32_t>(static_cast<float>(a) / static_cast<float>(b)));
   }
 }
-struct IntegerQuotient {
-  template <class T>
-  T operator()(T a, T b, T& by_zero) const {
-    by_zero = b == T{0} ? T{1} : T{0};
-    const T q = CutQuotient(a, b == T{0} ? T{1} : b);
-    return b == T{0} ? T{0} : q;
+
+// What a division gives: remainders have the sign of the divisor, truncated ones that of the dividend.
+enum class Division { kQuotient, kRemainder, kTruncatedRemainder };
+// The same of the quotient, cut off.
+template <Division kWhat, class T>
+T OfQuotient(T a, T b, T quotient) {
+  if constexpr (kWhat == Division::kQuotient) {
+    return quotient;
+  } else {
+    const T r = Minus{}(a, Times{}(quotient, b));
+    const bool crosses = (r != T{0}) & ((r < T{0}) != (b < T{0}));
+    return kWhat == Division::kRemainder && crosses ? Plus{}(r, b) : r;
   }
-};
-// With the sign of the divisor, or (kTruncated) of the dividend.
-template <bool kTruncated>
-struct IntegerRemainder {
+}
+template <Division kWhat>
+struct IntegerDivision {
   template <class T>
   T operator()(T a, T b, T& by_zero) const {
     by_zero = b == T{0} ? T{1} : T{0};
     const T divisor = b == T{0} ? T{1} : b;
-    const T r = Minus{}(a, Times{}(CutQuotient(a, divisor), divisor));
-    return !kTruncated && (r != T{0}) & ((r < T{0}) != (divisor < T{0})) ? Plus{}(r, divisor) : r;
+    const T y = OfQuotient<kWhat>(a, divisor, CutQuotient(a, divisor));
+    return b == T{0} ? T{0} : y;
   }
 };
 
-// The remainder of |a| by |b| where the quotient has at most 26 bits; any number for other finite ones.
+// Of integers of 64 bits within 2^50, through float64, which holds all numbers on the way. quotient(a, b) cuts off. The
+// bits of kRoundToLong + n are those of kRoundToLong and n.
+template <Division kWhat, class T, class Quotient>
+void DivideNear(int64_t n, const T* __restrict u, const T* __restrict v, T* __restrict to, Quotient quotient) {
+  const uint64_t bits = BitsOf(kRoundToLong);
+  const auto number = [=](T x) { return DoubleOf(static_cast<uint64_t>(x) + bits) - kRoundToLong; };
+  QUERN_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    const double a = number(u[i]), b = number(v[i]);
+    to[i] = static_cast<T>(BitsOf(OfQuotient<kWhat>(a, b, quotient(a, b)) + kRoundToLong) - bits);
+  }
+}
+
+// By blocks of integers of 64 bits: there is no vector instruction to divide them, but for numbers within 2^50.
+template <class T, Division kWhat>
+bool LongDivisionLoop(int64_t n, const void* a, const void* b, void* y) {
+  constexpr int64_t kBlock = 256;
+  constexpr uint64_t kLeast = std::is_signed_v<T> ? uint64_t{1} << 50 : 0;  // what makes the smallest one 0
+  constexpr uint64_t kEnd = kLeast + (uint64_t{1} << 50);
+  bool fine = true;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t count = n - begin < kBlock ? n - begin : kBlock;
+    const T* u = static_cast<const T*>(a) + begin;
+    const T* v = static_cast<const T*>(b) + begin;
+    T* to = static_cast<T*>(y) + begin;
+    uint64_t all = 0, different = 0, zero = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      all |= (static_cast<uint64_t>(u[i]) + kLeast) | (static_cast<uint64_t>(v[i]) + kLeast);
+      different |= static_cast<uint64_t>(v[i]) ^ static_cast<uint64_t>(v[0]);
+      zero |= v[i] == T{0} ? uint64_t{1} : uint64_t{0};
+    }
+    if (all >= kEnd || zero != 0) {
+      fine &= BinaryLoop<T, T, T, IntegerDivision<kWhat>{}>(count, u, v, to);
+    } else if (different != 0) {
+      // The quotient, rounded, never reaches the next whole number.
+      DivideNear<kWhat>(count, u, v, to, [](double x, double z) { return Trunc(x / z); });
+    } else {
+      // (|x| + 1/2) / |z| is further from a whole number than the product with the inverse from it.
+      const double inverse = 1.0 / static_cast<double>(v[0]);
+      DivideNear<kWhat>(count, u, v, to,
+                        [=](double x, double) { return Trunc((x + __builtin_copysign(0.5, x)) * inverse); });
+    }
+  }
+  return fine;
+}
+template <Division kWhat>
+BinaryRow DivisionRow(DType dtype) {
+  if (dtype == DType::kI64) return LongDivisionLoop<int64_t, kWhat>;
+  if (dtype == DType::kU64) return LongDivisionLoop<uint64_t, kWhat>;
+  return BinaryRowOf<IntegerDivision<kWhat>{}>(TypeList<int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t>{},
+                                               dtype);
+}
+
+// What remainders of T are computed in. With FMA a product need not be exact to be subtracted.
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+template <class T>
+using RemainderType = T;
+#else
+template <class T>
+using RemainderType = double;
+#endif
+
+// The remainder of |a| by |b| where the quotient is below FarQuotient; any number for other finite ones.
 QUERN_MATH double NearRemainder(double a, double b) {
   // The quotient, rounded, may be one too large. Products of its 26 bits with each half of b are exact.
   const double q = Trunc(a / b);
   const double high = DoubleOf(BitsOf(b) & 0xfffffffff8000000), low = b - high;
   const double r = (a - q * high) - q * low;
   return r < 0.0 ? r + b : r;
+}
+// With FMA: what is left is a multiple of the last bit of b, and not larger than b.
+QUERN_MATH float NearRemainder(float a, float b) {
+  const float r = MulAdd(-__builtin_truncf(a / b), b, a);
+  return r < 0.0f ? r + b : r;
+}
+template <class T>
+constexpr T FarQuotient() {
+  return sizeof(T) == sizeof(float) ? T{0x1p23f} : T{0x1p26f};
 }
 // The same for any quotient above 1 of finite numbers, digit by digit.
 QUERN_MATH double FarRemainder(double a, double b) {
@@ -115,31 +191,39 @@ QUERN_MATH double FarRemainder(double a, double b) {
   return static_cast<double>(m) * PowerOfTwo(static_cast<double>(half)) *
          PowerOfTwo(static_cast<double>(end - 1075 - half));
 }
-bool IsFarRemainder(double a, double b) { return (a >= b * 0x1p26) & (a < kInfinity) & (b > 0.0); }
+template <class T>
+bool IsFarRemainder(T a, T b) {
+  return (a >= b * FarQuotient<T>()) & (a < static_cast<T>(kInfinity)) & (b > T{0});
+}
+QUERN_MATH float CopySign(float x, float sign) { return __builtin_copysignf(x, sign); }
+QUERN_MATH double CopySign(double x, double sign) { return __builtin_copysign(x, sign); }
 // The remainder r of |a|, with the sign of a or of b.
-template <bool kTruncated>
-QUERN_MATH double SignedRemainder(double r, double a, double b) {
-  const double s = __builtin_copysign(r, a);
-  const bool crosses = (r != 0.0) & ((a < 0.0) != (b < 0.0));
-  return kTruncated ? s : r == 0.0 ? __builtin_copysign(0.0, b) : crosses ? s + b : s;
+template <bool kTruncated, class T>
+T SignedRemainder(T r, T a, T b) {
+  const T s = CopySign(r, a);
+  const bool crosses = (r != T{0}) & ((a < T{0}) != (b < T{0}));
+  return kTruncated ? s : r == T{0} ? CopySign(T{0}, b) : crosses ? s + b : s;
 }
 template <class T, bool kTruncated>
 bool RemainderLoop(int64_t n, const void* a, const void* b, void* y) {
+  using Real = RemainderType<T>;
+  constexpr Real kEnd = static_cast<Real>(kInfinity);
   const T* __restrict u = static_cast<const T*>(a);
   const T* __restrict v = static_cast<const T*>(b);
   T* __restrict to = static_cast<T*>(y);
-  uint64_t far = 0;
+  std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t> far = 0;
   QUERN_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
-    const double x = static_cast<double>(u[i]), z = static_cast<double>(v[i]), s = Abs(x), t = Abs(z);
-    const double r = ((t == kInfinity) & (s < kInfinity)) ? s : NearRemainder(s, t);
+    const Real x = static_cast<Real>(u[i]), z = static_cast<Real>(v[i]), s = Abs(x), t = Abs(z);
+    const Real r = ((t == kEnd) & (s < kEnd)) ? s : NearRemainder(s, t);
     to[i] = static_cast<T>(SignedRemainder<kTruncated>(r, x, z));
-    far |= IsFarRemainder(s, t) ? uint64_t{1} : uint64_t{0};
+    far |= IsFarRemainder(s, t) ? 1u : 0u;
   }
   if (far == 0) return true;
   for (int64_t i = 0; i < n; ++i) {
-    const double x = static_cast<double>(u[i]), z = static_cast<double>(v[i]), s = Abs(x), t = Abs(z);
-    if (IsFarRemainder(s, t)) to[i] = static_cast<T>(SignedRemainder<kTruncated>(FarRemainder(s, t), x, z));
+    const Real s = Abs(static_cast<Real>(u[i])), t = Abs(static_cast<Real>(v[i]));
+    const double x = static_cast<double>(u[i]), z = static_cast<double>(v[i]);
+    if (IsFarRemainder(s, t)) to[i] = static_cast<T>(SignedRemainder<kTruncated>(FarRemainder(Abs(x), Abs(z)), x, z));
   }
   return true;
 }
@@ -278,10 +362,10 @@ BinaryRow OrIntegers(BinaryRow row, auto types, DType dtype) {
   return row ? row : BinaryRowOf<kF>(types, dtype);
 }
 template <bool kTruncated>
-BinaryRow RemainderRow(DType dtype) {
-  if (dtype == DType::kF32) return RemainderLoop<float, kTruncated>;
-  if (dtype == DType::kF64) return RemainderLoop<double, kTruncated>;
-  return BinaryRowOf<IntegerRemainder<kTruncated>{}>(Integers{}, dtype);
+BinaryRow FloatRemainderRow(DType dtype) {
+  return dtype == DType::kF32   ? RemainderLoop<float, kTruncated>
+         : dtype == DType::kF64 ? RemainderLoop<double, kTruncated>
+                                : nullptr;
 }
 template <auto kF>
 BinaryRow ComparisonRow(DType dtype) {
@@ -300,7 +384,7 @@ BinaryRow FindBinary(BinaryKind kind, DType t, DType second) {
     case BinaryKind::kMul:
       return OrIntegers<Times{}>(OfDoubles<Times{}>(t), UnsignedIntegers{}, AsUnsigned(t));
     case BinaryKind::kDiv:
-      return OrIntegers<IntegerQuotient{}>(OfDoubles<Quotient>(t), Integers{}, t);
+      return t == DType::kF64 ? BinaryLoop<double, double, double, Quotient> : DivisionRow<Division::kQuotient>(t);
     case BinaryKind::kMin:
       return OrIntegers<Least{}>(OfDoubles<Least{}>(t), Integers{}, t);
     case BinaryKind::kMax:
@@ -308,9 +392,9 @@ BinaryRow FindBinary(BinaryKind kind, DType t, DType second) {
     case BinaryKind::kPrelu:
       return OrIntegers<Sloped{}>(OfDoubles<Sloped{}>(t), TypeList<int32_t, int64_t, uint32_t, uint64_t>{}, t);
     case BinaryKind::kMod:
-      return RemainderRow<false>(t);
+      return IsFloatType(t) ? FloatRemainderRow<false>(t) : DivisionRow<Division::kRemainder>(t);
     case BinaryKind::kTruncMod:
-      return RemainderRow<true>(t);
+      return IsFloatType(t) ? FloatRemainderRow<true>(t) : DivisionRow<Division::kTruncatedRemainder>(t);
     case BinaryKind::kEqual: {
       const BinaryRow row = BinaryRowOf<EqualTo{}, bool>(Floats{}, t);
       return row ? row : BinaryRowOf<EqualTo{}, bool>(UnsignedIntegers{}, AsUnsigned(t));

@@ -299,6 +299,46 @@ TEST(ElementwiseRows, ArithmeticAndComparisons) {
   }
 }
 
+// Blocks of numbers that float64 holds, the ends of its range, and numbers beyond it.
+TEST(ElementwiseRows, DivisionsOfLongIntegers) {
+  for (const ElementwiseKernel* row : ElementwiseRows(HostCpu().facts())) {
+    EachType(TypeList<int64_t, uint64_t>{}, [&]<class T>() {
+      constexpr DType t = DTypeOf<T>();
+      constexpr T kEnd = T{1} << 50;
+      std::mt19937_64 random(6);
+      for (const T beyond : {T{0}, T{1}}) {
+        std::vector<T> a, b;
+        const auto number = [&](int most) {
+          const T x = static_cast<T>(random() >> (64 - most) >> random() % static_cast<unsigned>(most));
+          return std::is_signed_v<T> && random() % 2 ? static_cast<T>(T{0} - x) : x;
+        };
+        for (int i = 0; i < 20000; ++i) {
+          a.push_back(number(50));
+          b.push_back(i % 3 ? number(50) : number(8));
+          if (b.back() == 0) b.back() = 1;
+          if (i % 7 == 0 && b.back() != static_cast<T>(-1)) a.back() = a.back() / b.back() * b.back();  // exact ones
+        }
+        for (const T end :
+             {static_cast<T>(kEnd - 1 + beyond), static_cast<T>(std::is_signed_v<T> ? -kEnd - beyond : 0)}) {
+          for (const T other :
+               {T{1}, T{2}, T{3}, static_cast<T>(kEnd - 1), static_cast<T>(std::is_signed_v<T> ? -1 : 5)}) {
+            a.push_back(end), b.push_back(other);
+            a.push_back(other), b.push_back(end == 0 ? T{1} : end);
+          }
+        }
+        std::vector<T> y(a.size());
+        for (const BinaryKind kind : {BinaryKind::kDiv, BinaryKind::kMod, BinaryKind::kTruncMod}) {
+          EXPECT_TRUE(row->binary(kind, t, t)(static_cast<int64_t>(a.size()), a.data(), b.data(), y.data()));
+          for (size_t i = 0; i < a.size(); ++i) {
+            ASSERT_EQ(y[i], ExpectedBinary(kind, a[i], b[i])) << Name(*row).text << " kind " << static_cast<int>(kind)
+                                                              << " of " << DTypeName(t) << " " << a[i] << ", " << b[i];
+          }
+        }
+      }
+    });
+  }
+}
+
 TEST(ElementwiseRows, IntegerFunctionsAndPredicates) {
   for (const ElementwiseKernel* row : ElementwiseRows(HostCpu().facts())) {
     EachType(Numbers{}, [&]<class T>() {

@@ -91,8 +91,8 @@ BinaryRow FindRow(const Node& node, const CpuConfig& config) {
   return ElementwiseRowFor(config)->binary(Find(node).kind, dtype, dtype);
 }
 
-// Vectors have no division of 64-bit integers.
-bool IsScalar(BinaryKind kind, DType dtype) {
+// Vectors have no division of 64-bit integers: float64 serves those that it holds.
+bool MayBeScalar(BinaryKind kind, DType dtype) {
   const bool divides = kind == BinaryKind::kDiv || kind == BinaryKind::kMod || kind == BinaryKind::kTruncMod;
   return divides && IsIntegerType(dtype) && DTypeBytes(dtype) == 8;
 }
@@ -116,7 +116,7 @@ Result<std::unique_ptr<CpuKernel>> Compile(const Node& node, const CompileContex
                           .from = dtype,
                           .kernel = kernel,
                           .row = FindRow(node, *context.config),
-                          .scalar = IsScalar(o.kind, dtype) ? ", scalar divisions" : "",
+                          .scalar = MayBeScalar(o.kind, dtype) ? ", scalar divisions beyond 2^50" : "",
                           .costly = o.costly,
                           .last = node.Is("Mean") ? kernel->unary(UnaryKind::kDivide, dtype, dtype) : nullptr,
                           .fault = kByZero});

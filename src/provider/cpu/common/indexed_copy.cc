@@ -36,9 +36,15 @@ int64_t TimesEach(const std::vector<int64_t>& places) {
   return 1;
 }
 
-// Each of n elements kTimes times.
+// Each of n elements kTimes times, for both rows.
 template <int64_t kTimes, typename T>
-void Repeat(const T* from, int64_t n, T* to) {
+void Repeat(const T* __restrict from, int64_t n, T* __restrict to, T* __restrict second) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t t = 0; t < kTimes; ++t) to[i * kTimes + t] = second[i * kTimes + t] = from[i];
+  }
+}
+template <int64_t kTimes, typename T>
+void Repeat(const T* __restrict from, int64_t n, T* __restrict to) {
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t t = 0; t < kTimes; ++t) to[i * kTimes + t] = from[i];
   }
@@ -123,9 +129,15 @@ void IndexedCopy::RunRows(const T* from, T fill, T* to, int64_t begin, int64_t e
       for (size_t i = 0; i < places_.size(); ++i) y[i] = from[at + places_[i]];
     } else {
       const T* x = from + at + places_[0];
-      if (times_ == 2) Repeat<2>(x, row_elements_ / 2, y);
-      if (times_ == 3) Repeat<3>(x, row_elements_ / 3, y);
-      if (times_ == 4) Repeat<4>(x, row_elements_ / 4, y);
+      const bool again = row + 1 < end && next + 1 < neighbours && steps_.back()[static_cast<size_t>(next + 1)] == step;
+      const auto repeat = [&]<int64_t kTimes>() {
+        again ? Repeat<kTimes>(x, row_elements_ / kTimes, y, y + row_elements_)
+              : Repeat<kTimes>(x, row_elements_ / kTimes, y);
+      };
+      if (times_ == 2) repeat.template operator()<2>();
+      if (times_ == 3) repeat.template operator()<3>();
+      if (times_ == 4) repeat.template operator()<4>();
+      if (again) ++row, ++next;
     }
     for (const Segment& s : row_) {
       if (s.from < 0) {

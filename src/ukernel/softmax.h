@@ -36,6 +36,9 @@ struct SoftmaxLines {
   // Of such a line, or of each of `lines`: where not null, y is left as e^(x - the largest) and what it has to be
   // multiplied by goes here, for those who multiply a shorter line that is made of y.
   T* inverse = nullptr;
+  // Of each of `lines` to which nothing is added: where not null, the logarithm of its exponentials' sum, and y is not
+  // written. Without an element that is above minus infinity it is minus infinity.
+  T* log_sum = nullptr;
 };
 
 }  // namespace quern::ukernel

@@ -57,6 +57,7 @@ T SumOfExps(size_t n, const T* x, T largest, T* y) {
   for (Lanes& sum : sums) Fill(sum, T{0});
   const auto exps = [&](const T* from, Lanes& to) {
     T e[kLanes];
+    QUERN_INDEPENDENT
     for (size_t i = 0; i < kLanes; ++i) e[i] = SoftmaxExp(from[i] - largest);
     Load(e, to);
   };
@@ -241,8 +242,41 @@ void SoftmaxColumns(const SoftmaxLines<T>& args, size_t c, size_t width) {
   });
 }
 
+// The logarithms of a block of lines are taken at once. The largest of the next line is looked for before the
+// exponentials of a line. The sums of long lines are added up in float64.
+template <class T>
+void LogSumsOfExps(const SoftmaxLines<T>& args) {
+  constexpr size_t kLines = 64;
+  constexpr T kEnd = static_cast<T>(kInfinity);
+  const size_t n = args.count;
+  const T* x = args.x;
+  T largest[kLines], sums[kLines], next = LargestNumber(n, x);
+  for (size_t first = 0; first < args.lines; first += kLines) {
+    const size_t lines = args.lines - first < kLines ? args.lines - first : kLines;
+    for (size_t i = 0; i < lines; ++i, x += args.pitch) {
+      largest[i] = next;
+      sums[i] = T{1};
+      if (first + i + 1 < args.lines) next = LargestNumber(n, x + args.pitch);
+      if (Abs(largest[i]) == kEnd) {  // or one of the others is no number
+        largest[i] = FoldAll<T, FoldKind::kMax>({.kind = FoldKind::kMax, .n = n, .x = x});
+        continue;
+      }
+      double sum = 0;
+      for (size_t begin = 0; begin < n; begin += kSoftmaxBlock) {
+        const size_t count = n - begin < kSoftmaxBlock ? n - begin : kSoftmaxBlock;
+        sum += static_cast<double>(SumOfExps<T>(count, x + begin, largest[i], nullptr));
+      }
+      sums[i] = static_cast<T>(sum);
+    }
+    T* y = args.log_sum + first;
+    QUERN_INDEPENDENT
+    for (size_t i = 0; i < lines; ++i) y[i] = largest[i] + Log(sums[i]);
+  }
+}
+
 template <class T>
 void RunSoftmax(const SoftmaxLines<T>& args) {
+  if (args.log_sum) return LogSumsOfExps(args);
   if (args.carry) return SoftmaxLine<true>(args);
   if (args.width == 1 && args.stride == 1) {
     return args.add[0] || args.add[1] ? SoftmaxLine<false>(args) : SoftmaxFollowing(args);

@@ -199,12 +199,54 @@ void CheckBlocks(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
   }
 }
 
+// Lines of any lengths against the formula; infinities, and what is no number, as they are.
+template <typename T>
+void CheckLogSums(const char* name, void (*softmax)(const SoftmaxLines<T>&)) {
+  using Wide = std::conditional_t<sizeof(T) == 4, double, long double>;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity(), kNan = std::numeric_limits<T>::quiet_NaN();
+  constexpr size_t kLines = 9;
+  std::mt19937 random(17);
+  NormalNumbers<T> normal(0, 4);
+  for (const size_t n : {1, 5, 16, 40, 301, 10000}) {
+    GuardedBuffer buffer(n * kLines * sizeof(T));
+    auto* x = reinterpret_cast<T*>(buffer.data());
+    for (size_t i = 0; i < n * kLines; ++i) x[i] = normal(random);
+    const auto last = [&](size_t line) -> T& { return x[line * n + n - 1]; };
+    last(1) = kNan;
+    last(2) = kInfinity;
+    last(3) = -kInfinity;
+    for (size_t line = 4; line < 8; ++line) {
+      for (size_t i = 0; i < n; ++i) x[line * n + i] = line < 6 ? -kInfinity : kInfinity;
+    }
+    last(5) = last(7) = kNan;
+    T sums[kLines];
+    softmax({.count = n, .x = x, .lines = kLines, .pitch = static_cast<ptrdiff_t>(n), .log_sum = sums});
+    for (size_t line = 0; line < kLines; ++line) {
+      Wide largest = -kInfinity, sum = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const Wide v = x[line * n + i];
+        largest = v > largest || v != v ? v : largest;
+      }
+      for (size_t i = 0; i < n; ++i) sum += std::exp(x[line * n + i] - largest);
+      const Wide expected = std::isinf(largest) ? largest : largest + std::log(sum);
+      if (!std::isfinite(expected)) {
+        EXPECT_TRUE(std::isnan(expected) ? std::isnan(sums[line]) : sums[line] == static_cast<T>(expected))
+            << name << ", line " << line << " of " << n << ": " << sums[line];
+        continue;
+      }
+      const Wide error = 8 * std::numeric_limits<T>::epsilon() * std::max(Wide{1}, std::fabs(expected));
+      EXPECT_LE(std::fabs(sums[line] - expected), error) << name << ", line " << line << " of " << n;
+    }
+  }
+}
+
 template <class T, class Kernel>
 void CheckRow(const Kernel& row) {
   CheckSoftmaxRow<T>(Name(row).text, row.softmax);
   CheckAdded<T>(Name(row).text, row.softmax);
   CheckNan<T>(Name(row).text, row.softmax);
   CheckBlocks<T>(Name(row).text, row.softmax);
+  CheckLogSums<T>(Name(row).text, row.softmax);
 }
 
 TEST(SoftmaxRows, FollowTheFormula) {

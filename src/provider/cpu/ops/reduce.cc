@@ -219,71 +219,91 @@ Result<std::unique_ptr<CpuStep>> BindFold(const ukernel::FoldFunctions<T>& folds
       });
 }
 
-// e = exp(x - shift), where each element has its own shift (step 1) or all have one (0).
 struct ExpRows {
   const ukernel::VectorKernel* vector;
   const ukernel::ElementwiseKernel* elementwise;
 
-  void Exponentials(size_t n, const float* x, const float* shift, size_t step, float* e) const {
-    vector->binary({.kind = ukernel::BinaryKind::kSub, .n = n, .x = x, .z = shift, .y = e, .z_step = step});
+  // e = exp(x - shift) of n (at most kBlock) elements.
+  void Exponentials(size_t n, const float* x, const float* shift, float* e) const {
+    vector->binary({.kind = ukernel::BinaryKind::kSub, .n = n, .x = x, .z = shift, .y = e});
     vector->unary({.kind = ukernel::UnaryKind::kExp, .n = n, .x = e, .y = e});
   }
-  void Exponentials(size_t n, const double* x, const double* shift, size_t step, double* e) const {
+  void Exponentials(size_t n, const double* x, const double* shift, double* e) const {
     constexpr DType kType = DType::kF64;
-    double difference[kChunk];
+    double difference[kBlock];
     const auto count = static_cast<int64_t>(n);
-    if (step == 0) {
-      elementwise->unary(ukernel::UnaryKind::kAffine, kType, kType)(count, x, difference, {.a = 1, .b = -*shift});
-    } else {
-      elementwise->binary(ukernel::BinaryKind::kSub, kType, kType)(count, x, shift, difference);
-    }
+    elementwise->binary(ukernel::BinaryKind::kSub, kType, kType)(count, x, shift, difference);
     elementwise->unary(ukernel::UnaryKind::kExp, kType, kType)(count, difference, e, {});
   }
-
-  static constexpr int64_t kChunk = 512;  // elements at once, at most
+  template <typename T>
+  auto SoftmaxOf() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return vector->softmax;
+    } else {
+      return elementwise->softmax;
+    }
+  }
 };
 
-// Chunks of exponentials in cache, each output's or those of neighbouring outputs. The largest element is taken out of
+// Of lines by the micro-kernel, of neighbouring outputs by exponentials in cache. The largest element is taken out of
 // the exponents, so that they do not overflow.
 template <typename T>
 class LogSumExp {
  public:
   LogSumExp(const ExpRows& exp, const ukernel::FoldFunctions<T>& folds) : exp_(exp), folds_(folds) {}
 
-  T OfLines(const ReduceLoops& loops, const T* x) const {
-    const T shift = Shift(FoldLines<T>(folds_, FoldKind::kMax, loops, x));
-    double sum = 0;
-    for (ptrdiff_t o : loops.offsets) {
-      for (int64_t first = 0; first < loops.run; first += ExpRows::kChunk) {
-        const auto n = static_cast<size_t>(std::min(ExpRows::kChunk, loops.run - first));
-        T e[ExpRows::kChunk];
-        exp_.Exponentials(n, x + o + first, &shift, 0, e);
-        sum += static_cast<double>(folds_.fold({.kind = FoldKind::kSum, .n = n, .x = e}));
-      }
-    }
-    return static_cast<T>(std::log(sum) + static_cast<double>(shift));
+  // y[i] of `lines` that follow one another, of `length` elements.
+  void OfLines(int64_t length, int64_t lines, const T* x, T* y) const {
+    if (length == 0) return static_cast<void>(std::fill_n(y, lines, -std::numeric_limits<T>::infinity()));
+    exp_.SoftmaxOf<T>()({.count = static_cast<size_t>(length),
+                         .x = x,
+                         .lines = static_cast<size_t>(lines),
+                         .pitch = length,
+                         .log_sum = y});
   }
-  // y[c] for n (at most kBlock) columns.
-  void OfColumns(const ReduceLoops& loops, const T* x, T* y, int64_t columns) const {
-    constexpr size_t kPart = 16;  // rows of exponentials at once
+  // One output made of several lines: of what each of them gives.
+  T OfLines(const ReduceLoops& loops, const T* x) const {
+    T parts[kBlock], joined;
+    int64_t n = 0;
+    for (ptrdiff_t o : loops.offsets) {
+      OfLines(loops.run, 1, x + o, &parts[n++]);
+      if (n < kBlock) continue;
+      OfLines(n, 1, parts, &joined);
+      parts[0] = joined;
+      n = 1;
+    }
+    OfLines(n, 1, parts, &joined);
+    return joined;
+  }
+  // y[c] for n (at most kBlock) columns of rows at the offsets, or `stride` apart where there are none.
+  void OfColumns(int64_t rows, const ptrdiff_t* offsets, ptrdiff_t stride, const T* x, T* y, int64_t columns) const {
+    constexpr int64_t kPart = 16;  // rows of exponentials at once
     const auto n = static_cast<size_t>(columns);
     T shift[kBlock], e[kPart * kBlock], part[kBlock];
-    double sum[kBlock] = {};
+    double sum[kBlock] = {}, log[kBlock];
     folds_.fold_rows({.kind = FoldKind::kMax,
-                      .rows = loops.offsets.size(),
+                      .rows = static_cast<size_t>(rows),
                       .n = n,
                       .x = x,
-                      .offsets = loops.offsets.data(),
+                      .offsets = offsets,
+                      .row_stride = stride,
                       .y = shift});
     for (size_t c = 0; c < n; ++c) shift[c] = Shift(shift[c]);
-    for (size_t r = 0; r < loops.offsets.size(); r += kPart) {
-      const size_t rows = std::min(loops.offsets.size() - r, kPart);
-      for (size_t k = 0; k < rows; ++k) exp_.Exponentials(n, x + loops.offsets[r + k], shift, 1, e + k * n);
-      folds_.fold_rows(
-          {.kind = FoldKind::kSum, .rows = rows, .n = n, .x = e, .row_stride = static_cast<ptrdiff_t>(n), .y = part});
+    for (int64_t r = 0; r < rows; r += kPart) {
+      const int64_t count = std::min(rows - r, kPart);
+      for (int64_t k = 0; k < count; ++k) {
+        exp_.Exponentials(n, x + (offsets ? offsets[r + k] : (r + k) * stride), shift, e + k * columns);
+      }
+      folds_.fold_rows({.kind = FoldKind::kSum,
+                        .rows = static_cast<size_t>(count),
+                        .n = n,
+                        .x = e,
+                        .row_stride = columns,
+                        .y = part});
       for (size_t c = 0; c < n; ++c) sum[c] += static_cast<double>(part[c]);
     }
-    for (size_t c = 0; c < n; ++c) y[c] = static_cast<T>(std::log(sum[c]) + static_cast<double>(shift[c]));
+    exp_.elementwise->unary(ukernel::UnaryKind::kLog, DType::kF64, DType::kF64)(columns, sum, log, {});
+    for (size_t c = 0; c < n; ++c) y[c] = static_cast<T>(log[c] + static_cast<double>(shift[c]));
   }
 
  private:
@@ -297,14 +317,27 @@ Result<std::unique_ptr<CpuStep>> BindLogSumExp(const ExpRows& exp, const ukernel
                                                ReduceLoops loops) {
   return MakeStep([=, loops = std::move(loops)](const StepContext& c) {
     const LogSumExp<T> log_sum_exp(exp, folds);
-    if (loops.columns == 1) {
-      return ForItems(c, loops.outer.num_elements(), loops.count(), kCostlyGrain, [&](int64_t i) {
-        const T* x = static_cast<const T*>(c.inputs[0]) + OuterOffset(loops, i);
-        static_cast<T*>(c.outputs[0])[i] = log_sum_exp.OfLines(loops, x);
+    const auto* const x = static_cast<const T*>(c.inputs[0]);
+    auto* const y = static_cast<T*>(c.outputs[0]);
+    const int64_t outputs = loops.outer.num_elements();
+    if (loops.columns == 1 && loops.offsets.size() == 1 && loops.run > 0 && loops.run <= kShortLine) {
+      return ForShortLines<T>(c, outputs, loops.run, [&](const T* columns, int64_t first, int64_t n) {
+        log_sum_exp.OfColumns(loops.run, nullptr, n, columns, y + first, n);
       });
     }
-    return ForColumns<T>(c, loops, kCostlyGrain,
-                         [&](const T* x, T* y, int64_t n) { log_sum_exp.OfColumns(loops, x, y, n); });
+    if (loops.columns == 1 && loops.offsets.size() == 1) {
+      const int64_t grain = std::max<int64_t>(1, kCostlyGrain / std::max<int64_t>(1, loops.run));
+      return ForRange(c, outputs, grain, [&](int64_t begin, int64_t end) {
+        log_sum_exp.OfLines(loops.run, end - begin, x + begin * loops.run, y + begin);
+      });
+    }
+    if (loops.columns == 1) {
+      return ForItems(c, outputs, loops.count(), kCostlyGrain,
+                      [&](int64_t i) { y[i] = log_sum_exp.OfLines(loops, x + OuterOffset(loops, i)); });
+    }
+    return ForColumns<T>(c, loops, kCostlyGrain, [&](const T* first, T* to, int64_t n) {
+      log_sum_exp.OfColumns(loops.count(), loops.offsets.data(), 0, first, to, n);
+    });
   });
 }
 

@@ -98,11 +98,9 @@ void RunSquares(const T* x, T* y, const TransposeArgs& a) {
 
 constexpr int kAny = -1;  // an index of a shuffle that does not matter
 
-// Vectors of lines that are woven or taken apart: where shuffles of bytes stay within 16 of them, longer vectors take
-// many steps.
-template <class T>
+// Vectors of lines that are woven or taken apart.
+template <class T, size_t kBytes>
 struct WovenLines {
-  static constexpr size_t kBytes = sizeof(T) < 4 ? 16 : 64;
   static constexpr int kLanes = static_cast<int>(kBytes / sizeof(T));
   using V = typename LanesOf<T, kBytes>::Type;
   using All = std::make_index_sequence<kBytes / sizeof(T)>;
@@ -179,36 +177,52 @@ struct WovenLines {
   }
 };
 
-// kLines columns, the rows of the result one after another.
-template <int kLines, class T>
+// Where shuffles of bytes stay within 16 of them, longer vectors take many steps.
+template <class T>
+constexpr size_t kWovenBytes = sizeof(T) < 4 ? 16 : 64;
+
+// kLines columns, the rows of the result one after another. The last rows are woven with some before them.
+template <int kLines, size_t kBytes, class T>
 void RunWeave(const T* x, T* y, const TransposeArgs& a) {
-  using L = WovenLines<T>;
-  size_t r = 0;
-  for (; r + L::kLanes <= a.rows; r += L::kLanes) {
-    typename L::V v[kLines], woven[kLines];
-    for (int i = 0; i < kLines; ++i) Load(x + i * a.x_col + r, v[i]);
-    L::template Weave<kLines>(v, woven);
-    for (int i = 0; i < kLines; ++i) Store(y + r * kLines + i * L::kLanes, woven[i]);
-  }
-  for (; r < a.rows; ++r) {
-    for (int i = 0; i < kLines; ++i)
-      y[r * kLines + static_cast<size_t>(i)] = x[i * a.x_col + static_cast<ptrdiff_t>(r)];
+  using L = WovenLines<T, kBytes>;
+  constexpr size_t kLanes = L::kLanes;
+  if (a.rows >= kLanes) {
+    for (size_t next = 0; next < a.rows; next += kLanes) {
+      const size_t r = next + kLanes <= a.rows ? next : a.rows - kLanes;
+      typename L::V v[kLines], woven[kLines];
+      for (int i = 0; i < kLines; ++i) Load(x + i * a.x_col + r, v[i]);
+      L::template Weave<kLines>(v, woven);
+      for (int i = 0; i < kLines; ++i) Store(y + r * kLines + i * L::kLanes, woven[i]);
+    }
+  } else if constexpr (kBytes > 16) {
+    RunWeave<kLines, kBytes / 2>(x, y, a);
+  } else {
+    for (size_t r = 0; r < a.rows; ++r) {
+      for (int i = 0; i < kLines; ++i)
+        y[r * kLines + static_cast<size_t>(i)] = x[i * a.x_col + static_cast<ptrdiff_t>(r)];
+    }
   }
 }
-// kLines rows, the columns of the operand one after another.
-template <int kLines, class T>
+// kLines rows, the columns of the operand one after another. The last columns are taken with some before them.
+template <int kLines, size_t kBytes, class T>
 void RunTakeApart(const T* x, T* y, const TransposeArgs& a) {
-  using L = WovenLines<T>;
-  size_t c = 0;
-  for (; c + L::kLanes <= a.cols; c += L::kLanes) {
-    typename L::V v[kLines], lines[kLines];
-    for (int i = 0; i < kLines; ++i) Load(x + c * kLines + i * L::kLanes, v[i]);
-    L::template TakeApart<kLines>(v, lines);
-    for (int i = 0; i < kLines; ++i) Store(y + i * a.y_row + c, lines[i]);
-  }
-  for (; c < a.cols; ++c) {
-    for (int i = 0; i < kLines; ++i)
-      y[i * a.y_row + static_cast<ptrdiff_t>(c)] = x[c * kLines + static_cast<size_t>(i)];
+  using L = WovenLines<T, kBytes>;
+  constexpr size_t kLanes = L::kLanes;
+  if (a.cols >= kLanes) {
+    for (size_t next = 0; next < a.cols; next += kLanes) {
+      const size_t c = next + kLanes <= a.cols ? next : a.cols - kLanes;
+      typename L::V v[kLines], lines[kLines];
+      for (int i = 0; i < kLines; ++i) Load(x + c * kLines + i * L::kLanes, v[i]);
+      L::template TakeApart<kLines>(v, lines);
+      for (int i = 0; i < kLines; ++i) Store(y + i * a.y_row + c, lines[i]);
+    }
+  } else if constexpr (kBytes > 16) {
+    RunTakeApart<kLines, kBytes / 2>(x, y, a);
+  } else {
+    for (size_t c = 0; c < a.cols; ++c) {
+      for (int i = 0; i < kLines; ++i)
+        y[i * a.y_row + static_cast<ptrdiff_t>(c)] = x[c * kLines + static_cast<size_t>(i)];
+    }
   }
 }
 
@@ -228,12 +242,12 @@ void TransposeOf(const TransposeArgs& a) {
   const auto* x = static_cast<const T*>(a.x);
   auto* y = static_cast<T*>(a.y);
   const bool woven = a.y_row == static_cast<ptrdiff_t>(a.cols), dense = a.x_col == static_cast<ptrdiff_t>(a.rows);
-  if (woven && a.cols == 2) return RunWeave<2>(x, y, a);
-  if (woven && a.cols == 3) return RunWeave<3>(x, y, a);
-  if (woven && a.cols == 4) return RunWeave<4>(x, y, a);
-  if (dense && a.rows == 2) return RunTakeApart<2>(x, y, a);
-  if (dense && a.rows == 3) return RunTakeApart<3>(x, y, a);
-  if (dense && a.rows == 4) return RunTakeApart<4>(x, y, a);
+  if (woven && a.cols == 2) return RunWeave<2, kWovenBytes<T>>(x, y, a);
+  if (woven && a.cols == 3) return RunWeave<3, kWovenBytes<T>>(x, y, a);
+  if (woven && a.cols == 4) return RunWeave<4, kWovenBytes<T>>(x, y, a);
+  if (dense && a.rows == 2) return RunTakeApart<2, kWovenBytes<T>>(x, y, a);
+  if (dense && a.rows == 3) return RunTakeApart<3, kWovenBytes<T>>(x, y, a);
+  if (dense && a.rows == 4) return RunTakeApart<4, kWovenBytes<T>>(x, y, a);
   if (a.rows >= Wide::kSide && a.cols >= Wide::kWidth) return RunSquares<Wide>(x, y, a);
   if (a.rows >= Single::kSide && a.cols >= Single::kSide) return RunSquares<Single>(x, y, a);
   if constexpr (sizeof(T) < 4) {

@@ -65,20 +65,31 @@ struct Pieces {
 
 template <typename T>
 void CopyRange(const StridedCopy& c, const Pieces& pieces, const void* from, void* to, int64_t begin, int64_t end) {
-  const int rank = c.shape.rank();
+  const int rank = c.shape.rank(), planes = rank - 2;  // dimensions of planes
+  int64_t index[kMaxRank], f = 0, t = 0, rest = begin / pieces.count, piece = begin % pieces.count;
+  for (int d = planes - 1; d >= 0; --d) {
+    index[d] = rest % c.shape[d];
+    rest /= c.shape[d];
+    f += index[d] * c.from_strides[d];
+    t += index[d] * c.to_strides[d];
+  }
   for (int64_t i = begin; i < end; ++i) {
-    int64_t extents[2] = {c.shape[rank - 2], c.shape[rank - 1]};
-    const int64_t first = i % pieces.count * pieces.length;
-    extents[pieces.dimension - (rank - 2)] = std::min(pieces.length, c.shape[pieces.dimension] - first);
-    int64_t rest = i / pieces.count, f = first * c.from_strides[pieces.dimension],
-            t = first * c.to_strides[pieces.dimension];
-    for (int d = rank - 3; d >= 0; --d) {
-      f += rest % c.shape[d] * c.from_strides[d];
-      t += rest % c.shape[d] * c.to_strides[d];
-      rest /= c.shape[d];
+    int64_t extents[2] = {c.shape[planes], c.shape[planes + 1]};
+    const int64_t first = piece * pieces.length;
+    extents[pieces.dimension - planes] = std::min(pieces.length, c.shape[pieces.dimension] - first);
+    CopyPlane(c.row, static_cast<const T*>(from) + f + first * c.from_strides[pieces.dimension],
+              static_cast<T*>(to) + t + first * c.to_strides[pieces.dimension], extents[0], extents[1],
+              c.from_strides[planes], c.from_strides[planes + 1], c.to_strides[planes], c.to_strides[planes + 1]);
+    if (++piece < pieces.count) continue;
+    piece = 0;
+    for (int d = planes - 1; d >= 0; --d) {
+      f += c.from_strides[d];
+      t += c.to_strides[d];
+      if (++index[d] < c.shape[d]) break;
+      f -= c.from_strides[d] * c.shape[d];
+      t -= c.to_strides[d] * c.shape[d];
+      index[d] = 0;
     }
-    CopyPlane(c.row, static_cast<const T*>(from) + f, static_cast<T*>(to) + t, extents[0], extents[1],
-              c.from_strides[rank - 2], c.from_strides[rank - 1], c.to_strides[rank - 2], c.to_strides[rank - 1]);
   }
 }
 

@@ -106,7 +106,8 @@ std::map<std::string, quern::Shape> ReadShapes(const quern::Session& session, co
       known |= name == port.name;
       for (std::int32_t d = 0; d < port.rank; ++d) known |= port.dims[d] < 0 && name == port.symbols[d];
     }
-    if (!known) throw Failure("--shape " + option + ": there is no input or extent '" + name + "'; " + ListInputs(session), true);
+    if (!known)
+      throw Failure("--shape " + option + ": there is no input or extent '" + name + "'; " + ListInputs(session), true);
     shapes[name] = ParseShape(text, "--shape " + option);
   }
   return shapes;

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/spare.h"
 #include "graph/graph.h"
 #include "graph/pass.h"
+#include "ops/infer.h"
 #include "parallel/cancel.h"
 #include "parallel/executor.h"
 #include "partition/partition.h"
@@ -103,6 +105,8 @@ class Executable {
     return variant ? *variant : *this;
   }
   ArenaPool& arenas() const { return arenas_; }
+  // What was inferred for the inputs that came last.
+  const Spare<ShapeTable>& inferred() const { return inferred_; }
   // Of the steps; null without a profile.
   NodeTimes* times() const { return times_.get(); }
   // The plan of the last run, or null.
@@ -143,6 +147,7 @@ class Executable {
   Eviction eviction_;                              // of them
   std::atomic<int64_t> plans_built_{0};
   mutable ArenaPool arenas_;
+  Spare<ShapeTable> inferred_;
 };
 
 }  // namespace quern

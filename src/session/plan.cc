@@ -117,7 +117,10 @@ Result<std::vector<SlotType>> InferSlots(const Executable& executable, std::span
     if (!dims.empty() && inputs[i].is_tensor()) t.shape = Dims(dims[i].begin(), dims[i].end());
     types.push_back(std::move(t));
   }
-  QUERN_ASSIGN_OR_RETURN(const ShapeTable table, InferConcrete(executable.graph(), types));
+  std::unique_ptr<ShapeTable> kept = executable.inferred().Take();
+  if (!kept) kept = std::make_unique<ShapeTable>();
+  QUERN_RETURN_IF_ERROR(UpdateConcrete(executable.graph(), types, {}, {}, *kept).status());
+  const ShapeTable& table = *kept;
   std::vector<SlotType> result(executable.slots().size());
   for (size_t s = 0; s < result.size(); ++s) {
     const GraphValue* value = executable.slots()[s].value;
@@ -130,6 +133,9 @@ Result<std::vector<SlotType>> InferSlots(const Executable& executable, std::span
       for (const Dim& d : *data) result[s].content.push_back(d.value());
     }
   }
+  const bool fixed = std::ranges::all_of(executable.graph().inputs(),
+                                         [](const GraphValue* v) { return v->type().has_static_shape(); });
+  if (!fixed) executable.inferred().GiveBack(std::move(kept));
   return result;
 }
 

@@ -132,11 +132,9 @@ Result<std::unique_ptr<CpuExecutable>> CpuExecutable::Compile(const Graph& clust
 }
 
 std::unique_ptr<PlanSeed> CpuExecutable::TakeSeed() const {
-  {
-    const std::lock_guard lock(seed_mutex_);
-    if (seed_) return std::move(seed_);
-  }
-  auto seed = std::make_unique<PlanSeed>();
+  std::unique_ptr<PlanSeed> seed = seed_.Take();
+  if (seed) return seed;
+  seed = std::make_unique<PlanSeed>();
   seed->facts.resize(values_.size());
   seed->nodes.resize(nodes_.size());
   for (size_t v = 0; v < values_.size(); ++v) {
@@ -150,9 +148,7 @@ std::unique_ptr<PlanSeed> CpuExecutable::TakeSeed() const {
 }
 
 void CpuExecutable::GiveBack(std::unique_ptr<PlanSeed> seed) const {
-  if (!plans_again_) return;
-  const std::lock_guard lock(seed_mutex_);
-  seed_ = std::move(seed);
+  if (plans_again_) seed_.GiveBack(std::move(seed));
 }
 
 }  // namespace quern::cpu

@@ -4,7 +4,6 @@
 
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.h"
+#include "base/spare.h"
 #include "graph/graph.h"
 #include "graph/pass.h"
 #include "ops/infer.h"
@@ -124,8 +124,7 @@ class CpuExecutable {
   std::optional<NominalRates> branch_rates_;
   std::unordered_map<const GraphValue*, int> ids_;
   bool plans_again_ = false;  // some extent of an input is a name
-  mutable std::mutex seed_mutex_;
-  mutable std::unique_ptr<PlanSeed> seed_;
+  Spare<PlanSeed> seed_;
 };
 
 // Where a value's first element lies.

@@ -105,7 +105,7 @@ class Executable {
     return variant ? *variant : *this;
   }
   ArenaPool& arenas() const { return arenas_; }
-  // What was inferred for the inputs that came last.
+  // What was inferred for inputs before.
   const Spare<ShapeTable>& inferred() const { return inferred_; }
   // Of the steps; null without a profile.
   NodeTimes* times() const { return times_.get(); }

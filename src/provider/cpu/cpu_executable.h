@@ -100,8 +100,8 @@ class CpuExecutable {
   NodeTimes* times() const { return times_.get(); }
   // The id of a value of the graph that is an input, a tensor constant or a node's output.
   int id(const GraphValue* value) const { return ids_.at(value); }
-  // What the plan that was built last found, for the one who plans next; made anew when there is none or another one
-  // has it. Given back once the plan stands.
+  // What a plan before found, for the one who plans next; made anew where there is none or others have them. Given back
+  // once the plan stands.
   std::unique_ptr<PlanSeed> TakeSeed() const;
   void GiveBack(std::unique_ptr<PlanSeed> seed) const;
   // For the choice of branches that run side by side; null where they run one after another.

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <thread>
 
 #include "graph/text.h"
 #include "provider/cpu/random_cases.h"
@@ -92,6 +93,37 @@ TEST_F(CpuOps, AnyOrderOfShapes) {
     const Result<std::vector<Tensor>> actual = RunOnce(**exe, executor, inputs);
     ASSERT_TRUE(actual.ok()) << actual.status().message();
     ASSERT_NO_FATAL_FAILURE(ExpectClose(EvaluateGraph(**graph, inputs).value(), *actual));
+  }
+}
+
+// Each starts from what some thread left.
+TEST_F(CpuOps, ThreadsPlanAtOnce) {
+  const Result<std::unique_ptr<Graph>> graph = ParseGraph(kGraph);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  ASSERT_TRUE(InferShapes(**graph).ok());
+  HostileExecutor executor(7, 3);
+  const Result<std::unique_ptr<CpuExecutable>> exe = CpuExecutable::Compile(**graph, Config(false), executor);
+  ASSERT_TRUE(exe.ok()) << exe.status().message();
+  constexpr int kThreads = 4, kRuns = 12;
+  std::vector<std::vector<Value>> inputs, expected;
+  for (int i = 0; i < kThreads * kRuns; ++i) {
+    inputs.push_back(InputsOf({.b = Draw(1, 2), .p = Draw(0, 9), .n = Draw(1, 4)}, false));
+    expected.push_back(EvaluateGraph(**graph, inputs.back()).value());
+  }
+  std::vector<Result<std::vector<Tensor>>> actual(inputs.size(), Internal("not run"));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      HostileExecutor own(static_cast<uint32_t>(t), 3);
+      for (int i = t * kRuns; i < (t + 1) * kRuns; ++i) {
+        actual[static_cast<size_t>(i)] = RunOnce(**exe, own, inputs[static_cast<size_t>(i)]);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSERT_TRUE(actual[i].ok()) << actual[i].status().message();
+    ASSERT_NO_FATAL_FAILURE(ExpectClose(expected[i], *actual[i]));
   }
 }
 

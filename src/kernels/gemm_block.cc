@@ -57,13 +57,14 @@ class Part {
     bool last_rows;
   };
   void RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, const Columns& all);
-  void RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1);
+  void RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, bool last_rows);
   void Transform(const KBlock& k, size_t n0, size_t n1);
   void RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1);
   void RunFallback(size_t m0, size_t m1, size_t n0, size_t n1);
   void AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns);
   void PrefetchLhs();
   void AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all);
+  void AimAtPanel(const void* panel, const KBlock& k);
   void AskAhead(GemmArgs& a);
   void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
   // What a call's right side moves by from one tile of columns to the next (bytes).
@@ -100,8 +101,13 @@ class Part {
   bool in_mode_ = false;
   const char* prefetch_row_ = nullptr;
   size_t prefetch_rows_ = 0, prefetch_lines_ = 0, prefetch_line_bytes_ = 0, prefetch_at_ = 0;
-  const char* ahead_ = nullptr;  // weights that come after the panel: units of so many bytes so far apart
-  size_t ahead_units_ = 0, ahead_bytes_ = 0, ahead_at_ = 0;
+  // Weights that come later: so many bytes of each of so many units.
+  struct Ahead {
+    const char* at = nullptr;
+    size_t units = 0, bytes = 0;
+  };
+  Ahead ahead_, after_;  // asked for by the next calls; what comes after the columns that are worked on
+  size_t ahead_at_ = 0;
   bool ahead_few_ = false;
   const void** pointers_ = nullptr;
   size_t pointer_pitch_ = 0;
@@ -144,13 +150,13 @@ void Part::RunColumns(size_t m0, size_t m1, size_t n0, size_t n1, const Columns&
     for (size_t m = m0; m < m1; m += p_.m_block) {
       const size_t end = std::min(m1, m + p_.m_block);
       AimPrefetch(k, m, end, std::min(m1, end + p_.m_block), n1 - n0);
-      RunRows(k, m, end, n0, n1);
+      RunRows(k, m, end, n0, n1, end == m1);
     }
   }
   if (p_.fallback.row) RunFallbacks(m0, m1, n0, n1);
 }
 
-void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) {
+void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, bool last_rows) {
   const size_t tile_m = p_.main.row->whole_panel ? m1 - m0 : p_.main.tile_m;
   const size_t tile_n = p_.main.row->whole_panel ? n1 - n0 : p_.main.tile_n;
   if (p_.line_rows) {
@@ -175,8 +181,14 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1) 
   SetRhs(a, p_.main, k, first, p_.transform != nullptr);
   // A call of one row by a narrow tile is short: only what differs is written from one to the next.
   const RhsStep step = tiles > 1 ? StepOf(tile_n, backwards) : RhsStep{};
+  const void* const first_panel = a.rhs;
   for (size_t i = 0, n = first; i < tiles; ++i, n = backwards ? n - tile_n : n + tile_n) {
     if (i > 0) step.Move(a);
+    if (p_.panels_ahead) {
+      const void* next = static_cast<const char*>(a.rhs) + step.rhs;
+      if (i + 1 == tiles) next = last_rows ? nullptr : first_panel;
+      AimAtPanel(next, k);
+    }
     a.n = std::min(tile_n, n1 - n);
     a.n0 = n;
     if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
@@ -239,38 +251,53 @@ void Part::PrefetchLhs() {
 // the next product: its calls bring it to L2 meanwhile, as hardware follows no weights beyond the panel (Cascade Lake,
 // whose L3 gives 15 GB/s, 128x768x3072: 78 to 84 % of the peak, out of memory 74 to 86).
 void Part::AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all) {
-  ahead_units_ = 0;
-  if (!p_.main.row->asks_ahead || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace) return;
+  ahead_ = after_ = {};
+  const auto asks = p_.main.row->asks_ahead;
+  if (asks == ukernel::AsksAhead::kNothing || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace) return;
+  if (asks == ukernel::AsksAhead::kPanel && !p_.panels_ahead) return;
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
   const bool more = k_index + 1 < p_.k_block_count, product = !more && n1 >= all.n1;
   const std::byte* rhs = product ? all.last_rows ? b_.operands.next_rhs : nullptr : b_.operands.rhs;
   if (!rhs) return;
   const size_t from = more ? n0 : product ? all.n0 : n1, to = more ? n1 : std::min(all.n1, from + p_.n_block);
   const KBlock k = KBlockAt(p_, more ? k_index + 1 : 0);
-  ahead_units_ = ukernel::CeilDiv(to - from, g.n_unit);
-  ahead_bytes_ = RhsElementBytes(p_.layout, g.n_unit, k.padded);
-  ahead_ = reinterpret_cast<const char*>(rhs) + g.UnitOffset(from / g.n_unit) +
-           RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+  after_.units = ukernel::CeilDiv(to - from, g.n_unit);
+  after_.bytes = RhsElementBytes(p_.layout, g.n_unit, k.padded);
+  after_.at = reinterpret_cast<const char*>(rhs) + g.UnitOffset(from / g.n_unit) +
+              RhsElementBytes(p_.layout, g.n_unit, k.padded0);
   if (p_.k_block_count == 1) {  // units follow each other without a gap
-    ahead_bytes_ = (ahead_units_ - 1) * g.unit_stride + ahead_bytes_;
-    ahead_units_ = 1;
+    after_.bytes = (after_.units - 1) * g.unit_stride + after_.bytes;
+    after_.units = 1;
+  }
+  ahead_ = after_;
+  ahead_at_ = 0;
+  ahead_few_ = asks == ukernel::AsksAhead::kBlock && rows < kFewCalls * p_.main.tile_m;
+}
+
+// The next calls ask for the K block of a tile's columns; of none: for what comes after all columns.
+void Part::AimAtPanel(const void* panel, const KBlock& k) {
+  const ukernel::RhsGeometry& g = p_.rhs_geometry;
+  ahead_ = after_;
+  if (panel) {
+    ahead_ = {.at = static_cast<const char*>(panel),
+              .units = p_.main.tile_n / g.n_unit,
+              .bytes = RhsElementBytes(p_.layout, g.n_unit, k.padded)};
   }
   ahead_at_ = 0;
-  ahead_few_ = rows < kFewCalls * p_.main.tile_m;
 }
 
 // The part of it for a call.
 void Part::AskAhead(GemmArgs& a) {
   a.ahead = nullptr;
   a.ahead_lines = ukernel::kAheadLines;
-  if (ahead_units_ == 0) return;
+  if (ahead_.units == 0) return;
   if (ahead_few_ && a.lhs_form == ukernel::kLhsRows) a.ahead_lines = ukernel::kAheadLinesOfFewRows;
-  a.ahead = ahead_ + ahead_at_;
+  a.ahead = ahead_.at + ahead_at_;
   ahead_at_ += a.k * a.tap_count * a.ahead_lines * kLine / ukernel::kAheadK;
-  if (ahead_at_ >= ahead_bytes_) {
+  if (ahead_at_ >= ahead_.bytes) {
     ahead_at_ = 0;
-    ahead_ += p_.rhs_geometry.unit_stride;
-    --ahead_units_;
+    ahead_.at += p_.rhs_geometry.unit_stride;
+    --ahead_.units;
   }
 }
 

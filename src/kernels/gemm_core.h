@@ -92,7 +92,8 @@ struct GemmPlan {
   size_t k_parts = 1;         // several blocks in a tap
   size_t n_block = 0;         // columns that are worked on before the next K block
   size_t m_super = 0;         // rows likewise
-  size_t m_block = 0;         // rows for which a panel of the right side stays in L1
+  size_t m_block = 0;         // rows for which a panel of the right side stays in L1, or in L2 (`panels_ahead`)
+  bool panels_ahead = false;  // the calls by a panel ask for the next one
   size_t line_rows = 0;       // an image's rows come in lines of so many, evenly apart; else 0
   size_t lhs_block = 0;       // rows of the left side prepared at once
   size_t n_group = 0;         // columns that all blocks of rows are computed for before the next ones

@@ -338,7 +338,7 @@ TEST_P(GemmRows, ReducesRows) {
         const GemmPlan plan = product.Plan(ops, threads);
         if (m > 1 && !row.whole_panel) {
           ASSERT_GT(plan.k_block_count, 1u);
-          ASSERT_LT(plan.n_block, n);
+          ASSERT_TRUE(plan.n_block < n || plan.panels_ahead);
         }
         ThreadPool pool({.threads = threads});
         HostileExecutor random(9, threads);
@@ -512,12 +512,16 @@ void RunAsking(const ukernel::GemmArgs& a) {
   g_run(a);
 }
 
-TEST(Gemm, PanelsAreAskedForAhead) {
+class GemmAsksAhead : public testing::TestWithParam<ukernel::AsksAhead> {};
+TEST_P(GemmAsksAhead, Panels) {
   const auto plain = [](const GemmKernel& r) { return IsPortable(r) && r.layouts[0] == ukernel::kF32x16; };
   GemmKernel silent = *RunnableRows(plain).at(0), row = silent;
   g_run = row.run;
   row.run = RunAsking;
-  row.asks_ahead = true;
+  row.asks_ahead = GetParam();
+  const bool by_panel = GetParam() == ukernel::AsksAhead::kPanel;
+  CpuFacts cpu = SmallCaches();
+  if (by_panel) cpu.l2_bytes *= 2;  // a quarter of which holds a panel
   const size_t n = 400;
   InlineExecutor executor;
   // Many rows, whose calls ask for a quarter of a unit each, and few, whose calls ask for two; one and several K
@@ -525,16 +529,20 @@ TEST(Gemm, PanelsAreAskedForAhead) {
   for (const size_t m : {120, 20}) {
     for (const size_t k : {200, 800}) {
       SCOPED_TRACE(testing::Message() << m << " rows, " << k << " k");
-      Product product(row, 0, m, n, k), without(silent, 0, m, n, k);
+      Product product(row, 0, m, n, k, cpu), without(silent, 0, m, n, k);
       const std::vector<char> want = without.Run(without.Plan({}, 1), {}, &executor);
       const GemmPlan plan = product.Plan({}, 1);
       ASSERT_EQ(plan.k_block_count > 1, k == 800);
-      ASSERT_LT(plan.n_block, n);
+      ASSERT_EQ(plan.panels_ahead, by_panel);
+      ASSERT_EQ(plan.n_block < n, !by_panel);
+      ASSERT_EQ(plan.m_block < m, !by_panel || m == 120);
       ASSERT_EQ(k % plan.k_block, 0u);
       ASSERT_EQ(plan.k_block % ukernel::kAheadK, 0u);
       g_asked.clear();
       g_unasked = 0;
-      const size_t first = CeilDiv(m, plan.main.tile_m) * CeilDiv(plan.n_block, plan.main.tile_n);  // panel's calls
+      // The calls of the first panel, of as many rows and columns as pass by it before the next.
+      const size_t first = by_panel ? CeilDiv(std::min(m, plan.m_block), plan.main.tile_m)
+                                    : CeilDiv(m, plan.main.tile_m) * CeilDiv(plan.n_block, plan.main.tile_n);
       EXPECT_EQ(product.Run(plan, {}, &executor), want);
       EXPECT_EQ(g_unasked, first);
       EXPECT_FALSE(g_asks);  // nothing comes after the last one
@@ -546,6 +554,12 @@ TEST(Gemm, PanelsAreAskedForAhead) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, GemmAsksAhead,
+                         testing::Values(ukernel::AsksAhead::kBlock, ukernel::AsksAhead::kPanel),
+                         [](const auto& info) {
+                           return std::string(info.param == ukernel::AsksAhead::kPanel ? "Panel" : "Block");
+                         });
 
 // Cores share SME units: a region has no more slots than there are units, and rows of other engines all of them.
 TEST(Gemm, ThreadsOfSmeRowsAreCappedToTheUnits) {

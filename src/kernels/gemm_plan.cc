@@ -19,9 +19,16 @@ using ukernel::RoundUp;
 constexpr size_t kColumnBytes = 4096;
 // Panels of about the size of L1 stay there, in good part, while rows pass by: from half to one and a half of it
 // (6x64 on Cascade Lake, 80 to 192 k) that is worth 1-7 % against columns that pass by. Larger ones gain nothing.
-constexpr size_t NarrowBytes(const CpuFacts& cpu) { return cpu.l1d_bytes * 3 / 2; }
+// Rows that ask for the next panel meanwhile have both in half of L2 (6x16 of AVX2 on Zen 3, GFLOP/s of 96: 1024 squared
+// 80 to 88, 2048 squared 77 to 85, 128x3072x768 out of memory 66 to 78).
+constexpr size_t NarrowBytes(const GemmKernel& row, const CpuFacts& cpu) {
+  return row.asks_ahead == ukernel::AsksAhead::kPanel ? cpu.l2_bytes / 4 : cpu.l1d_bytes * 3 / 2;
+}
 // A product of one tile of rows needs no K blocks where those rows fit in a quarter of L2.
 constexpr size_t kSmallLhsShare = 4;
+// Calls that share a panel must be so many for each to ask for a part of the next one: two ask for half of a 16 columns
+// wide panel, which hardware then follows.
+constexpr size_t kSharingTiles = 2;
 // A region with less work than this (about 20 us) stays on the calling thread.
 constexpr double kParallelCycles = 60000;
 // Cycles per task for its hand-over.
@@ -72,7 +79,8 @@ void PlanKBlocks(GemmPlan& p, const PackLayout& consumed) {
   const GemmKernel& row = *p.main.row;
   // Bytes of one column over 64 k: 4-bit elements have half a byte per k.
   const size_t per64 = std::max<size_t>(ukernel::RhsElementBytes(consumed, 1, 64), 1);
-  const size_t column_bytes = std::min(kColumnBytes, p.cpu.l2_bytes / 2 / p.main.tile_n);
+  const size_t share = row.asks_ahead == ukernel::AsksAhead::kPanel ? 4 : 2;
+  const size_t column_bytes = std::min(kColumnBytes, p.cpu.l2_bytes / share / p.main.tile_n);
   const size_t grain = ukernel::KGrain(row, p.layout, p.rhs_shape.block);
   const size_t most = std::max(grain, column_bytes * 64 / per64 / grain * grain);
   const bool taps = p.segments > 1 && !p.prepared;
@@ -260,13 +268,13 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   const size_t per64 = std::max<size_t>(ukernel::RhsElementBytes(row.consumed, 1, 64), 1);
   const size_t block_k = p.k_block * (p.segments > 1 && !p.prepared ? p.taps_per_block : 1);
   const size_t column = std::max<size_t>(1, block_k * per64 / 64);
-  const bool narrow = !row.whole_panel && tile_n * column <= NarrowBytes(cpu);
+  const bool narrow = !row.whole_panel && tile_n * column <= NarrowBytes(row, cpu);
   // The K block of the columns that are worked on stays in half of L2; a narrow panel lives in L1, so that its block
   // may come from further away; rows that stream the matrix keep their results in half of L1.
   size_t n_most = cpu.l2_bytes / 2 / column;
   const size_t lhs_row = std::max<size_t>(1, block_k * FormatBytes(p.lhs_format));
   // Where the left side stays there too, so do parts of the columns that come next.
-  if (row.asks_ahead && m_rows * lhs_row <= cpu.l2_bytes / 2) n_most = cpu.l2_bytes * 3 / 8 / column;
+  if (row.asks_ahead == ukernel::AsksAhead::kBlock && m_rows * lhs_row <= cpu.l2_bytes / 2) n_most = cpu.l2_bytes * 3 / 8 / column;
   if (row.only_in_place) {
     n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * p.acc_bytes());
   } else if (narrow && !p.transform) {
@@ -288,8 +296,13 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   if (row.whole_panel) {
     p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / tile_m) * tile_m);
   } else if (narrow) {
-    p.m_block = std::min(p.m_super, std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / unit) * unit);
+    // Even: the weights pass once for each block, however few its rows are.
+    const size_t most = std::max<size_t>(1, cpu.l2_bytes / 2 / lhs_row / unit) * unit;
+    p.m_block = static_cast<size_t>(
+        EvenBlock(static_cast<int64_t>(p.m_super), static_cast<int64_t>(most), static_cast<int64_t>(unit)));
   }
+  p.panels_ahead = row.asks_ahead == ukernel::AsksAhead::kPanel && narrow && !p.transform && !shape.in_place &&
+                   p.m_block >= kSharingTiles * tile_m;
   if (p.column_major && !row.whole_panel) {
     const size_t whole_lines = tile_m * (16 / std::gcd(tile_m, size_t{16}));
     p.gathered_rows = RoundUp(kGatheredRows, whole_lines);

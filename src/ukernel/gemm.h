@@ -37,6 +37,14 @@ enum class RhsForm : uint8_t {
 // GemmArgs::ahead: lines of 64 bytes for each kAheadK k. Where few calls share a panel, each asks for more of the next.
 static constexpr size_t kAheadK = 4, kAheadLines = 1, kAheadLinesOfFewRows = 8;
 
+// What a row asks L2 for by GemmArgs::ahead. kPanel is for narrow tiles, whose panels come out of L2 anyway: a block of
+// rows passes by each panel, whatever its length, and brings the next one.
+enum class AsksAhead : uint8_t {
+  kNothing,
+  kBlock,  // what comes after the columns that stay in L2
+  kPanel,  // the next tile of columns
+};
+
 // One call. It computes acc[m][n] (+)= sum over taps and k of lhs * rhs for an m x n tile; with last_k it then runs the
 // fused epilogue and writes dst. lhs is the stored number (for kI8d the int8 q, not x), rhs the number that the
 // resident layout stands for: block scales and offsets applied, channel scales not. Pointers have no alignment beyond
@@ -194,7 +202,7 @@ struct GemmKernel {
                                       // (SameElements) needs a block transform from it. Ends at element kNone.
   uint16_t k_divisor = 1;             // K (per tap) must be a multiple of this
   uint16_t block_divisor = 1;         // the block length must be a multiple of this
-  bool asks_ahead = false;            // reads GemmArgs::ahead
+  AsksAhead asks_ahead = AsksAhead::kNothing;
   // Calls of mr rows and up to this many units compute the last unit as half of one where it has no more columns.
   uint8_t narrow_units = 0;
   bool one_tile = false;   // of rows: where there are more, weights would be read and unpacked once for each

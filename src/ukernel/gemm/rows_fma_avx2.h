@@ -12,7 +12,7 @@ namespace {
 constexpr GemmKernel Avx2Tile(const PackLayout& layout, uint16_t mr, uint16_t units, float step_load, GemmRun run) {
   const auto nr = static_cast<uint16_t>(units * layout.n_unit);
   const float vectors = 2.0f * units;
-  return TileF32Row(layout, mr, nr,
+  GemmKernel row = TileF32Row(layout, mr, nr,
                     {.engine = Engine::kVector,
                      .step_row = vectors / 2,
                      .step_load = step_load,
@@ -21,6 +21,8 @@ constexpr GemmKernel Avx2Tile(const PackLayout& layout, uint16_t mr, uint16_t un
                      .tile = 30,
                      .read = 26},
                     run);
+  if (mr > 2) row.asks_ahead = AsksAhead::kPanel;
+  return row;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr GemmKernel Avx512Tile(const PackLayout& layout, uint16_t mr, uint16_t 
                                .tile = 30},
                               run);
   row.rhs_in_place = true;
-  row.asks_ahead = units > 1;
+  if (units > 1) row.asks_ahead = AsksAhead::kBlock;
   return row;
 }
 

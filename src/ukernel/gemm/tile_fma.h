@@ -76,7 +76,7 @@ struct NarrowOf<V> {
   using Type = typename V::Narrow;
 };
 
-// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kTileAhead (0: none). kNarrow: the
+// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kAsksAhead; kTileAhead (0: none). kNarrow: the
 // last vector has at most V::kNarrowLanes columns, and is computed as so many.
 template <class V, int MR, int NU, class O = FloatOperands<V>, bool kNarrow = false>
 struct TileFma : TileEpilogue<V, MR, NU> {
@@ -90,11 +90,12 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   // More rows than there are registers for their pointers, by one vector: each pointer is loaded for a block of K.
   static constexpr bool kManyRows = MR > 8 && kVectors == 1 && O::kLhsBlock == 1 && O::kGroup == 1;
   static constexpr size_t kRowBlock = 4;
-  // Weights come out of L2 for each tile of rows, but for few k, whose panels stay in L1: lines are asked for ahead,
-  // where that leaves the loads enough slots: not of a narrow vector, which has broadcasts of its own (8x24: 82,
-  // without 99 GFLOP/s on Zen 4).
+  // Weights come out of L2 for each tile of rows, but for few k, whose panels stay in L1: where V says so, lines are
+  // asked for ahead. What comes later (GemmArgs::ahead) is asked L2 for meanwhile. Both where that leaves the loads
+  // enough slots: not of a narrow vector, which has broadcasts of its own (8x24: 82, without 99 GFLOP/s on Zen 4).
   static constexpr size_t kFewK = 256;
-  static constexpr bool kAsksAhead = V::kTileAhead > 0 && MR >= 4 && !kManyRows && !kNarrow;
+  static constexpr bool kAsksL1 = V::kTileAhead > 0;
+  static constexpr bool kAsksAhead = V::kAsksAhead && MR >= 4 && !kManyRows && !kNarrow;
   static constexpr size_t kUnitK = UnitOf<V>::kPacked * sizeof(typename O::Rhs);
 
   using Lhs = typename O::Lhs;
@@ -134,7 +135,7 @@ struct TileFma : TileEpilogue<V, MR, NU> {
         if constexpr (kNarrow) {
           if (v == kWide) last = V::LoadNarrow(p);
         }
-        if constexpr (kAsks) {
+        if constexpr (kAsks && kAsksL1) {
           __builtin_prefetch(reinterpret_cast<const char*>(p + v % kPerUnit * V::kLanes) + V::kTileAhead);
         }
       }
@@ -287,8 +288,11 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   QUERN_INLINE static void AddTaps(const GemmArgs& a, Sums& sums, Mask tail) {
     const bool in_place = a.rhs_form == RhsForm::kInPlace;
     const bool few = a.ahead_lines > kAheadLines;
-    const char* ahead =
-        a.k * a.tap_count < kFewK && !few ? nullptr : static_cast<const char*>(a.ahead ? a.ahead : a.rhs);
+    const char* ahead = static_cast<const char*>(a.ahead);
+    if constexpr (kAsksL1) {
+      if (!ahead) ahead = static_cast<const char*>(a.rhs);
+      if (a.k * a.tap_count < kFewK && !few) ahead = nullptr;
+    }
     // The common form apart: what a loop over taps keeps is some 30 stores, which wait for those of the tile before.
     // Not in float64, where clang 19 then keeps accumulators in memory.
     if constexpr (MR >= 4 && std::is_same_v<typename V::Scalar, float>) {

@@ -18,6 +18,7 @@ struct Vector {
   using Mask = size_t;  // lanes: a register only where one is loaded
   static constexpr int kLanes = 8, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = true;
   static constexpr int kTileAhead = 0;
   static constexpr int kPrefetch = 0;
   static constexpr int kFewRows = 2;  // so few that they wait for memory

@@ -15,6 +15,7 @@ struct Vector {
   using Mask = __mmask16;
   static constexpr int kLanes = 16, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = true;
+  static constexpr bool kAsksAhead = true;
   static constexpr int kTileAhead = 1024;  // bytes ahead in each unit, asked L1 for: 4 to 9 % on Cascade Lake
   static constexpr int kPrefetch = 1024;   // bytes ahead in each unit: 4 % where panels come out of L2
   static constexpr int kFewRows = 4;       // so few that they wait for memory

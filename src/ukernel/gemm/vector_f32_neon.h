@@ -15,6 +15,7 @@ struct Vector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 4;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = false;
   static constexpr int kTileAhead = 0;
   static constexpr int kPrefetch = 0;
   static constexpr int kFewRows = 0;

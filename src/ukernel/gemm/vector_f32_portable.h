@@ -14,6 +14,7 @@ struct Vector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 4, kUnit = 16, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = false;
   static constexpr int kTileAhead = 0;
   static constexpr int kPrefetch = 0;
   static constexpr int kFewRows = 0;

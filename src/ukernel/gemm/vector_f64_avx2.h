@@ -18,6 +18,7 @@ struct DoubleVector {
   using Mask = size_t;  // lanes: a register only where one is loaded
   static constexpr int kLanes = 4, kUnit = 8, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = true;
   static constexpr int kTileAhead = 0;
   static Reg Zero() { return _mm256_setzero_pd(); }
   static Reg Load(const double* p) { return _mm256_loadu_pd(p); }

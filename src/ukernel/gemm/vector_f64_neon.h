@@ -14,6 +14,7 @@ struct DoubleVector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 2, kUnit = 8, kLhsBlock = 2;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = false;
   static constexpr int kTileAhead = 0;
   static Reg Zero() { return vdupq_n_f64(0); }
   static Reg Load(const double* p) { return vld1q_f64(p); }

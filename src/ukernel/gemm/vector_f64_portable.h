@@ -13,6 +13,7 @@ struct DoubleVector {
   using Mask = size_t;  // lanes
   static constexpr int kLanes = 2, kUnit = 8, kLhsBlock = 1;
   static constexpr bool kCheapMasks = false;
+  static constexpr bool kAsksAhead = false;
   static constexpr int kTileAhead = 0;
   static Reg Zero() { return Reg{}; }
   static Reg Load(const double* p) {

@@ -253,7 +253,8 @@ void Part::PrefetchLhs() {
 void Part::AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all) {
   ahead_ = after_ = {};
   const auto asks = p_.main.row->asks_ahead;
-  if (asks == ukernel::AsksAhead::kNothing || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace) return;
+  if (asks == ukernel::AsksAhead::kNothing || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace)
+    return;
   if (asks == ukernel::AsksAhead::kPanel && !p_.panels_ahead) return;
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
   const bool more = k_index + 1 < p_.k_block_count, product = !more && n1 >= all.n1;

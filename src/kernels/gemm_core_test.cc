@@ -555,8 +555,7 @@ TEST_P(GemmAsksAhead, Panels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, GemmAsksAhead,
-                         testing::Values(ukernel::AsksAhead::kBlock, ukernel::AsksAhead::kPanel),
+INSTANTIATE_TEST_SUITE_P(Each, GemmAsksAhead, testing::Values(ukernel::AsksAhead::kBlock, ukernel::AsksAhead::kPanel),
                          [](const auto& info) {
                            return std::string(info.param == ukernel::AsksAhead::kPanel ? "Panel" : "Block");
                          });

@@ -19,8 +19,8 @@ using ukernel::RoundUp;
 constexpr size_t kColumnBytes = 4096;
 // Panels of about the size of L1 stay there, in good part, while rows pass by: from half to one and a half of it
 // (6x64 on Cascade Lake, 80 to 192 k) that is worth 1-7 % against columns that pass by. Larger ones gain nothing.
-// Rows that ask for the next panel meanwhile have both in half of L2 (6x16 of AVX2 on Zen 3, GFLOP/s of 96: 1024 squared
-// 80 to 88, 2048 squared 77 to 85, 128x3072x768 out of memory 66 to 78).
+// Rows that ask for the next panel meanwhile have both in half of L2 (6x16 of AVX2 on Zen 3, GFLOP/s of 96: 1024
+// squared 80 to 88, 2048 squared 77 to 85, 128x3072x768 out of memory 66 to 78).
 constexpr size_t NarrowBytes(const GemmKernel& row, const CpuFacts& cpu) {
   return row.asks_ahead == ukernel::AsksAhead::kPanel ? cpu.l2_bytes / 4 : cpu.l1d_bytes * 3 / 2;
 }
@@ -274,7 +274,8 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
   size_t n_most = cpu.l2_bytes / 2 / column;
   const size_t lhs_row = std::max<size_t>(1, block_k * FormatBytes(p.lhs_format));
   // Where the left side stays there too, so do parts of the columns that come next.
-  if (row.asks_ahead == ukernel::AsksAhead::kBlock && m_rows * lhs_row <= cpu.l2_bytes / 2) n_most = cpu.l2_bytes * 3 / 8 / column;
+  if (row.asks_ahead == ukernel::AsksAhead::kBlock && m_rows * lhs_row <= cpu.l2_bytes / 2)
+    n_most = cpu.l2_bytes * 3 / 8 / column;
   if (row.only_in_place) {
     n_most = cpu.l1d_bytes / 2 / (std::min(m_rows, tile_m) * p.acc_bytes());
   } else if (narrow && !p.transform) {

@@ -13,14 +13,14 @@ constexpr GemmKernel Avx2Tile(const PackLayout& layout, uint16_t mr, uint16_t un
   const auto nr = static_cast<uint16_t>(units * layout.n_unit);
   const float vectors = 2.0f * units;
   GemmKernel row = TileF32Row(layout, mr, nr,
-                    {.engine = Engine::kVector,
-                     .step_row = vectors / 2,
-                     .step_load = step_load,
-                     .step_min = vectors * 0.7f,
-                     .row = vectors * 2 + 2,
-                     .tile = 30,
-                     .read = 26},
-                    run);
+                              {.engine = Engine::kVector,
+                               .step_row = vectors / 2,
+                               .step_load = step_load,
+                               .step_min = vectors * 0.7f,
+                               .row = vectors * 2 + 2,
+                               .tile = 30,
+                               .read = 26},
+                              run);
   if (mr > 2) row.asks_ahead = AsksAhead::kPanel;
   return row;
 }

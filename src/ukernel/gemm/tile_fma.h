@@ -76,8 +76,8 @@ struct NarrowOf<V> {
   using Type = typename V::Narrow;
 };
 
-// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kAsksAhead; kTileAhead (0: none). kNarrow: the
-// last vector has at most V::kNarrowLanes columns, and is computed as so many.
+// V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kAsksAhead; kTileAhead (0: none).
+// kNarrow: the last vector has at most V::kNarrowLanes columns, and is computed as so many.
 template <class V, int MR, int NU, class O = FloatOperands<V>, bool kNarrow = false>
 struct TileFma : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;

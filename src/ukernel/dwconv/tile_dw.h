@@ -76,8 +76,7 @@ void EachDwTile(const DwConvArgs& a, const DwTiles& t) {
 // TileEpilogue, and Loads) has
 //   V, Tile<P>              the epilogue of P pixels by a unit; its Sum and Sums<P>
 //   kAcc, kBytes            the sums' format; bytes of an element of the input
-//   kUsualPadding           where registers are many, padding of half a kernel and none have code of their own, which
-//                           asks for nothing in each row
+//   kUsualPadding           none and half a kernel have code of their own, which asks for nothing in each row
 //   Context                 made of a call's arguments; `pad`: a unit in the place of a pixel that lies in the padding
 //   Load, LoadPart          V::kLanes channels, or fewer of them
 //   LoadWeights, MulAdd, Zero, Finish
@@ -122,6 +121,12 @@ struct DwLoadsF32 {
     return V::LoadMask(reinterpret_cast<const float*>(p), mask);
   }
 };
+
+#if defined(__aarch64__) || defined(__AVX512F__)
+constexpr int kVectorRegisters = 32;
+#else
+constexpr int kVectorRegisters = 16;
+#endif
 
 // P neighbouring pixels of one unit of channels. Whatever the form, sums run over kernel rows, then columns.
 template <class D, int P>
@@ -177,11 +182,10 @@ struct TileDw : D::template Tile<P> {
   QUERN_INLINE static void RunColumns(const DwConvArgs& a, const DwTile& tile) {
     constexpr int kColumns = (P - 1) * kStride + kKernel, kHalf = kKernel / 2;
     Sums acc;
-    Base::Each([&](int r, int v) { acc[r][v] = D::Zero(); });
     const ptrdiff_t left = tile.column < 0 ? -tile.column : 0;
     const ptrdiff_t end = tile.column + kColumns, width = static_cast<ptrdiff_t>(a.in_w);
     const ptrdiff_t right = end > width ? end - width : 0;
-    if (!V::kCheapMasks || !D::kUsualPadding) {
+    if (!D::kUsualPadding) {
       AddColumns<kKernel, kStride, kPart, -1, -1>(a, tile, acc);
     } else if (left == 0 && right == 0) {
       AddColumns<kKernel, kStride, kPart, 0, 0>(a, tile, acc);
@@ -200,31 +204,50 @@ struct TileDw : D::template Tile<P> {
   // Adds the kernel's rows. kLeft and kRight: how many columns lie in the padding; if negative, each row finds out.
   template <int kKernel, int kStride, bool kPart, int kLeft, int kRight>
   QUERN_INLINE static void AddColumns(const DwConvArgs& a, const DwTile& tile, Sums& acc) {
-    constexpr int kColumns = (P - 1) * kStride + kKernel;
+    constexpr int kColumns = (P - 1) * kStride + kKernel, kFirst = kLeft > 0 ? kLeft : 0;
+    // Where there are fewer registers than all sums take, those of one vector wait in memory while the next are formed.
+    constexpr bool kWait = kVectors > 1 && kVectors * P + kKernel >= kVectorRegisters - 1;
+    Sum waiting[kVectors][P];
     const Context& context = *static_cast<const Context*>(tile.context);
+    const ptrdiff_t pixel = a.src_pixel_stride, width = static_cast<ptrdiff_t>(a.in_w);
+    const ptrdiff_t row = static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
+    const size_t rows = tile.last - tile.first;
     // One vector of the unit after the other: fewer sums than registers are in use at a time.
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       const char* w = tile.weights + tile.first * kKernel * kWeightUnit + v * kWeightVector;
-      const char* line = tile.src + tile.column * a.src_pixel_stride + v * kVectorBytes;
-      for (size_t i = tile.first; i < tile.last; ++i) {
+      const char* line = tile.src + (tile.column + kFirst) * pixel + v * kVectorBytes;
+      Sum sums[P];
+      QUERN_UNROLL for (int r = 0; r < P; ++r) sums[r] = D::Zero();
+      for (size_t i = 0; i < rows; ++i, w += kKernel * kWeightUnit, line += row) {
         Sum b[kKernel];
         QUERN_UNROLL for (int j = 0; j < kKernel; ++j) b[j] = D::LoadWeights(w + j * kWeightUnit);
-        QUERN_UNROLL for (int c = 0; c < kColumns; ++c) {
-          if (c < kLeft || c >= kColumns - kRight) continue;
+        const char* column = line;
+        QUERN_UNROLL for (int c = kFirst; c < kColumns - (kRight > 0 ? kRight : 0); ++c, column += pixel) {
           const bool in = kLeft >= 0 || ((c >= kKernel - 1 || tile.column + c >= 0) &&
-                                         (c <= (P - 1) * kStride || tile.column + c < static_cast<ptrdiff_t>(a.in_w)));
+                                         (c <= (P - 1) * kStride || tile.column + c < width));
           // With a branch, compilers keep sums in memory where registers are few.
-          const char* at = in ? line + c * a.src_pixel_stride : context.pad;
+          const char* at = in ? column : context.pad;
           const Sum x =
               kPart ? D::LoadPart(context, at, tile.channels, V::MakeMask(tile.channels)) : D::Load(context, at);
           QUERN_UNROLL for (int r = 0; r < P; ++r) {
             const int j = c - r * kStride;
-            if (j >= 0 && j < kKernel) acc[r][v] = D::MulAdd(x, b[j], acc[r][v]);
+            if (j >= 0 && j < kKernel) sums[r] = D::MulAdd(x, b[j], sums[r]);
           }
           if constexpr (kVectors > 1) asm volatile("" ::: "memory");  // no columns ahead
         }
-        w += kKernel * kWeightUnit;
-        line += static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
+      }
+      QUERN_UNROLL for (int r = 0; r < P; ++r) {
+        if (kWait && v + 1 < kVectors) {
+          waiting[v][r] = sums[r];
+          asm volatile("" : "+m"(waiting[v][r]));
+        } else {
+          acc[r][v] = sums[r];
+        }
+      }
+    }
+    if constexpr (kWait) {
+      QUERN_UNROLL for (int v = 0; v + 1 < kVectors; ++v) {
+        QUERN_UNROLL for (int r = 0; r < P; ++r) acc[r][v] = waiting[v][r];
       }
     }
   }
@@ -255,14 +278,13 @@ struct DwTaps {
 template <int kKernel, int kStride>
 struct DwColumns {
   template <class V>
-  static constexpr int kMostPixels = !V::kCheapMasks ? (kStride > 1 || kKernel > 5 ? 4 : 8)
+  static constexpr int kMostPixels = !V::kCheapMasks ? (kKernel > (kStride > 1 ? 3 : 5) ? 4 : 8)
                                      : kStride > 1   ? 8
                                      : kKernel > 3   ? 10
                                                      : 16;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
-    // Few columns are shared, or (without masks: on CPUs with few registers) more values are kept than registers.
-    if constexpr (P < kKernel - 1 || (kStride > 1 && !D::V::kCheapMasks)) {
+    if constexpr (P < kKernel - 1) {  // few columns are shared
       return DwTaps::Run<D, P>(a, tiles);
     } else {
       if constexpr (D::V::kCheapMasks) {

@@ -309,10 +309,10 @@ TEST_P(GemmRows, BackwardsTheResultsHaveTheSameBits) {
   }
 }
 
-// A K of several blocks.
+// A K of several blocks, which are longer the fewer columns a tile has.
 size_t SeveralBlocks(const GemmKernel& row) {
-  const size_t bits = FormatBits(row.consumed.element);
-  return bits < 4 ? 5120 : bits < 8 ? 2560 : bits <= 16 ? 1280 : 320;
+  const size_t bits = FormatBits(row.consumed.element), narrow = ukernel::TileN(row, HostCpu().facts()) < 16 ? 2 : 1;
+  return narrow * (bits < 4 ? 5120 : bits < 8 ? 2560 : bits <= 16 ? 1280 : 320);
 }
 
 // Ranges and sums of squares of rows come out with the product, fused or not, for the next layer's quantization or

@@ -19,8 +19,8 @@ using ukernel::RoundUp;
 constexpr size_t kColumnBytes = 4096;
 // Panels of about the size of L1 stay there, in good part, while rows pass by: from half to one and a half of it
 // (6x64 on Cascade Lake, 80 to 192 k) that is worth 1-7 % against columns that pass by. Larger ones gain nothing.
-// Rows that ask for the next panel meanwhile have both in half of L2 (6x16 of AVX2 on Zen 3, GFLOP/s of 96: 1024
-// squared 80 to 88, 2048 squared 77 to 85, 128x3072x768 out of memory 66 to 78).
+// Rows that ask for the next panel meanwhile have both in half of L2 (6x16 of AVX2 on Zen 3, shares of the peak: 2048
+// squared 79 to 87 %, 128x3072x768 77 to 89).
 constexpr size_t NarrowBytes(const GemmKernel& row, const CpuFacts& cpu) {
   return row.asks_ahead == ukernel::AsksAhead::kPanel ? cpu.l2_bytes / 4 : cpu.l1d_bytes * 3 / 2;
 }

@@ -77,9 +77,19 @@ class Part {
   RhsStep StepOf(size_t columns, bool backwards) const;
   void FillTaps(const KBlock& k);
   void SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0);
+  void SetDst(GemmArgs& a);
+  // What a call's rows move by from one whole tile to the next (bytes; pointers).
+  struct RowStep {
+    ptrdiff_t lhs = 0, scales = 0, acc = 0, dst = 0;
+    size_t pointers = 0;
+
+    void Move(GemmArgs& a) const;
+  };
+  RowStep StepOfRows(const GemmArgs& a, size_t tile_m) const;
   void Call(const GemmKernel& row, size_t fused, GemmArgs& a);
+  void BeginGathered(size_t m0, size_t n0);
   void StoreGathered(size_t m1, size_t n1);
-  void PrefetchGathered(size_t m, size_t rows, size_t m1, size_t columns) const;
+  void PrefetchGathered(size_t rows, size_t m1, size_t columns);
 
   // PackFlags of the tile of columns that n is in: what the transform found.
   uint8_t& RhsFlags(size_t n) const { return panel_flags_[(n - panels_n0_) / p_.main.tile_n]; }
@@ -94,6 +104,8 @@ class Part {
   char* slot_;
   size_t acc_m0_ = 0, acc_n0_ = 0;
   size_t gathered_m0_ = 0, gathered_n0_ = 0;  // of a column-major result, what stands in the slot's rows
+  size_t gathered_asked_ = 0;                 // columns of it whose lines were asked for
+  size_t gathered_due_ = 0;                   // how much of the next one, of as many as rows are gathered
   char* panels_ = nullptr;                    // of the K block, transformed, from the column panels_n0_ on
   uint8_t* panel_flags_ = nullptr;            // a byte per tile of columns
   size_t panels_n0_ = 0;
@@ -182,6 +194,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
   // A call of one row by a narrow tile is short: only what differs is written from one to the next.
   const RhsStep step = tiles > 1 ? StepOf(tile_n, backwards) : RhsStep{};
   const void* const first_panel = a.rhs;
+  const bool gathers = p_.column_major && last_;
   for (size_t i = 0, n = first; i < tiles; ++i, n = backwards ? n - tile_n : n + tile_n) {
     if (i > 0) step.Move(a);
     if (p_.panels_ahead) {
@@ -193,26 +206,41 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
     a.n0 = n;
     if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
     size_t line_end = p_.line_rows ? m0 : m1;  // of the line that m is in
-    gathered_m0_ = m0;
-    gathered_n0_ = n;
+    BeginGathered(m0, n);
+    // Calls of few k are short: within a line rows move on by what is known, to where nothing else was set in between.
+    RowStep row_step;
+    bool moves = false;
     for (size_t m = m0; m < m1; m += a.m) {
-      if (m == line_end) line_end += p_.line_rows;
+      if (m == line_end) {
+        line_end += p_.line_rows;
+        moves = false;
+      }
       a.m = std::min(tile_m, line_end - m);
       if (p_.fallback.row && FallsBack(m, n)) {
         if (p_.column_major) StoreGathered(m, n + a.n);
-        gathered_m0_ = m + a.m;
+        BeginGathered(m + a.m, n);
+        moves = false;
         continue;
       }
       a.m0 = m;
-      SetLhs(a, k, m, m0);
-      AskAhead(a);
-      PrefetchLhs();
+      if (moves) {
+        row_step.Move(a);
+      } else {
+        SetLhs(a, k, m, m0);
+        SetDst(a);
+        row_step = StepOfRows(a, tile_m);
+        moves = true;
+      }
+      if (ahead_.units || a.ahead) AskAhead(a);
+      if (prefetch_rows_) PrefetchLhs();
       const size_t next = m + a.m;
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
-      if (p_.column_major && last_) PrefetchGathered(m, a.m, m1, a.n);
+      if (gathers) PrefetchGathered(a.m, m1, a.n);
       Call(*p_.main.row, b_.main_fused, a);
       if (p_.column_major && (next == m1 || next + tile_m > gathered_m0_ + p_.gathered_rows)) {
         StoreGathered(next, n + a.n);
+        BeginGathered(next, n);
+        moves = false;
       }
     }
   }
@@ -423,27 +451,50 @@ void Part::SetLhs(GemmArgs& a, const KBlock& k, size_t m, size_t pointers_m0) {
   a.lhs_row_stride = b_.operands.lhs_row_stride;
 }
 
-// Chooses where the tile's accumulators and results go, calls, and runs the ops that the row leaves.
-void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
-  ++count_.calls;
+// Where the tile's accumulators and results go.
+void Part::SetDst(GemmArgs& a) {
   const size_t out_bytes = FormatBytes(p_.dst_format);
   char* dst = static_cast<char*>(b_.operands.dst) + a.m0 * b_.operands.dst_row_stride + a.n0 * out_bytes;
-  size_t dst_row_stride = b_.operands.dst_row_stride;
+  a.dst_row_stride = b_.operands.dst_row_stride;
   if (p_.column_major) {
-    dst_row_stride = p_.gathered_row_stride;
-    dst = slot_ + p_.slot_gathered + (a.m0 - gathered_m0_) * dst_row_stride + (a.n0 - gathered_n0_) * out_bytes;
-  }
-  if (!a.first_k || !a.last_k) {
-    if (p_.acc_in_dst) {
-      a.acc = dst;
-      a.acc_row_stride = dst_row_stride;
-    } else {
-      a.acc_row_stride = p_.acc_row_stride();
-      a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * p_.acc_bytes();
-    }
+    a.dst_row_stride = p_.gathered_row_stride;
+    dst = slot_ + p_.slot_gathered + (a.m0 - gathered_m0_) * a.dst_row_stride + (a.n0 - gathered_n0_) * out_bytes;
   }
   a.dst = dst;
-  a.dst_row_stride = dst_row_stride;
+  if (a.first_k && a.last_k) return;
+  if (p_.acc_in_dst) {
+    a.acc = dst;
+    a.acc_row_stride = a.dst_row_stride;
+    return;
+  }
+  a.acc_row_stride = p_.acc_row_stride();
+  a.acc = slot_ + p_.slot_acc + (a.m0 - acc_m0_) * a.acc_row_stride + (a.n0 - acc_n0_) * p_.acc_bytes();
+}
+
+Part::RowStep Part::StepOfRows(const GemmArgs& a, size_t tile_m) const {
+  const auto rows = static_cast<ptrdiff_t>(tile_m);
+  RowStep step{.lhs = rows * a.lhs_row_stride,
+               .acc = rows * static_cast<ptrdiff_t>(a.acc_row_stride),
+               .dst = rows * static_cast<ptrdiff_t>(a.dst_row_stride)};
+  if (p_.prepared) {
+    step.lhs = rows / static_cast<ptrdiff_t>(p_.lhs_geometry.m_unit) * a.lhs_row_stride;
+    step.scales = step.lhs;
+  }
+  if (a.lhs_form == ukernel::kLhsRowPointers) step.pointers = tile_m;
+  return step;
+}
+
+void Part::RowStep::Move(GemmArgs& a) const {
+  a.lhs = static_cast<const char*>(a.lhs) + lhs;
+  a.lhs_scales = static_cast<const char*>(a.lhs_scales) + scales;
+  a.row_pointers += pointers;
+  a.acc = static_cast<char*>(a.acc) + acc;
+  a.dst = static_cast<char*>(a.dst) + dst;
+}
+
+// Runs the row, and the ops that it leaves.
+void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
+  ++count_.calls;
   if (!a.last_k || fused == b_.op_count) {
     row.run(a);
     return;
@@ -453,10 +504,10 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.n = a.n;
   rest.m0 = a.m0;
   rest.n0 = a.n0;
-  rest.dst = dst;
-  rest.dst_row_stride = dst_row_stride;
+  rest.dst = a.dst;
+  rest.dst_row_stride = a.dst_row_stride;
   rest.src_format = EpilogueFormat(p_.acc_format, b_.ops, fused);
-  if (out_bytes != p_.acc_bytes()) {  // the intermediate result does not fit into dst
+  if (FormatBytes(p_.dst_format) != p_.acc_bytes()) {  // the intermediate result does not fit into dst
     a.dst = slot_ + p_.slot_tile;
     a.dst_row_stride = a.n * p_.acc_bytes();
   }
@@ -464,6 +515,15 @@ void Part::Call(const GemmKernel& row, size_t fused, GemmArgs& a) {
   rest.src_row_stride = a.dst_row_stride;
   row.run(a);
   p_.epilogue(b_.ops + fused, b_.op_count - fused, rest);
+  a.dst = rest.dst;
+  a.dst_row_stride = rest.dst_row_stride;
+}
+
+// Of a column-major result, the rows from m0 and the columns from n0 on are gathered next.
+void Part::BeginGathered(size_t m0, size_t n0) {
+  gathered_m0_ = m0;
+  gathered_n0_ = n0;
+  gathered_asked_ = gathered_due_ = 0;
 }
 
 // Of a column-major result, the rows gathered up to m1, of the columns up to n1, go to their places.
@@ -478,17 +538,16 @@ void Part::StoreGathered(size_t m1, size_t n1) {
                   .y = static_cast<char*>(b_.operands.dst) + gathered_m0_ * element + gathered_n0_ * stride,
                   .y_row = static_cast<ptrdiff_t>(stride / element)});
   }
-  gathered_m0_ = m1;
 }
 
 // Lines that the gathered rows go to, some per tile: stores to as many places as a tile has columns would wait for
 // each.
-void Part::PrefetchGathered(size_t m, size_t rows, size_t m1, size_t columns) const {
+void Part::PrefetchGathered(size_t rows, size_t m1, size_t columns) {
   const size_t all = std::min(p_.gathered_rows, m1 - gathered_m0_), element = FormatBytes(p_.dst_format);
-  const size_t begin = m - gathered_m0_, stride = b_.operands.dst_column_stride;
+  const size_t stride = b_.operands.dst_column_stride;
   const char* to = static_cast<const char*>(b_.operands.dst) + gathered_m0_ * element + gathered_n0_ * stride;
-  for (size_t c = columns * begin / all; c < columns * (begin + rows) / all; ++c) {
-    for (size_t i = 0; i < all * element; i += kLine) __builtin_prefetch(to + c * stride + i, 0, 2);
+  for (gathered_due_ += columns * rows; gathered_due_ >= all; gathered_due_ -= all, ++gathered_asked_) {
+    for (size_t i = 0; i < all * element; i += kLine) __builtin_prefetch(to + gathered_asked_ * stride + i, 0, 2);
   }
 }
 
@@ -540,8 +599,7 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
     FillPointers(*image, b_.row0 + m0, m1 - m0, 0, p_.segments, pointer_pitch_, pointers_);
   }
   const KBlock whole{.taps = p_.segments, .k = p_.k};
-  gathered_m0_ = m0;
-  gathered_n0_ = n0;
+  BeginGathered(m0, n0);
   for (size_t n = n0; n < n1; n += f.tile_n) {
     GemmArgs a;
     a.n = std::min(f.tile_n, n1 - n);
@@ -566,6 +624,7 @@ void Part::RunFallback(size_t m0, size_t m1, size_t n0, size_t n1) {
         a.lhs = static_cast<const char*>(b_.operands.lhs) + static_cast<ptrdiff_t>(m) * b_.operands.lhs_row_stride;
         a.lhs_row_stride = b_.operands.lhs_row_stride;
       }
+      SetDst(a);
       Call(*f.row, b_.fallback_fused, a);
     }
   }

@@ -252,6 +252,7 @@ class ConvRun {
       g.image = &rows;
     }
     g.rhs = packed_ + group * weights_.geometry().total_bytes;
+    g.rhs_pair_bound = weights_.pair_bound();
     EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
     size_t count = 0;
     if (IsInt8(c_.lhs)) {

@@ -351,6 +351,7 @@ void Part::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_
   }
   const std::byte* first = b_.operands.rhs + g.UnitOffset(n / g.n_unit);
   a.rhs_sums = b_.operands.rhs + g.sums_offset + n * 4;
+  a.rhs_pair_bound = b_.operands.rhs_pair_bound;
   a.rhs_tap_stride = RhsElementBytes(binding.row->consumed, g.n_unit, g.segment_k);
   if (transformed) {
     const ukernel::RhsGeometry& t = p_.panel_geometry;

@@ -7,6 +7,7 @@
 
 #include "base/aligned_buffer.h"
 #include "kernels/packed_key.h"
+#include "ukernel/pair_bound.h"
 
 namespace quern::kernels {
 namespace {
@@ -25,6 +26,23 @@ Status CannotPack(const ukernel::RhsSource& source, const PackLayout& layout) {
   return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " + LayoutName(layout));
 }
 
+// Whether the row that is fastest for many rows by this layout goes by the bound of pairs.
+bool BestUsesPairs(const PackLayout& layout, const CpuFacts& cpu) {
+  const GemmKernel* best = nullptr;
+  float least = 0;
+  for (const auto* list : ukernel::AllGemmKernels()) {
+    for (const GemmKernel& row : std::span(list->rows, list->count)) {
+      if (!row.run || row.only_forced || !(row.consumed == layout) || !ukernel::IsaRunsOn(row.isa, cpu)) continue;
+      const size_t m = TileM(row, cpu), n = TileN(row, cpu);
+      const float cycles = GemmTileCycles(row, cpu, m, n, 256) / static_cast<float>(m * n);
+      if (best && cycles >= least) continue;
+      best = &row;
+      least = cycles;
+    }
+  }
+  return best && best->uses_pairs;
+}
+
 }  // namespace
 
 Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice& choice,
@@ -35,7 +53,7 @@ Result<PackedRhs> PackedRhs::Pack(const GemmProblem& problem, const LayoutChoice
     key = PackedKeyOf(packing, choice.layout, RhsShapeOf(problem, choice.vector_bytes), source, batches,
                       source_batch_stride);
   }
-  return Make(problem, choice, key, packing, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
+  return Make(problem, choice, key, packing, cpu, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
     if (!ukernel::CanPackRhs(choice.layout, source)) return CannotPack(source, choice.layout);
     // Batch after batch: columns of all batches would read some sources' pages again and again.
     const auto all = static_cast<int64_t>(r.geometry_.units * batches);
@@ -54,7 +72,7 @@ Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const Layou
                                          const std::optional<ContentKey>& key, const Derive& derive,
                                          const Packing& packing, const CpuFacts& cpu, size_t batches,
                                          size_t chunk_bytes) {
-  return Make(problem, choice, key, packing, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
+  return Make(problem, choice, key, packing, cpu, batches, [&](const PackedRhs& r, std::byte* to) -> Status {
     const size_t units = r.geometry_.units, unit = r.geometry_.n_unit;
     const size_t unit_bytes = r.geometry_.unit_stride * batches;
     const size_t together = std::max<size_t>(1, chunk_bytes / (unit_bytes + 1));
@@ -76,18 +94,29 @@ Result<PackedRhs> PackedRhs::PackDerived(const GemmProblem& problem, const Layou
 
 template <class Fill>
 Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice& choice,
-                                  const std::optional<ContentKey>& key, const Packing& packing, size_t batches,
-                                  Fill fill) {
+                                  const std::optional<ContentKey>& key, const Packing& packing, const CpuFacts& cpu,
+                                  size_t batches, Fill fill) {
   PackedRhs r = Describe(problem, choice, batches);
-  PackedStore* store = key && r.packed_bytes() >= kLeastStoredBytes ? packing.store : nullptr;
-  if (store != nullptr && (r.bytes_ = store->Find(*key, r.packed_bytes())) != nullptr) return r;
-  QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(r.packed_bytes(), {.huge_pages = true}));
-  r.ClearVectors(buffer.data());
-  QUERN_RETURN_IF_ERROR(fill(r, buffer.data()));
-  const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
-  r.bytes_ = {owner, owner->data()};
-  if (store != nullptr) store->Put(*key, r.bytes_, r.packed_bytes());
+  QUERN_RETURN_IF_ERROR(r.FindBytes(key, packing, fill));
+  if (BestUsesPairs(choice.layout, cpu)) {
+    for (size_t b = 0; b < batches; ++b) {
+      r.pair_bound_ = std::max(r.pair_bound_, ukernel::PairBound(choice.layout, r.geometry_, r.data(b)));
+    }
+  }
   return r;
+}
+
+template <class Fill>
+Status PackedRhs::FindBytes(const std::optional<ContentKey>& key, const Packing& packing, Fill fill) {
+  PackedStore* store = key && packed_bytes() >= kLeastStoredBytes ? packing.store : nullptr;
+  if (store != nullptr && (bytes_ = store->Find(*key, packed_bytes())) != nullptr) return OkStatus();
+  QUERN_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Allocate(packed_bytes(), {.huge_pages = true}));
+  ClearVectors(buffer.data());
+  QUERN_RETURN_IF_ERROR(fill(*this, buffer.data()));
+  const auto owner = std::make_shared<const AlignedBuffer>(std::move(buffer));
+  bytes_ = {owner, owner->data()};
+  if (store != nullptr) store->Put(*key, bytes_, packed_bytes());
+  return OkStatus();
 }
 
 PackedRhs PackedRhs::Describe(const GemmProblem& problem, const LayoutChoice& choice, size_t batches) {

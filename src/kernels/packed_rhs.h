@@ -52,6 +52,8 @@ class PackedRhs {
   const ukernel::RhsGeometry& geometry() const { return geometry_; }
   size_t batches() const { return batches_; }
   size_t packed_bytes() const { return geometry_.total_bytes * batches_; }
+  // ukernel::GemmArgs::rhs_pair_bound of all batches, where the CPU has use for it (0 else).
+  uint16_t pair_bound() const { return pair_bound_; }
   const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
@@ -63,17 +65,20 @@ class PackedRhs {
   Status PackUnits(const UnitRange& units, int64_t begin, int64_t end, std::byte* to, const ukernel::RhsSource& source,
                    Executor& executor, const CpuFacts& cpu, ptrdiff_t source_batch_stride, const CancelToken* cancel,
                    int max_slots) const;
-  // From the store, or made by fill(packed, its bytes), which packs all units.
+  // With the bytes of the store, or of fill(packed, its bytes), which packs all units.
   template <class Fill>
   static Result<PackedRhs> Make(const GemmProblem& problem, const LayoutChoice& choice,
-                                const std::optional<ContentKey>& key, const Packing& packing, size_t batches,
-                                Fill fill);
+                                const std::optional<ContentKey>& key, const Packing& packing, const CpuFacts& cpu,
+                                size_t batches, Fill fill);
+  template <class Fill>
+  Status FindBytes(const std::optional<ContentKey>& key, const Packing& packing, Fill fill);
   void ClearVectors(std::byte* to) const;
 
   LayoutChoice choice_;
   ukernel::RhsShape shape_;
   ukernel::RhsGeometry geometry_;
   size_t batches_ = 0;
+  uint16_t pair_bound_ = 0;
   std::shared_ptr<const std::byte> bytes_;  // of a buffer of its own, or of the store
 };
 

@@ -83,6 +83,9 @@ struct GemmArgs {
   const void* ahead = nullptr;
   size_t ahead_lines = kAheadLines;
   const void* rhs_sums = nullptr;  // at the tile's first column: sums over the whole K (rows with `uses_sums`)
+  // Rows with `uses_pairs`: no two neighbours of K (2i and 2i + 1, of int8 weights of one column) add up to more, or to
+  // less than its negative; 0: not known.
+  uint16_t rhs_pair_bound = 0;
 
   bool first_k = true;        // start from zero; else from acc
   bool last_k = true;         // run ops and write dst; else write acc
@@ -205,8 +208,9 @@ struct GemmKernel {
   AsksAhead asks_ahead = AsksAhead::kNothing;
   // Calls of mr rows and up to this many units compute the last unit as half of one where it has no more columns.
   uint8_t narrow_units = 0;
-  bool one_tile = false;   // of rows: where there are more, weights would be read and unpacked once for each
-  bool uses_sums = false;  // reads rhs_sums: all taps must then be in the calls from first_k to last_k
+  bool one_tile = false;    // of rows: where there are more, weights would be read and unpacked once for each
+  bool uses_sums = false;   // reads rhs_sums: all taps must then be in the calls from first_k to last_k
+  bool uses_pairs = false;  // faster where rhs_pair_bound is small
   SumOrder sum_order = SumOrder::kOfItsKind;
 
   // The numbers of another row, in portable C++: what tests compare that row's with where the CPU lacks its ISA, and

@@ -11,7 +11,7 @@ namespace {
     kFusedF32 | EpilogueBit(EpilogueKind::kAddOuterScalar) | EpilogueBit(EpilogueKind::kRequantize);
 
 // V has what TileEpilogue needs and int32 lanes: Int, ZeroInt, Set1Int, LoadInt, LoadMaskInt, StoreInt, StoreMaskInt,
-// AddInt, MulInt (both wrap), ToFloat, Round (ties to even), StoreBytes.
+// AddInt, MulInt (both wrap), ToFloat, Round (ties to even), StoreBytes; StoreByteRows where it has two vectors a unit.
 template <class V, int MR, int NU>
 struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
@@ -89,15 +89,28 @@ struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
       low = op.a > low ? (op.a < high ? op.a : high) : low;
       high = op.b > low ? (op.b < high ? op.b : high) : low;
     }
-    const Reg lo = V::Set1(low), hi = V::Set1(high), zero = V::Set1(static_cast<float>(op.integer));
+    // Bounds are integers here, so that they may come before rounding and the zero point.
+    const auto bound = [&](float x) { return V::Set1(static_cast<float>(static_cast<int32_t>(x) - op.integer)); };
+    const Reg lo = bound(low), hi = bound(high);
     const auto* scales = static_cast<const float*>(op.data);
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       const Reg s = scales ? Base::LoadN(scales + a.n0, v, t) : V::Set1(op.scale);
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        const Reg q = V::Add(V::Round(V::Mul(x[r][v], s)), zero);
-        x[r][v] = V::Min(V::Max(q, lo), hi);  // NaN becomes the lowest value
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) {  // NaN becomes the lowest value
+        x[r][v] = V::Round(V::Min(V::Max(V::Mul(x[r][v], s), lo), hi));
       }
     }
+    if constexpr (kVectors == 2 && requires(void* p, Reg y) { V::StoreByteRows(p, p, y, y, y, y, 0); }) {
+      if (t.whole) {
+        QUERN_UNROLL for (int r = 0; r < MR; r += 2) {
+          auto* p = static_cast<char*>(a.dst) + r * a.dst_row_stride;
+          const int s = r + 1 < MR ? r + 1 : r;
+          V::StoreByteRows(p, p + (s - r) * a.dst_row_stride, x[r][0], x[r][1], x[s][0], x[s][1], op.integer);
+        }
+        return;
+      }
+    }
+    const Reg zero = V::Set1(static_cast<float>(op.integer));
+    Base::Each([&](int r, int v) { x[r][v] = V::Add(x[r][v], zero); });
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       auto* p = static_cast<char*>(a.dst) + r * a.dst_row_stride;
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {

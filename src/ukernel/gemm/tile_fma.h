@@ -76,6 +76,10 @@ struct NarrowOf<V> {
   using Type = typename V::Narrow;
 };
 
+// Types whose tiles read rows that lie evenly apart by an address with an index.
+template <class V>
+concept HasIndexedRows = requires { V::kIndexedRows; };
+
 // V has what TileEpilogue needs and Fma(a, b, c) = a*b + c; kCheapMasks; kLhsBlock; kAsksAhead; kTileAhead (0: none).
 // kNarrow: the last vector has at most V::kNarrowLanes columns, and is computed as so many.
 template <class V, int MR, int NU, class O = FloatOperands<V>, bool kNarrow = false>
@@ -112,13 +116,42 @@ struct TileFma : TileEpilogue<V, MR, NU> {
     Narrow last[MR];
   };
 
+  // Where the rows of a segment of K are: by a pointer each, or evenly apart, by one of three rows and the distance,
+  // which x86 adds in a load's address: what a call keeps is in registers, where it writes 30 pointers and multiples to
+  // the stack else.
+  struct RowPointers {
+    const Lhs* row[MR];
+    size_t at = 0;
+    QUERN_INLINE const Lhs* At(int r, size_t k) const { return row[r] + at + k; }
+    QUERN_INLINE void Advance(size_t k) { at += k; }
+  };
+  struct EvenRows {
+    static constexpr int kOfPointer = 3;
+    const char* first[(MR + kOfPointer - 1) / kOfPointer];
+    ptrdiff_t stride;
+    EvenRows(const char* at, ptrdiff_t row_stride) : stride(row_stride) {
+      QUERN_UNROLL for (int i = 0; i * kOfPointer < MR; ++i) first[i] = at + i * kOfPointer * row_stride;
+      Advance(0);
+    }
+    QUERN_INLINE const Lhs* At(int r, size_t k) const {
+      return reinterpret_cast<const Lhs*>(first[r / kOfPointer] + r % kOfPointer * stride) + k;
+    }
+    // Pointers that the compiler knows nothing of: clang 19 would make one of them by additions in the loop.
+    QUERN_INLINE void Advance(size_t k) {
+      QUERN_UNROLL for (int i = 0; i * kOfPointer < MR; ++i) {
+        first[i] += k * sizeof(Lhs);
+        asm("" : "+r"(first[i]));
+      }
+    }
+  };
+
   static const Rhs* UnitAt(const char* rhs, size_t unit_stride, int v) {
     return reinterpret_cast<const Rhs*>(rhs + static_cast<size_t>(v / kPerUnit) * unit_stride);
   }
 
   // kMasked: the last unit is read up to the mask (a masked load takes a slot of a multiply-add port).
-  template <bool kMasked, int I = 0, bool kAsks = false>
-  QUERN_INLINE static void Step(Sums& sums, const Lhs* const (&row)[MR], size_t k, const char* rhs, size_t unit_stride,
+  template <bool kMasked, int I = 0, bool kAsks = false, class Rows>
+  QUERN_INLINE static void Step(Sums& sums, const Rows& rows, size_t k, const char* rhs, size_t unit_stride,
                                 Mask tail) {
     Reg b[kVectors];
     Narrow last;
@@ -141,9 +174,10 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       }
     }
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-      const Reg x = O::template Broadcast<I>(row[r] + k);
+      const Lhs* p = rows.At(r, k);
+      const Reg x = O::template Broadcast<I>(p);
       QUERN_UNROLL for (int v = 0; v < kWide; ++v) sums.wide[r][v] = O::Fma(x, b[v], sums.wide[r][v]);
-      if constexpr (kNarrow) sums.last[r] = V::FmaNarrow(V::BroadcastNarrow(row[r] + k), last, sums.last[r]);
+      if constexpr (kNarrow) sums.last[r] = V::FmaNarrow(V::BroadcastNarrow(p), last, sums.last[r]);
     }
   }
 
@@ -211,32 +245,35 @@ struct TileFma : TileEpilogue<V, MR, NU> {
   }
 
   // Inline in each of its calls: out of line it would keep the accumulators in memory.
-  template <bool kMasked>
-  QUERN_INLINE static void Segment(Sums& sums, const Lhs* const (&row)[MR], const char* rhs, size_t unit_stride,
-                                   size_t k_stride, size_t k_count, Mask tail, const char*& ahead, bool few) {
+  template <bool kMasked, class Rows>
+  QUERN_INLINE static void Segment(Sums& sums, Rows rows, const char* rhs, size_t unit_stride, size_t k_stride,
+                                   size_t k_count, Mask tail, const char*& ahead, bool few) {
     size_t k = 0;
     if constexpr (kManyRows) {
       for (; k + kRowBlock <= k_count; k += kRowBlock, rhs += kRowBlock * k_stride) {
         int r = 0;
         RowBlock<kMasked, kRowBlock>(
-            sums, [&]() __attribute__((always_inline)) { return row[r++] + k; }, rhs, k_stride, tail);
+            sums, [&]() __attribute__((always_inline)) { return rows.At(r++, 0); }, rhs, k_stride, tail);
+        rows.Advance(kRowBlock);
       }
     } else if constexpr (O::kLhsBlock > 1) {
       for (; k + O::kLhsBlock <= k_count; k += O::kLhsBlock) {
         Left x[MR];
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = O::LoadLhs(row[r] + k);
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r] = O::LoadLhs(rows.At(r, 0));
         LaneSteps<0>(sums, x, rhs, unit_stride, k_stride);
+        rows.Advance(O::kLhsBlock);
         rhs += O::kLhsBlock * k_stride;
       }
     } else if constexpr (kSets > 1) {
       Sums more[kSets - 1];
       QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) SetZero(more[s]);
       for (; k + kSets <= k_count; k += kSets) {
-        Step<kMasked>(sums, row, k, rhs, unit_stride, tail);
+        Step<kMasked>(sums, rows, 0, rhs, unit_stride, tail);
         QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
-          Step<kMasked>(more[s], row, k + s + 1, rhs + (s + 1) * k_stride, unit_stride, tail);
+          Step<kMasked>(more[s], rows, s + 1, rhs + (s + 1) * k_stride, unit_stride, tail);
         }
         rhs += kSets * k_stride;
+        rows.Advance(kSets);
       }
       QUERN_UNROLL for (int s = 0; s < kSets - 1; ++s) {
         QUERN_UNROLL for (int r = 0; r < MR; ++r) {
@@ -255,9 +292,10 @@ struct TileFma : TileEpilogue<V, MR, NU> {
         static_assert(kUnroll == kAheadK);
         for (; k + kUnroll <= k_count; k += kUnroll) {
           QUERN_UNROLL for (size_t u = 0; u < kUnroll; ++u) {
-            Step<kMasked, 0, asks>(sums, row, k + u, rhs + u * k_stride, unit_stride, tail);
+            Step<kMasked, 0, asks>(sums, rows, u, rhs + u * k_stride, unit_stride, tail);
           }
           rhs += kUnroll * k_stride;
+          rows.Advance(kUnroll);
           if constexpr (asks) {
             QUERN_UNROLL for (size_t i = 0; i < lines; ++i) __builtin_prefetch(ahead + i * 64, 0, 2);
             ahead += lines * 64;
@@ -275,12 +313,12 @@ struct TileFma : TileEpilogue<V, MR, NU> {
       }
     }
     if constexpr (O::kGroup == 1) {
-      for (; k < k_count; ++k, rhs += k_stride) Step<kMasked>(sums, row, k, rhs, unit_stride, tail);
+      for (; k < k_count; ++k, rhs += k_stride, rows.Advance(1)) Step<kMasked>(sums, rows, 0, rhs, unit_stride, tail);
     } else {
       static_assert(O::kGroup == 2 && !kMasked);
-      for (; k < k_count; k += 2, rhs += 2 * k_stride) {
-        Step<false, 0>(sums, row, k, rhs, unit_stride, tail);
-        if (k + 1 < k_count) Step<false, 1>(sums, row, k + 1, rhs, unit_stride, tail);
+      for (; k < k_count; k += 2, rhs += 2 * k_stride, rows.Advance(2)) {
+        Step<false, 0>(sums, rows, 0, rhs, unit_stride, tail);
+        if (k + 1 < k_count) Step<false, 1>(sums, rows, 1, rhs, unit_stride, tail);
       }
     }
   }
@@ -295,21 +333,34 @@ struct TileFma : TileEpilogue<V, MR, NU> {
     }
     // The common form apart: what a loop over taps keeps is some 30 stores, which wait for those of the tile before.
     // Not in float64, where clang 19 then keeps accumulators in memory.
-    if constexpr (MR >= 4 && std::is_same_v<typename V::Scalar, float>) {
-      if (a.lhs_form == kLhsRows && !in_place) {
-        const Lhs* row[MR];
-        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-          row[r] = reinterpret_cast<const Lhs*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
+    if constexpr (MR >= 4 && HasIndexedRows<V>) {
+      if (a.lhs_form != kLhsRowPointers && !in_place) {
+        const size_t taps = a.lhs_form == kLhsTaps ? a.tap_count : 1;
+        for (size_t t = 0; t < taps; ++t) {
+          const Tap tap = a.lhs_form == kLhsTaps ? a.taps[t] : Tap{};
+          Segment<false>(sums, EvenRows(static_cast<const char*>(a.lhs) + tap.lhs_offset, a.lhs_row_stride),
+                         static_cast<const char*>(a.rhs) + tap.rhs_offset, a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
+                         few);
         }
-        return Segment<false>(sums, row, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
+        return;
+      }
+    } else if constexpr (MR >= 4 && std::is_same_v<typename V::Scalar, float>) {
+      if (a.lhs_form == kLhsRows && !in_place) {
+        RowPointers rows;
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+          rows.row[r] = reinterpret_cast<const Lhs*>(static_cast<const char*>(a.lhs) + r * a.lhs_row_stride);
+        }
+        return Segment<false>(sums, rows, static_cast<const char*>(a.rhs), a.rhs_unit_stride, kUnitK, a.k, tail, ahead,
                               few);
       }
     }
     EachTap<Lhs, MR>(a, [&](const Lhs* const(&row)[MR], const char* rhs) __attribute__((always_inline)) {
+      RowPointers rows;
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) rows.row[r] = row[r];
       if (in_place) {
-        Segment<V::kCheapMasks>(sums, row, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead, false);
+        Segment<V::kCheapMasks>(sums, rows, rhs, O::kGroup * kUnitK, a.rhs_k_stride, a.k, tail, ahead, false);
       } else {
-        Segment<false>(sums, row, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead, false);
+        Segment<false>(sums, rows, rhs, a.rhs_unit_stride, kUnitK, a.k, tail, ahead, false);
       }
     });
   }

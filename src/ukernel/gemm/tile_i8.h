@@ -159,21 +159,25 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
   }
 };
 
+// Row r of a tap.
+inline const char* RowOf(const GemmArgs& a, size_t tap, int r) {
+  if (a.lhs_form == kLhsRowPointers) {
+    const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
+    return static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
+  }
+  const ptrdiff_t shift = a.lhs_form == kLhsTaps ? a.taps[tap].lhs_offset : 0;
+  return static_cast<const char*>(a.lhs) + shift + r * a.lhs_row_stride;
+}
+
 // Stages `count` elements of MR rows, from k on.
 template <class D, int MR>
 void StageRows(const GemmArgs& a, size_t tap, size_t k, size_t count, char* stage, size_t row_bytes) {
-  for (int r = 0; r < MR; ++r, stage += row_bytes) {
-    const char* row;
-    if (a.lhs_form == kLhsRowPointers) {
-      const void* p = a.row_pointers[tap * a.row_pointer_pitch + static_cast<size_t>(r)];
-      row = static_cast<const char*>(p) + (p == a.zero_row ? 0 : a.row_pointer_offset);
-    } else {
-      const ptrdiff_t shift = a.lhs_form == kLhsTaps ? a.taps[tap].lhs_offset : 0;
-      row = static_cast<const char*>(a.lhs) + shift + r * a.lhs_row_stride;
-    }
-    D::Stage(row + k, count, stage);
-  }
+  for (int r = 0; r < MR; ++r, stage += row_bytes) D::Stage(RowOf(a, tap, r) + k, count, stage);
 }
+
+// Dot products that have a faster form, D::Pairs, for bytes and weights of which no pair of products passes 16 bits.
+template <class D>
+concept HasPairs = requires { typename D::Pairs; };
 
 // The call for up to `units` units from column n on.
 template <class V>
@@ -210,23 +214,50 @@ __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
 template <class D, int MR, int NU, int kAtOnce>
 struct PanelI8 {
   using V = typename D::V;
-  static constexpr size_t kRowBytes = StagedRowBytes(D::kGroupBytes, kPanelK);
   static constexpr size_t kStageAlign = 64;  // k, of taps that are staged together
+  template <class T>
+  static constexpr size_t kRowBytes = StagedRowBytes(T::kGroupBytes, kPanelK);
 
   struct Piece {
     size_t tap, end, k;
-    const char* stage;
-    size_t tap_bytes;
+    char* stage;
+    size_t padded;     // k of a tap
     const char* next;  // weights that are read after these
+
+    template <class T>
+    char* StageOf(size_t t) const {
+      return stage + (t - tap) * (padded / 4 * T::kGroupBytes);
+    }
   };
 
-  template <int kUnits>
+  template <class T, int kUnits>
   static void RunUnits(const GemmArgs& a, const Piece& p) {
     if constexpr (kUnits > 1) {
-      if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<kUnits - 1>(a, p);
+      if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<T, kUnits - 1>(a, p);
     }
-    TileI8<D, MR, kUnits, true>::Run(a, p.tap, p.end, p.k, p.next,
-                                     [&](size_t tap, size_t, size_t) { return p.stage + (tap - p.tap) * p.tap_bytes; });
+    TileI8<T, MR, kUnits, true>::Run(a, p.tap, p.end, p.k, p.next,
+                                     [&](size_t tap, size_t, size_t) { return p.template StageOf<T>(tap); });
+  }
+
+  // All columns, of rows that are staged for T.
+  template <class T>
+  static void RunColumns(const GemmArgs& a, Piece p) {
+    for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) {
+      p.next = After(a, n, p.k);
+      RunUnits<T, kAtOnce>(ColumnsOf<V>(a, n, kAtOnce), p);
+    }
+  }
+
+  // Whether the rows are bytes for D::Pairs, which are staged then. What shifts the left side counts on all of K.
+  static bool StagePairs(const GemmArgs& a, const Piece& p, bool all_of_k) {
+    using T = typename D::Pairs;
+    if (T::kShift && !all_of_k) return false;
+    typename T::Largest largest = T::NoBytes();
+    for (size_t t = p.tap; t < p.end; ++t) {
+      char* stage = p.template StageOf<T>(t);
+      for (int r = 0; r < MR; ++r, stage += kRowBytes<T>) T::Stage(RowOf(a, t, r) + p.k, a.k, stage, largest);
+    }
+    return T::LargestOf(largest) * (a.rhs_pair_bound ? a.rhs_pair_bound : T::kAnyPair) <= T::kMostOfPair;
   }
 
   // The weights that are read after those of kAtOnce units from column n on and kPanelK of K from k on, without taps.
@@ -242,12 +273,11 @@ struct PanelI8 {
     char* stage = static_cast<char*>(a.scratch);
     GemmArgs piece = a;
     if (a.first_k && a.last_k) {  // else the caller's accumulators serve between pieces
-      piece.acc = stage + MR * kRowBytes;
+      piece.acc = stage + MR * kRowBytes<D>;
       piece.acc_row_stride = NU * V::kUnit * sizeof(int32_t);
     }
     const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
     const size_t padded = RoundUp(a.k, kStageAlign);
-    const size_t tap_bytes = padded / 4 * D::kGroupBytes;
     const size_t together = padded == 0 ? taps : padded < kPanelK ? kPanelK / padded : 1;
     for (size_t tap = 0; tap < taps; tap += together) {
       const size_t end = tap + together < taps ? tap + together : taps;
@@ -255,14 +285,17 @@ struct PanelI8 {
         piece.k = a.k - k < kPanelK ? a.k - k : kPanelK;
         piece.first_k = a.first_k && tap == 0 && k == 0;
         piece.last_k = a.last_k && end == taps && k + piece.k == a.k;
+        const Piece p{tap, end, k, stage, padded, nullptr};
+        if constexpr (HasPairs<D>) {
+          if (StagePairs(piece, p, piece.first_k && piece.last_k)) {
+            RunColumns<typename D::Pairs>(piece, p);
+            continue;
+          }
+        }
         for (size_t t = tap; t < end; ++t) {
-          StageRows<D, MR>(a, t, k, piece.k, stage + (t - tap) * tap_bytes, kRowBytes);
+          StageRows<D, MR>(a, t, k, piece.k, p.template StageOf<D>(t), kRowBytes<D>);
         }
-        Piece p{tap, end, k, stage, tap_bytes, nullptr};
-        for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) {
-          p.next = After(a, n, k);
-          RunUnits<kAtOnce>(ColumnsOf<V>(piece, n, kAtOnce), p);
-        }
+        RunColumns<D>(piece, p);
       }
     }
   }
@@ -290,7 +323,7 @@ void DispatchTileI8(const GemmArgs& a) {
     constexpr size_t kWidth = kAtOnce * D::V::kUnit;
     for (size_t n = 0; n < a.n; n += kWidth) RunTileI8<D, MR, kAtOnce>(ColumnsOf<typename D::V>(a, n, kAtOnce));
   } else {
-    if (a.n <= kAtOnce * D::V::kUnit) return RunTileI8<D, MR, kAtOnce>(a);
+    if (!HasPairs<D> && a.n <= kAtOnce * D::V::kUnit) return RunTileI8<D, MR, kAtOnce>(a);
     PanelI8<D, MR, NU, kAtOnce>::Run(a);
   }
 }
@@ -320,6 +353,12 @@ constexpr GemmKernel TileI8Row(const Isa& isa, Format lhs, uint16_t mr, uint16_t
     row.lhs_layout = kI8dRows;
     row.layouts[2] = kU4Channels16;  // through the block transform to int8
   }
+  return row;
+}
+
+// A row whose dot products have a form for pairs.
+[[maybe_unused]] constexpr GemmKernel WithPairs(GemmKernel row) {
+  row.uses_pairs = true;
   return row;
 }
 

@@ -20,6 +20,7 @@ struct Vector {
   static constexpr bool kCheapMasks = false;
   static constexpr bool kAsksAhead = true;
   static constexpr int kTileAhead = 0;
+  static constexpr bool kIndexedRows = true;
   static constexpr int kPrefetch = 0;
   static constexpr int kFewRows = 2;  // so few that they wait for memory
   static Reg Zero() { return _mm256_setzero_ps(); }

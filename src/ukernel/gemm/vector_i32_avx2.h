@@ -46,6 +46,19 @@ struct IntVector : Vector {
     }
     for (size_t i = 0; i < m; ++i, all >>= 8) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(all);
   }
+  // Two rows of 16 integers in value that fit 8 bits once `zero` is added.
+  static void StoreByteRows(void* p, void* q, Reg p0, Reg p1, Reg q0, Reg q1, int32_t zero) {
+    const __m256i add = _mm256_set1_epi16(static_cast<int16_t>(zero)), low = _mm256_set1_epi16(255);
+    const auto words = [&](Reg a, Reg b) {
+      const __m256i w = _mm256_packs_epi32(_mm256_cvttps_epi32(a), _mm256_cvttps_epi32(b));
+      return _mm256_and_si256(_mm256_add_epi16(w, add), low);
+    };
+    // Fours of lanes: p0 p1 q0 q1 of the low halves, then of the high ones.
+    const __m256i fours = _mm256_packus_epi16(words(p0, p1), words(q0, q1));
+    const __m256i rows = _mm256_permutevar8x32_epi32(fours, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(rows));
+    _mm_storeu_si128(static_cast<__m128i*>(q), _mm256_extracti128_si256(rows, 1));
+  }
 };
 
 }  // namespace

@@ -1,0 +1,183 @@
+// The bound of neighbouring weights, and the rows that go by it: exact on both sides of what 16 bits hold.
+#include "ukernel/pair_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/cpu.h"
+#include "ukernel/gemm.h"
+#include "ukernel/guarded_buffer.h"
+#include "ukernel/pack.h"
+
+namespace quern::ukernel {
+namespace {
+
+// Weights [taps * k][n], packed as a row takes them.
+struct Weights {
+  Weights(const PackLayout& layout, size_t taps, size_t k, size_t n, std::vector<int8_t> values)
+      : shape{.k = k, .n = n, .segments = taps},
+        geometry(DescribeRhs(layout, shape)),
+        w(std::move(values)),
+        packed(geometry.total_bytes) {
+    const auto stride = static_cast<ptrdiff_t>(n);
+    const RhsSource source{.format = Format::kI8,
+                           .data = w.data(),
+                           .k_stride = stride,
+                           .n_stride = 1,
+                           .segment_stride = stride * static_cast<ptrdiff_t>(k)};
+    PackRhs(layout, shape, source, 0, geometry.units, packed.data());
+    bound = PairBound(layout, geometry, packed.data());
+  }
+
+  RhsShape shape;
+  RhsGeometry geometry;
+  std::vector<int8_t> w;
+  GuardedBuffer packed;
+  uint16_t bound = 0;
+};
+
+TEST(PairBound, GreatestSumOfNeighbours) {
+  const auto bound = [](std::vector<int8_t> column, size_t taps) {
+    const size_t k = column.size() / taps;
+    return Weights(kI8x16, taps, k, 1, std::move(column)).bound;
+  };
+  EXPECT_EQ(bound({3, 4, 5, -9, 127}, 1), 127);
+  EXPECT_EQ(bound({100, 27, -100, -29}, 1), 129);
+  EXPECT_EQ(bound({-128, -128, 127, 127}, 1), 256);
+  EXPECT_EQ(bound({127, -128, -128, 127}, 1), 1) << "each product of two of different signs fits alone";
+  EXPECT_EQ(bound({50, 60, 70, 80, 90, 100}, 2), 170) << "taps are padded: 70 and 80 are no neighbours";
+  EXPECT_EQ(PairBound(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr), 0);
+}
+
+struct PairRow {
+  const GemmKernel* row;
+  bool is_signed;
+};
+
+std::vector<PairRow> PairRows() {
+  std::vector<PairRow> rows;
+  for (const auto* list : AllGemmKernels()) {
+    for (size_t i = 0; i < list->count; ++i) {
+      const GemmKernel& row = list->rows[i];
+      if (row.uses_pairs && row.run && RowRunsOn(row.isa, KernelGroup::kGemm, HostCpu().facts())) {
+        rows.push_back({&row, row.lhs == Format::kI8});
+      }
+    }
+  }
+  return rows;
+}
+
+// The product of `m` rows of bytes, [taps][m][k], on a row; `bound` as the caller gives it.
+std::vector<int32_t> Product(const GemmKernel& row, size_t m, const std::vector<uint8_t>& x, const Weights& w,
+                             uint16_t bound) {
+  const size_t k = w.shape.k, n = w.shape.n, taps = w.shape.segments;
+  GuardedBuffer lhs(x.size()), dst(m * n * sizeof(int32_t)), scratch(row.scratch_bytes);
+  std::memcpy(lhs.data(), x.data(), x.size());
+  std::vector<Tap> tap(taps);
+  for (size_t t = 0; t < taps; ++t) {
+    tap[t] = {static_cast<ptrdiff_t>(t * m * k),
+              RhsElementBytes(row.consumed, w.geometry.n_unit, t * w.geometry.segment_k)};
+  }
+  GemmArgs a{.m = m, .n = n, .k = k};
+  a.lhs_form = taps > 1 ? kLhsTaps : kLhsRows;
+  a.lhs = lhs.data();
+  a.lhs_row_stride = static_cast<ptrdiff_t>(k);
+  a.taps = tap.data();
+  a.tap_count = taps;
+  a.rhs = w.packed.data();
+  a.rhs_unit_stride = w.geometry.unit_stride;
+  a.rhs_sums = w.packed.data() + w.geometry.sums_offset;
+  a.rhs_pair_bound = bound;
+  a.dst = dst.data();
+  a.dst_row_stride = n * sizeof(int32_t);
+  a.scratch = scratch.data();
+  row.run(a);
+  std::vector<int32_t> result(m * n);
+  std::memcpy(result.data(), dst.data(), result.size() * sizeof(int32_t));
+  return result;
+}
+
+std::vector<int32_t> Exact(bool is_signed, size_t m, const std::vector<uint8_t>& x, const Weights& w) {
+  const size_t k = w.shape.k, n = w.shape.n;
+  std::vector<int32_t> sums(m * n);
+  for (size_t t = 0; t < w.shape.segments; ++t) {
+    for (size_t r = 0; r < m; ++r) {
+      for (size_t i = 0; i < k; ++i) {
+        const uint8_t byte = x[(t * m + r) * k + i];
+        const int left = is_signed ? static_cast<int8_t>(byte) : byte;
+        for (size_t c = 0; c < n; ++c) sums[r * n + c] += left * w.w[(t * k + i) * n + c];
+      }
+    }
+  }
+  return sums;
+}
+
+// Bytes of the left side that a row takes as `level` of 0..255.
+uint8_t ByteOf(bool is_signed, int level) { return static_cast<uint8_t>(is_signed ? level - 128 : level); }
+
+TEST(PairBound, RowsAreExactOnBothSidesOfIt) {
+  if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
+  struct Case {
+    int even, odd, level;
+  };
+  // 255 * 128, 255 * 129, 127 * 256, 128 * 256, and what a single weight gives.
+  const Case cases[] = {{64, 64, 255},     {65, 64, 255},     {-128, -128, 127}, {-128, -128, 128},
+                        {-128, -128, 255}, {127, -128, 255},  {-128, 127, 254},  {127, 127, 129},
+                        {127, 127, 130},   {-100, -100, 164}, {-64, -64, 255}};
+  for (const auto& [row, is_signed] : PairRows()) {
+    for (const Case& c : cases) {
+      for (size_t n : {size_t{3}, size_t{16}, size_t{40}}) {
+        // One column after the other has the pair: k of odd lengths end in a pair with nothing.
+        const size_t k = 37;
+        std::vector<int8_t> values(k * n);
+        for (size_t i = 0; i < k; ++i) {
+          for (size_t j = 0; j < n; ++j) values[i * n + j] = static_cast<int8_t>(i % 2 ? c.odd : c.even);
+        }
+        const Weights w(row->consumed, 1, k, n, values);
+        const std::vector<uint8_t> x(4 * k, ByteOf(is_signed, c.level));
+        for (uint16_t bound : {w.bound, uint16_t{0}}) {
+          EXPECT_EQ(Product(*row, 4, x, w, bound), Exact(is_signed, 4, x, w))
+              << Name(*row).text << ": " << c.even << ", " << c.odd << " by " << c.level << ", bound " << bound;
+        }
+      }
+    }
+  }
+}
+
+TEST(PairBound, RowsGoByIt) {
+  if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
+  for (const auto& [row, is_signed] : PairRows()) {
+    const size_t k = 64, n = 16;
+    const Weights w(row->consumed, 1, k, n, std::vector<int8_t>(k * n, 127));
+    const std::vector<uint8_t> x(4 * k, ByteOf(is_signed, 255));
+    EXPECT_NE(Product(*row, 4, x, w, 1), Exact(is_signed, 4, x, w))
+        << Name(*row).text << ": sums of a bound that is too low must saturate, or it is not gone by";
+  }
+}
+
+TEST(PairBound, TapsAndPiecesOfK) {
+  if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
+  std::mt19937 random(3);
+  for (const auto& [row, is_signed] : PairRows()) {
+    for (const auto& [taps, k] : {std::pair<size_t, size_t>{9, 3}, {9, 30}, {3, 700}, {1, 5000}}) {
+      const size_t n = 24, m = 4;
+      std::vector<int8_t> values(taps * k * n);
+      for (int8_t& v : values) v = static_cast<int8_t>(static_cast<int>(random() % 121) - 60);
+      const Weights w(row->consumed, taps, k, n, values);
+      std::vector<uint8_t> x(taps * m * k);
+      // Some pieces of K have bytes that are too large, some have not.
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = ByteOf(is_signed, static_cast<int>(random() % (i < x.size() / 2 ? 256 : 201)));
+      }
+      EXPECT_EQ(Product(*row, m, x, w, w.bound), Exact(is_signed, m, x, w))
+          << Name(*row).text << ": " << taps << " taps of " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::ukernel

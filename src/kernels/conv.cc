@@ -163,8 +163,8 @@ ConvPlan Conv::Plan(const ConvArgs& args, int concurrency, size_t row_pixels) co
   }
   p.entries = args.images * problem_.groups * p.lines;
   const size_t m = p.lines > 1 ? p.out_w : p.out_d * p.out_h * p.out_w;
-  p.pad_input =
-      folded_ && (HasPads(problem_) || args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
+  p.pad_input = folded_ && (HasPads(problem_) || args.in_channel_stride != 0 ||
+                            args.in_pixel_stride != static_cast<ptrdiff_t>(problem_.in_channels * element));
 
   if (row_pixels == 0) row_pixels = m;
   const GemmKernel& row = *RowFor(row_pixels);
@@ -332,7 +332,15 @@ class ConvRun {
         to += c_.pad_left * pixel;
         const char* from =
             input + static_cast<ptrdiff_t>((z - c_.pad_front) * a_.in_h + y - c_.pad_top) * a_.in_row_stride;
-        if (a_.in_pixel_stride == static_cast<ptrdiff_t>(pixel)) {
+        if (a_.in_channel_stride != 0) {
+          p_.gemm.transpose({.element_bytes = element_,
+                             .rows = a_.in_w,
+                             .cols = c_.in_channels,
+                             .x = from,
+                             .x_col = a_.in_channel_stride / static_cast<ptrdiff_t>(element_),
+                             .y = to,
+                             .y_row = static_cast<ptrdiff_t>(c_.in_channels)});
+        } else if (a_.in_pixel_stride == static_cast<ptrdiff_t>(pixel)) {
           std::memcpy(to, from, a_.in_w * pixel);
         } else {
           for (size_t x = 0; x < a_.in_w; ++x) {
@@ -369,6 +377,7 @@ class ConvRun {
     summed_area_ = base;
     if (r_.counters) r_.counters->images_summed.fetch_add(1, std::memory_order_relaxed);
     const size_t channels = c_.in_channels / c_.groups;
+    const size_t channel = a_.in_channel_stride != 0 ? static_cast<size_t>(a_.in_channel_stride) : 1;
     int32_t* pixels = reinterpret_cast<int32_t*>(base + p_.pixel_sums_offset);
     QUERN_RETURN_IF_ERROR(ForEach(r_, slots(), a_.in_d * a_.in_h, 1, [&](size_t begin, size_t end) {
       for (size_t y = begin; y < end; ++y) {
@@ -376,8 +385,8 @@ class ConvRun {
           const char* p =
               input + static_cast<ptrdiff_t>(y) * a_.in_row_stride + static_cast<ptrdiff_t>(x) * a_.in_pixel_stride;
           int32_t sum = -static_cast<int32_t>(channels) * za;
-          for (size_t i = 0; i < channels; ++i) {
-            sum += c_.lhs == Format::kI8 ? static_cast<int8_t>(p[i]) : static_cast<uint8_t>(p[i]);
+          for (size_t i = 0; i < channels; ++i, p += channel) {
+            sum += c_.lhs == Format::kI8 ? static_cast<int8_t>(*p) : static_cast<uint8_t>(*p);
           }
           pixels[y * a_.in_w + x] = sum;
         }

@@ -49,11 +49,12 @@ struct ConvWeights {
 // dst must not overlap any operand.
 struct ConvArgs {
   size_t images = 1, in_h = 0, in_w = 0, in_d = 1;  // slices of a volume follow one another as lines do
-  const void* input = nullptr;                      // channels contiguous
+  const void* input = nullptr;                      // channels contiguous, if nothing else is said
   const void* weights = nullptr;                    // where each run brings them
   bool weights_are_packed = false;                  // the workspace still holds them, as a run of any plan packed them
   ptrdiff_t in_pixel_stride = 0, in_row_stride = 0, in_image_stride = 0;  // bytes
-  void* dst = nullptr;  // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
+  ptrdiff_t in_channel_stride = 0;  // positive: channels so far apart (bytes), and pixels contiguous; where `folded`
+  void* dst = nullptr;              // output pixel p (row-major) of an image at p*dst_pixel_stride, channels contiguous
   ptrdiff_t dst_pixel_stride = 0, dst_image_stride = 0;
   ptrdiff_t dst_channel_stride = 0;  // positive: channels first, so far apart (bytes), and pixels contiguous
   // M of the operands counts output pixels of one image, N output channels of all groups.
@@ -74,7 +75,7 @@ struct ConvPlan {
   size_t lines = 1;
   size_t entries = 0;
   bool plain_rows = false;        // 1x1, stride 1: rows of a matrix
-  bool pad_input = false;         // folded kernels: the image is copied once into a padded, dense one
+  bool pad_input = false;         // folded kernels: the image is copied once into a padded, dense one, channels last
   bool parallel_entries = false;  // one task per entry; else each is split
   int slots = 1;
   size_t zero_row_offset = 0;               // workspace, bytes
@@ -99,7 +100,8 @@ class Conv {
   const PackedRhs& weights() const { return weights_; }
   const GemmKernel* RowFor(size_t pixels) const;
   Format accumulator() const;
-  bool folded() const { return folded_; }  // kw * C is one segment
+  // kw * C is one segment; an image may then come channels first.
+  bool folded() const { return folded_; }
 
   // Output extent; 0 when the kernel does not fit.
   size_t OutDepth(size_t in_d) const;

@@ -28,6 +28,7 @@ struct Case {
   int32_t input_zero = 0, weight_zero = 0;
   bool per_channel_zero = false;
   bool ohwi = false;
+  bool planar = false;  // the input channels first, row_gap elements per row
 };
 
 std::string Text(const Case& c) {
@@ -50,9 +51,11 @@ class Runner {
   explicit Runner(const Case& c) : t_(c), p_(c.c) {
     std::mt19937 rng(static_cast<uint32_t>(p_.in_channels * 131 + p_.kernel_h * 17 + c.h));
     element_ = FormatBytes(p_.lhs);
-    pixel_ = p_.in_channels + c.in_gap;
+    pixel_ = c.planar ? 1 : p_.in_channels + c.in_gap;
     line_ = c.w * pixel_ + c.row_gap;
-    input_.resize(c.images * c.h * line_);
+    channel_ = c.planar ? c.h * line_ : 1;
+    image_ = c.planar ? p_.in_channels * channel_ : c.h * line_;
+    input_.resize(c.images * image_);
     weights_.resize(p_.out_channels * (p_.in_channels / p_.groups) * p_.kernel_h * p_.kernel_w);
     NormalNumbers<float> normal;
     const auto draw = [&](Format f) {
@@ -90,8 +93,8 @@ class Runner {
 
   double Input(size_t image, ptrdiff_t y, ptrdiff_t x, size_t c) const {
     if (y < 0 || x < 0 || y >= static_cast<ptrdiff_t>(t_.h) || x >= static_cast<ptrdiff_t>(t_.w)) return 0;
-    return static_cast<double>(
-               input_[(image * t_.h + static_cast<size_t>(y)) * line_ + static_cast<size_t>(x) * pixel_ + c]) -
+    return static_cast<double>(input_[image * image_ + static_cast<size_t>(y) * line_ +
+                                      static_cast<size_t>(x) * pixel_ + c * channel_]) -
            t_.input_zero;
   }
   size_t WeightIndex(size_t o, size_t i, size_t ky, size_t kx) const {
@@ -172,7 +175,8 @@ class Runner {
     a.input = input.data();
     a.in_pixel_stride = static_cast<ptrdiff_t>(pixel_ * element_);
     a.in_row_stride = static_cast<ptrdiff_t>(line_ * element_);
-    a.in_image_stride = static_cast<ptrdiff_t>(t_.h * line_ * element_);
+    a.in_image_stride = static_cast<ptrdiff_t>(image_ * element_);
+    if (t_.planar) a.in_channel_stride = static_cast<ptrdiff_t>(channel_ * element_);
     a.dst = dst.data();
     a.dst_pixel_stride = static_cast<ptrdiff_t>(out_pixel_ * out_element);
     a.dst_image_stride = static_cast<ptrdiff_t>(pixels * out_pixel_ * out_element);
@@ -259,7 +263,7 @@ class Runner {
   const Case t_;
   const ConvProblem p_;
   bool channels_first_ = false;
-  size_t element_ = 4, pixel_ = 0, line_ = 0, out_h_ = 0, out_w_ = 0, out_pixel_ = 0;
+  size_t element_ = 4, pixel_ = 0, line_ = 0, channel_ = 1, image_ = 0, out_h_ = 0, out_w_ = 0, out_pixel_ = 0;
   std::vector<float> input_, weights_, bias_, scale_, residual_;
   std::vector<int32_t> zeros_, int_bias_;
   std::vector<char> stored_input_, stored_weights_;
@@ -292,6 +296,12 @@ std::vector<Case> Cases(Format lhs, Format rhs) {
   add(conv(3, 8, 3, 3), 1, 0, 9, 9).in_gap = 1;        // folded, pixels apart
   add(conv(1, 16, 5, 1), 1, 2, 30, 1).c.pad_left = 0;  // one channel, one column
   cases.back().c.pad_right = 0;
+  for (const size_t pad : {size_t{0}, size_t{3}}) {
+    Case& planar = add(conv(5, 12, 4, 4), 2, pad, 11, 21);  // folded
+    planar.planar = true;
+    planar.images = 2;
+    planar.row_gap = pad;
+  }
   add(conv(600, 20, 3, 3), 1, 1, 4, 5);  // taps split over K
   add(conv(64, 16, 3, 5), 2, 2, 11, 9);  // of bytes: folded
   add(conv(80, 24, 3, 3), 1, 1, 6, 5);   // and not

@@ -183,6 +183,41 @@ TEST_F(CpuOps, DenseBlocksAreComputedInPlace) {
   ASSERT_NO_FATAL_FAILURE(ExpectSame((*actual)[0], expected->at(0).tensor(), Case{.op = "a dense block"}));
 }
 
+// Stems put their image in order themselves: what would transpose it before them is a view. Of any number of
+// dimensions, of bytes too.
+TEST_F(CpuOps, StemsReadImagesChannelsFirst) {
+  const auto transposes = [](const std::string& lines, const Shape& shape) {
+    const Result<std::unique_ptr<Graph>> graph = ParseGraph("graph opset(\"\": 17) {\n" + lines + "  return %y\n}\n");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    EXPECT_TRUE(InferShapes(**graph).ok());
+    InlineExecutor executor;
+    const Result<std::unique_ptr<CpuExecutable>> exe = CpuExecutable::Compile(**graph, Config(false), executor);
+    EXPECT_TRUE(exe.ok()) << exe.status().message();
+    const Tensor x = DrawTensor(DType::kF32, shape);
+    const Result<std::unique_ptr<CpuPlan>> plan = PlanFor(**exe, ViewOf(x), 1);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    int64_t copies = 0;
+    for (const BoundSteps::Step& step : (*plan)->steps().steps) {
+      copies += step.node >= 0 && (*exe)->nodes()[static_cast<size_t>(step.node)].node->Is("Transpose");
+    }
+    const std::vector<Value> inputs = {x};
+    const Result<std::vector<Tensor>> actual = RunOnCpu(**graph, inputs, Config(false));
+    EXPECT_TRUE(actual.ok()) << actual.status().message();
+    const Result<std::vector<Value>> expected = EvaluateGraph(**graph, inputs);
+    ExpectSame((*actual)[0], expected->at(0).tensor(), Case{.op = "a stem", .absolute = 1e-5});
+    return copies;
+  };
+  const std::string padded = "  %y = Conv(%x, %w) {pads = [1, 1, 1, 1], strides = [2, 2]}\n";
+  EXPECT_EQ(transposes("  input %x: f32[2,3,13,9]\n" + Weights("%w", Shape{8, 3, 3, 3}) + padded, {2, 3, 13, 9}), 0);
+  EXPECT_EQ(
+      transposes("  input %x: f32[1,5,21]\n" + Weights("%w", Shape{8, 5, 4}) + "  %y = Conv(%x, %w)\n", {1, 5, 21}), 0);
+  EXPECT_EQ(transposes("  input %x: f32[1,2,4,5,6]\n" + Weights("%w", Shape{8, 2, 2, 3, 2}) + "  %y = Conv(%x, %w)\n",
+                       {1, 2, 4, 5, 6}),
+            0);
+  EXPECT_EQ(transposes("  input %x: f32[1,40,6,5]\n" + Weights("%w", Shape{8, 40, 3, 3}) + padded, {1, 40, 6, 5}), 1)
+      << "read in place, channels last";
+}
+
 // Deeper than parts are followed.
 TEST_F(CpuOps, DeepChainsOfConcatenations) {
   std::string lines = "  input %x: f32[1,1,2,3]\n  const %w = f32[1,1,1,1] {0.5}\n  %c0 = Conv(%x, %w)\n";

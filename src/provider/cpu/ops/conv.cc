@@ -55,7 +55,7 @@ class ConvKernel final : public CpuKernel {
   uint64_t strided_outputs() const override { return 1; }
   uint64_t packed_inputs() const override { return packs_in_run_ ? 0 : 2; }
   bool TakesInputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
-    return CpuKernel::TakesInputStrides(i, shape, strides) && HasEvenRows(shape, strides, 1);
+    return CpuKernel::TakesInputStrides(i, shape, strides) && Reads(shape, strides);
   }
   bool TakesOutputStrides(size_t i, const Shape& shape, const Shape& strides) const override {
     return CpuKernel::TakesOutputStrides(i, shape, strides) && Stores(shape, strides);
@@ -90,6 +90,13 @@ class ConvKernel final : public CpuKernel {
 
  private:
   friend class ConvStep;
+  // Whether an input of these strides can be read in place: an image that is put in order first anyway also with the
+  // channels first, so that what transposes it need not.
+  bool Reads(const Shape& shape, const Shape& strides) const {
+    return HasEvenRows(shape, strides, 1) ||
+           (conv_.algorithm() == ConvAlgorithm::kDirect && conv_.direct().folded() && strides.back() > 0 &&
+            EvenStride(shape, strides, 1, shape.rank() - 2) == 1);
+  }
   // Whether a result of these strides can be written in place.
   bool Stores(const Shape& shape, const Shape& strides) const {
     const int rank = shape.rank();
@@ -126,6 +133,9 @@ class ConvStep final : public CpuStep {
     const auto image_bytes = [&](const TensorSpec& s) { return static_cast<ptrdiff_t>(s.strides[0]) * bytes(s); };
     args_.in_pixel_stride = pixel_bytes(context.inputs[0]);
     args_.in_row_stride = g.in_w * args_.in_pixel_stride;
+    if (const TensorSpec& x = context.inputs[0]; !HasEvenRows(x.shape, x.strides, 1)) {
+      args_.in_channel_stride = static_cast<ptrdiff_t>(x.strides.back()) * bytes(x);
+    }
     args_.in_image_stride = image_bytes(context.inputs[0]);
     args_.dst_pixel_stride = pixel_bytes(y);
     const int64_t pixels = g.out_d * g.out_h * g.out_w;
@@ -192,7 +202,7 @@ Result<std::unique_ptr<CpuStep>> ConvKernel::Bind(const BindContext& context) co
   if (epilogue_.residual_op >= 0) {
     QUERN_RETURN_IF_ERROR(CheckShaped(context, kResidualInput, ResultChannelsLast(y.shape)));
   }
-  if (!HasEvenRows(x.shape, x.strides, 1) || !Stores(y.shape, y.strides)) {
+  if (!Reads(x.shape, x.strides) || !Stores(y.shape, y.strides)) {
     return Internal("pixels that are not evenly apart");
   }
   return std::unique_ptr<CpuStep>(new ConvStep(*this, context));

@@ -7,6 +7,7 @@
 
 #include "base/aligned_buffer.h"
 #include "ukernel/convert.h"
+#include "ukernel/vector.h"
 
 namespace quern::kernels {
 namespace {
@@ -53,6 +54,40 @@ Status Check(const ConvProblem& p) {
     return InvalidArgument("kernel, stride and dilation must be at least 1");
   }
   return OkStatus();
+}
+
+// The weights as [o][d][h][w][i].
+void PutInOrder(const ConvProblem& p, const ConvWeights& weights, const CpuFacts& cpu, char* to) {
+  const size_t group_in = p.in_channels / p.groups, element = FormatBytes(p.rhs);
+  const size_t taps = p.kernel_d * p.kernel_h * p.kernel_w;
+  const auto e = static_cast<ptrdiff_t>(element);
+  const auto kw = static_cast<ptrdiff_t>(p.kernel_w), kh = static_cast<ptrdiff_t>(p.kernel_h);
+  const bool taps_follow = (p.kernel_w == 1 || weights.w_stride == e) &&
+                           (p.kernel_h == 1 || weights.h_stride == kw * e) &&
+                           (p.kernel_d == 1 || weights.d_stride == kh * kw * e) && weights.i_stride % e == 0;
+  const auto transpose = ukernel::SelectVectorRow(cpu)->transpose;
+  const auto* from = static_cast<const char*>(weights.data);
+  for (size_t o = 0; o < p.out_channels; ++o, from += weights.o_stride) {
+    if (taps_follow) {
+      transpose({.element_bytes = element,
+                 .rows = taps,
+                 .cols = group_in,
+                 .x = from,
+                 .x_col = weights.i_stride / e,
+                 .y = to,
+                 .y_row = static_cast<ptrdiff_t>(group_in)});
+      to += taps * group_in * element;
+      continue;
+    }
+    for (size_t t = 0; t < taps; ++t) {
+      const char* tap = from + static_cast<ptrdiff_t>(t / p.kernel_w / p.kernel_h) * weights.d_stride +
+                        static_cast<ptrdiff_t>(t / p.kernel_w % p.kernel_h) * weights.h_stride +
+                        static_cast<ptrdiff_t>(t % p.kernel_w) * weights.w_stride;
+      for (size_t i = 0; i < group_in; ++i, to += element) {
+        std::memcpy(to, tap + static_cast<ptrdiff_t>(i) * weights.i_stride, element);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -104,26 +139,21 @@ Result<Conv> Conv::Create(const ConvProblem& problem, const SelectOptions& optio
     c.weights_ = PackedRhs::Describe(c.gemm_, layout, problem.groups);
     return c;
   }
-  if (!one_stride) {
-    const size_t taps = kernel_lines * problem.kernel_w;
+  const size_t taps = kernel_lines * problem.kernel_w;
+  const ptrdiff_t e = static_cast<ptrdiff_t>(element);
+  ukernel::RhsSource in_order = source;
+  in_order.k_stride = e;
+  in_order.segment_stride = e * static_cast<ptrdiff_t>(c.gemm_.k);
+  in_order.n_stride = e * static_cast<ptrdiff_t>(taps * group_in);
+  // Also what only the generic packer would take otherwise, at several times the price: bytes channels first.
+  const auto is_fast = [&](const ukernel::RhsSource& s) {
+    return ukernel::FindPackKernel(layout.layout, s, options.cpu, ukernel::Lookup::kRun) != nullptr;
+  };
+  if (!one_stride || (!is_fast(source) && is_fast(in_order))) {
     QUERN_ASSIGN_OR_RETURN(ordered, AlignedBuffer::Allocate(problem.out_channels * taps * group_in * element));
-    char* to = ordered.as<char>();
-    for (size_t o = 0; o < problem.out_channels; ++o) {
-      for (size_t t = 0; t < taps; ++t) {
-        const char* from = static_cast<const char*>(weights.data) + static_cast<ptrdiff_t>(o) * weights.o_stride +
-                           static_cast<ptrdiff_t>(t / problem.kernel_w / problem.kernel_h) * weights.d_stride +
-                           static_cast<ptrdiff_t>(t / problem.kernel_w % problem.kernel_h) * weights.h_stride +
-                           static_cast<ptrdiff_t>(t % problem.kernel_w) * weights.w_stride;
-        for (size_t i = 0; i < group_in; ++i, to += element) {
-          std::memcpy(to, from + static_cast<ptrdiff_t>(i) * weights.i_stride, element);
-        }
-      }
-    }
-    const ptrdiff_t e = static_cast<ptrdiff_t>(element);
+    PutInOrder(problem, weights, options.cpu, ordered.as<char>());
+    source = in_order;
     source.data = ordered.data();
-    source.k_stride = e;
-    source.segment_stride = e * static_cast<ptrdiff_t>(c.gemm_.k);
-    source.n_stride = e * static_cast<ptrdiff_t>(taps * group_in);
   }
   QUERN_ASSIGN_OR_RETURN(c.weights_, PackedRhs::Pack(c.gemm_, layout, source, packing, options.cpu, problem.groups,
                                                      source.n_stride * static_cast<ptrdiff_t>(group_out)));

@@ -84,21 +84,30 @@ int64_t Farthest(DType type, int32_t zero) {
 // Whether no sum of products leaves int32, whatever the input holds.
 bool SumsFit(const Integers& p, DType x_type, const int32_t* bias) {
   const int64_t farthest = Farthest(x_type, p.x.zero_points[0]);
+  const auto fits = [&](auto sum_of_weights) {
+    for (int64_t c = 0; c < p.n; ++c) {
+      const int64_t most = sum_of_weights(c) * farthest + (bias ? std::abs(int64_t{bias[c]}) : 0);
+      if (most > std::numeric_limits<int32_t>::max()) return false;
+    }
+    return true;
+  };
+  // By their type alone, as all but very long sums do; then by what they are.
+  if (fits([&](int64_t c) { return p.taps * Farthest(p.weights_type, p.zeros[static_cast<size_t>(c)]); })) return true;
+  if (!p.weights.defined()) return false;
   const bool is_signed = p.weights_type == DType::kI8;
-  const auto* bytes = p.weights.defined() ? static_cast<const uint8_t*>(p.weights.raw_data()) : nullptr;
-  std::vector<int64_t> sums(static_cast<size_t>(p.n), 0);
-  const auto farthest_sum = [&](int32_t zero) { return p.taps * Farthest(p.weights_type, zero); };
-  if (!bytes) std::ranges::transform(p.zeros, sums.begin(), farthest_sum);
-  for (int64_t i = 0; bytes && i < p.weights.num_elements(); ++i) {
-    const size_t c = static_cast<size_t>(i / p.inner % p.n);
-    const int64_t w = is_signed ? int64_t{static_cast<int8_t>(bytes[i])} : int64_t{bytes[i]};
-    sums[c] += std::abs(w - p.zeros[c]);
-  }
-  for (size_t c = 0; c < sums.size(); ++c) {
-    const int64_t most = sums[c] * farthest + (bias ? std::abs(int64_t{bias[c]}) : 0);
-    if (most > std::numeric_limits<int32_t>::max()) return false;
-  }
-  return true;
+  const auto* bytes = static_cast<const uint8_t*>(p.weights.raw_data());
+  const int64_t outer = p.taps / p.inner;
+  return fits([&](int64_t c) {
+    int64_t sum = 0;
+    for (int64_t o = 0; o < outer; ++o) {
+      const uint8_t* line = bytes + (o * p.n + c) * p.inner;
+      for (int64_t i = 0; i < p.inner; ++i) {
+        const int64_t w = is_signed ? int64_t{static_cast<int8_t>(line[i])} : int64_t{line[i]};
+        sum += std::abs(w - p.zeros[static_cast<size_t>(c)]);
+      }
+    }
+    return sum;
+  });
 }
 
 // Exporters give a bias the scale sx * sw, rounded once or twice.

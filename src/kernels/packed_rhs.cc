@@ -26,13 +26,15 @@ Status CannotPack(const ukernel::RhsSource& source, const PackLayout& layout) {
   return Unsupported(std::string(FormatName(source.format)) + " weights cannot be packed as " + LayoutName(layout));
 }
 
-// Whether the row that is fastest for many rows by this layout goes by the bound of pairs.
-bool BestUsesPairs(const PackLayout& layout, const CpuFacts& cpu) {
+// Whether the row that is fastest for many rows of this type by the layout goes by the bound of pairs.
+bool BestUsesPairs(Format lhs, const PackLayout& layout, const CpuFacts& cpu) {
   const GemmKernel* best = nullptr;
   float least = 0;
   for (const auto* list : ukernel::AllGemmKernels()) {
     for (const GemmKernel& row : std::span(list->rows, list->count)) {
-      if (!row.run || row.only_forced || !(row.consumed == layout) || !ukernel::IsaRunsOn(row.isa, cpu)) continue;
+      if (row.lhs != lhs || !row.run || row.only_forced || !(row.consumed == layout) ||
+          !ukernel::IsaRunsOn(row.isa, cpu))
+        continue;
       const size_t m = TileM(row, cpu), n = TileN(row, cpu);
       const float cycles = GemmTileCycles(row, cpu, m, n, 256) / static_cast<float>(m * n);
       if (best && cycles >= least) continue;
@@ -98,7 +100,7 @@ Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice
                                   size_t batches, Fill fill) {
   PackedRhs r = Describe(problem, choice, batches);
   QUERN_RETURN_IF_ERROR(r.FindBytes(key, packing, fill));
-  if (BestUsesPairs(choice.layout, cpu)) {
+  if (BestUsesPairs(problem.lhs, choice.layout, cpu)) {
     for (size_t b = 0; b < batches; ++b) {
       r.pair_bound_ = std::max(r.pair_bound_, ukernel::PairBound(choice.layout, r.geometry_, r.data(b)));
     }

@@ -130,6 +130,35 @@ TEST(PackedRhs, SmallOnesAndThoseWithGapsAreNotStored) {
   EXPECT_EQ(store.size(), 0u);
 }
 
+// The bound of neighbours is for the products of bytes of CPUs that have nothing better; a store's weights have it too.
+TEST(PackedRhs, BoundOfPairsWhereTheCpuUsesIt) {
+  const auto runs = [](const char* cpu) { return CanRun(CpuFromSpec(cpu).value()); };
+  if (!runs("haswell")) GTEST_SKIP() << "needs AVX2";
+  constexpr size_t kK = 300, kN = 250;
+  std::vector<int8_t> w(kK * kN);
+  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i % 61 - 30);
+  w[17 * kN + 249] = w[16 * kN + 249] = -90;
+  w[18 * kN + 3] = w[19 * kN + 3] = 80;
+  w[21 * kN + 5] = w[22 * kN + 5] = 100;  // no pair: the second and the first of two
+  InlineExecutor executor;
+  MapStore store;
+  const auto bound = [&](const char* cpu, Format lhs) {
+    Case c{.problem = {.lhs = lhs, .rhs = Format::kI8, .n = kN, .k = kK, .precision = Precision::kExact}};
+    if (lhs == Format::kI8d) c.problem.precision = Precision::kFp32;
+    c.source = {.format = Format::kI8, .data = w.data(), .k_stride = kN, .n_stride = 1};
+    const SelectOptions options{.cpu = CpuFromSpec(cpu).value().facts()};
+    const LayoutChoice layout = SelectLayout(c.problem, options).value();
+    const Packing packing{executor, &store};
+    return PackedRhs::Pack(c.problem, layout, c.source, packing, options.cpu).value().pair_bound();
+  };
+  EXPECT_EQ(bound("haswell", Format::kU8), 180);
+  const int found = store.found;
+  EXPECT_EQ(bound("haswell", Format::kI8), 180);
+  EXPECT_GT(store.found, found) << "the last one came out of the store";
+  EXPECT_EQ(bound("haswell", Format::kI8d), 0);
+  if (runs("icelake")) EXPECT_EQ(bound("icelake", Format::kU8), 0);
+}
+
 TEST(PackedRhs, LargeOnesArePackedInPieces) {
   constexpr size_t kRows = 4096, kColumns = 4096;  // two pieces, and vectors behind the units
   const std::vector<float> w = Draw(kRows * kColumns);

@@ -32,9 +32,8 @@ bool BestUsesPairs(Format lhs, const PackLayout& layout, const CpuFacts& cpu) {
   float least = 0;
   for (const auto* list : ukernel::AllGemmKernels()) {
     for (const GemmKernel& row : std::span(list->rows, list->count)) {
-      if (row.lhs != lhs || !row.run || row.only_forced || !(row.consumed == layout) ||
-          !ukernel::IsaRunsOn(row.isa, cpu))
-        continue;
+      const bool serves = row.lhs == lhs && row.consumed == layout && row.run && !row.only_forced;
+      if (!serves || !ukernel::IsaRunsOn(row.isa, cpu)) continue;
       const size_t m = TileM(row, cpu), n = TileN(row, cpu);
       const float cycles = GemmTileCycles(row, cpu, m, n, 256) / static_cast<float>(m * n);
       if (best && cycles >= least) continue;

@@ -39,7 +39,7 @@ enum class EpilogueKind : uint8_t {
   kSoftplus,  // log(1 + exp(x))
   kExp,
   kRequantize,     // clamp(rint(x * scale) + integer, range of `format`), range narrowed to [a, b] if a < b;
-                   // scale = data ? data[n] : a2;   `format` kI8 or kU8: the stored type. Ends the list but for kRow*.
+                   // scale = data ? data[n] : `scale`; `format` kI8 or kU8, with `integer` in its range. Before kRow*.
   kConvert,        // stored as `format`: kF32, kF16, kBf16. Ends the list but for kRow*.
   kRowMinMax,      // reduction: float32 out[m][2] = {min, max} combined with what is there; x unchanged
   kRowSumSquares,  // reduction: float32 out[m] += x*x; x unchanged

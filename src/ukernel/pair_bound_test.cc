@@ -162,8 +162,10 @@ TEST(PairBound, RowsGoByIt) {
 TEST(PairBound, TapsAndPiecesOfK) {
   if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
   std::mt19937 random(3);
+  std::vector<std::pair<size_t, size_t>> shapes = {{9, 3}, {9, 30}, {3, 64}, {40, 64}, {3, 700}, {1, 5000}};
+  for (size_t k = 1; k <= 40; ++k) shapes.emplace_back(2, k);  // every end of a row
   for (const auto& [row, is_signed] : PairRows()) {
-    for (const auto& [taps, k] : {std::pair<size_t, size_t>{9, 3}, {9, 30}, {3, 700}, {1, 5000}}) {
+    for (const auto& [taps, k] : shapes) {
       const size_t n = 24, m = 4;
       std::vector<int8_t> values(taps * k * n);
       for (int8_t& v : values) v = static_cast<int8_t>(static_cast<int>(random() % 121) - 60);

@@ -20,11 +20,15 @@ struct DwIntegers {
   static constexpr Format kAcc = Format::kI32;
   static constexpr size_t kBytes = 1;
   static constexpr bool kUsualPadding = false;
+  static constexpr bool kFused = false;
   struct Context {
-    explicit Context(const DwConvArgs& a) : zero(V::Set1Int(-a.src_zero_point)) {
+    explicit Context(const DwConvArgs& a)
+        : zero(V::Set1Int(-a.src_zero_point)), ending(a.ops, a.op_count, a.n0), n0(a.n0) {
       for (char& x : pad) x = static_cast<char>(a.src_zero_point);
     }
     Sum zero;  // added: less the zero point
+    ByteEnding ending;
+    size_t n0;
     alignas(64) char pad[64];
   };
 
@@ -38,7 +42,19 @@ struct DwIntegers {
   template <int P>
   QUERN_INLINE static void Finish(const DwConvArgs& a, const DwTile& tile, typename Tile<P>::IntAcc& acc,
                                   const typename Tile<P>::Tail& tail) {
+    if constexpr (HasByteRows<V>) {
+      const Context& c = *static_cast<const Context*>(tile.context);
+      if (c.ending.serves) {
+        const size_t n = tile.n0 - c.n0;
+        QUERN_UNROLL for (int v = 0; v < Tile<P>::kVectors; ++v) {
+          const Sum added = Tile<P>::ColumnSum(c.ending, n, tile.channels, v);
+          QUERN_UNROLL for (int r = 0; r < P; ++r) acc[r][v] = V::AddInt(acc[r][v], added);
+        }
+        return Tile<P>::FinishBytes(c.ending, n, tile.channels, acc, tile.dst, static_cast<size_t>(a.dst_pixel_stride));
+      }
+    }
     GemmArgs e;
+    e.n = tile.channels;
     e.m0 = tile.m0;
     e.n0 = tile.n0;
     e.ops = a.ops;

@@ -29,15 +29,15 @@ struct Bytes {
   static __m256i MulAdd(__m256i x, __m256i w, __m256i sum) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
 };
 
-static constexpr DwConvRun kSigned = RunDw<DwIntegers<IntVector, Bytes, true>, 5>;
-static constexpr DwConvRun kUnsigned = RunDw<DwIntegers<IntVector, Bytes, false>, 5>;
+static constexpr DwConvRun kSigned = RunDw<DwIntegers<IntVector, Bytes, true>, 7>;
+static constexpr DwConvRun kUnsigned = RunDw<DwIntegers<IntVector, Bytes, false>, 7>;
 #else
 static constexpr DwConvRun kSigned = nullptr, kUnsigned = nullptr;
 #endif
 
 static constexpr DwConvKernel kRows[] = {
-    DwIntegerRow(kIsa, Format::kI8, 5, Engine::kVector, 2.2f, 8, kSigned),
-    DwIntegerRow(kIsa, Format::kU8, 5, Engine::kVector, 2.2f, 8, kUnsigned),
+    DwIntegerRow(kIsa, Format::kI8, 7, Engine::kVector, 2.2f, 8, kSigned),
+    DwIntegerRow(kIsa, Format::kU8, 7, Engine::kVector, 2.2f, 8, kUnsigned),
 };
 
 }  // namespace

@@ -76,7 +76,8 @@ void EachDwTile(const DwConvArgs& a, const DwTiles& t) {
 // TileEpilogue, and Loads) has
 //   V, Tile<P>              the epilogue of P pixels by a unit; its Sum and Sums<P>
 //   kAcc, kBytes            the sums' format; bytes of an element of the input
-//   kUsualPadding           none and half a kernel have code of their own, which asks for nothing in each row
+//   kUsualPadding           half a kernel has code of its own, as none has, which asks for nothing in each row
+//   kFused                  MulAdd is one instruction, else products take registers of their own
 //   Context                 made of a call's arguments; `pad`: a unit in the place of a pixel that lies in the padding
 //   Load, LoadPart          V::kLanes channels, or fewer of them
 //   LoadWeights, MulAdd, Zero, Finish
@@ -89,6 +90,7 @@ struct DwFloats {
   static constexpr Format kAcc = Format::kF32;
   static constexpr size_t kBytes = Loads::kBytes;
   static constexpr bool kUsualPadding = true;
+  static constexpr bool kFused = true;
   struct Context {
     explicit Context(const DwConvArgs&) {}
     alignas(64) char pad[16 * sizeof(float)] = {};
@@ -185,10 +187,10 @@ struct TileDw : D::template Tile<P> {
     const ptrdiff_t left = tile.column < 0 ? -tile.column : 0;
     const ptrdiff_t end = tile.column + kColumns, width = static_cast<ptrdiff_t>(a.in_w);
     const ptrdiff_t right = end > width ? end - width : 0;
-    if (!D::kUsualPadding) {
-      AddColumns<kKernel, kStride, kPart, -1, -1>(a, tile, acc);
-    } else if (left == 0 && right == 0) {
+    if (left == 0 && right == 0) {
       AddColumns<kKernel, kStride, kPart, 0, 0>(a, tile, acc);
+    } else if (!D::kUsualPadding) {
+      AddColumns<kKernel, kStride, kPart, -1, -1>(a, tile, acc);
     } else if (left == kHalf && right == 0) {
       AddColumns<kKernel, kStride, kPart, kHalf, 0>(a, tile, acc);
     } else if (left == 0 && right == kHalf) {
@@ -268,8 +270,8 @@ using DwTilesRun = void (*)(const DwConvArgs&, const DwTiles&);
 
 // The bodies of one form for 1 to P pixels, but at most kMostPixels: with more, compilers spill sums.
 struct DwTaps {
-  template <class V>
-  static constexpr int kMostPixels = V::kCheapMasks ? 8 : 4;
+  template <class D>
+  static constexpr int kMostPixels = D::V::kCheapMasks ? 8 : 4;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     EachDwTile<D, P, typename TileDw<D, P>::Taps>(a, tiles);
@@ -277,11 +279,15 @@ struct DwTaps {
 };
 template <int kKernel, int kStride>
 struct DwColumns {
-  template <class V>
-  static constexpr int kMostPixels = !V::kCheapMasks ? (kKernel > (kStride > 1 ? 3 : 5) ? 4 : 8)
-                                     : kStride > 1   ? 8
-                                     : kKernel > 3   ? 10
-                                                     : 16;
+  static constexpr int OfFewRegisters(bool fused) {
+    if (kKernel > (kStride > 1 ? 3 : 5)) return 4;
+    return fused ? 8 : kKernel > 3 ? 5 : kStride > 1 ? 6 : 7;
+  }
+  template <class D>
+  static constexpr int kMostPixels = !D::V::kCheapMasks ? OfFewRegisters(D::kFused)
+                                     : kStride > 1      ? 8
+                                     : kKernel > 3      ? 10
+                                                        : 16;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     if constexpr (P < kKernel - 1) {  // few columns are shared
@@ -376,7 +382,7 @@ template <class D, int P, class Forms>
 DwTiling MakeDwTiling(const DwConvArgs& a, size_t channels) {
   return Forms::template With<typename D::V>(a, channels, [&](auto form) {
     using Form = decltype(form);
-    constexpr int kMost = Form::template kMostPixels<typename D::V>, kWidest = P < kMost ? P : kMost;
+    constexpr int kMost = Form::template kMostPixels<D>, kWidest = P < kMost ? P : kMost;
     DwTiling t;
     t.count = (a.pixels + kWidest - 1) / kWidest;
     t.most = (a.pixels + t.count - 1) / t.count;

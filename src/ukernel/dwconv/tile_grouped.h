@@ -154,8 +154,8 @@ bool IsBroadcast(const DwConvArgs& a) {
 
 // The bodies of one form, as of depthwise convolution.
 struct GroupedTaps {
-  template <class V>
-  static constexpr int kMostPixels = DwTaps::kMostPixels<V>;
+  template <class D>
+  static constexpr int kMostPixels = DwTaps::kMostPixels<D>;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     using Tile = TileGrouped<D, P>;
@@ -167,8 +167,8 @@ struct GroupedTaps {
 };
 template <int kKernel, int kStride>
 struct GroupedColumns {
-  template <class V>
-  static constexpr int kMostPixels = DwColumns<kKernel, kStride>::template kMostPixels<V>;
+  template <class D>
+  static constexpr int kMostPixels = DwColumns<kKernel, kStride>::template kMostPixels<D>;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     using V = typename D::V;

@@ -1,6 +1,7 @@
 // What the 256-bit byte dot products have in common for tile_i8.h. For kernel files of AVX-VNNI and AVX-VNNI-INT8 only.
 #pragma once
 
+#include "ukernel/gemm/last_bytes.h"
 #include "ukernel/gemm/tile_i8.h"
 #include "ukernel/gemm/vector_i32_avx2.h"
 #include "ukernel/vnni_vex.h"
@@ -26,25 +27,19 @@ struct DotVex {
   }
   static void Stage(const char* from, size_t count, char* to) {
     const __m256i turn = _mm256_set1_epi8(kAdded ? -128 : 0);
+    const size_t whole = count;
     for (; count >= 32; count -= 32, from += 32, to += 32) {
       const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
       _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_xor_si256(x, turn));
     }
-    for (; count >= 4; count -= 4, from += 4, to += 4) StageFew(from, 4, to);
-    if (count) StageFew(from, count, to);
-  }
-
- private:
-  // Up to a group, the rest of it filled with the shift.
-  static void StageFew(const char* from, size_t count, char* to) {
-    uint32_t x = 0;
-    if (count == 4) {
-      __builtin_memcpy(&x, from, 4);
-    } else {
-      for (size_t i = 0; i < count; ++i) x |= static_cast<uint32_t>(static_cast<uint8_t>(from[i])) << (8 * i);
+    const auto put = [&](__m128i x) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_xor_si128(x, _mm256_castsi256_si128(turn)));
+    };
+    if (count >= 16) {
+      put(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+      count -= 16, from += 16, to += 16;
     }
-    x ^= kAdded ? 0x80808080u : 0u;
-    __builtin_memcpy(to, &x, 4);
+    if (count) put(LastBytes(from + count, count, whole));
   }
 };
 

@@ -2,6 +2,7 @@
 // kernel files only: everything has internal linkage and is compiled with their flags.
 #pragma once
 
+#include "ukernel/gemm/byte_range.h"
 #include "ukernel/gemm/epilogue_f32.h"
 
 namespace quern::ukernel {
@@ -10,8 +11,47 @@ namespace {
 [[maybe_unused]] constexpr uint32_t kFusedI32 =
     kFusedF32 | EpilogueBit(EpilogueKind::kAddOuterScalar) | EpilogueBit(EpilogueKind::kRequantize);
 
+// The list of most quantized products: what columns add to a sum, then kRequantize. Read once for all columns of a
+// call.
+struct ByteEnding {
+  bool serves = false;             // else the list is another one
+  const int32_t* added = nullptr;  // at the call's first column, or null
+  const int32_t* times = nullptr;  // likewise; `factor` times
+  int32_t factor = 0;
+  const float* scales = nullptr;  // likewise; else `scale`
+  float scale = 1;
+  ByteRange range;
+
+  ByteEnding(const EpilogueOp* ops, size_t count, size_t n0) {
+    if (!count) return;
+    const EpilogueOp& last = ops[count - 1];
+    for (const EpilogueOp* op = ops; op != &last; ++op) {
+      if (op->kind == EpilogueKind::kAddVectorN && !added) {
+        added = static_cast<const int32_t*>(op->data) + n0;
+      } else if (op->kind == EpilogueKind::kAddOuterScalar && !times) {
+        times = static_cast<const int32_t*>(op->data2) + n0;
+        factor = op->integer;
+      } else {
+        return;
+      }
+    }
+    if (last.kind != EpilogueKind::kRequantize) return;
+    if (last.data) scales = static_cast<const float*>(last.data) + n0;
+    scale = last.scale;
+    range = ByteRange(last);
+    serves = true;
+  }
+};
+
+// Vectors that store bytes of two rows at once, in units of two vectors.
+template <class V>
+concept HasByteRows =
+    requires(void* p, typename V::Int x, const ByteRange& range) { V::StoreByteRows(p, p, x, x, x, x, range); };
+
 // V has what TileEpilogue needs and int32 lanes: Int, ZeroInt, Set1Int, LoadInt, LoadMaskInt, StoreInt, StoreMaskInt,
-// AddInt, MulInt (both wrap), ToFloat, Round (ties to even), StoreBytes; StoreByteRows where it has two vectors a unit.
+// AddInt, MulInt (both wrap), ToFloat, and either Round (ties to even) and StoreBytes, or StoreByteRows and
+// RoundToByte: the integer next to a number, ties to even, where a byte less its zero point may be it; else one beyond
+// that on its side, of NaN on the lower one.
 template <class V, int MR, int NU>
 struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
   using Base = TileEpilogue<V, MR, NU>;
@@ -21,6 +61,7 @@ struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
   using typename Base::Tail;
   using Int = typename V::Int;
   using IntAcc = Int[MR][kVectors];
+  static constexpr size_t kColumns = size_t{NU} * V::kUnit;
 
   static Int LoadIntN(const int32_t* p, int v, const Tail& t) {
     return v == t.vectors - 1 ? V::LoadMaskInt(p + v * V::kLanes, t.mask)
@@ -84,33 +125,84 @@ struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
   }
 
   QUERN_INLINE static void Requantize(const GemmArgs& a, const EpilogueOp& op, typename Base::Acc& x, const Tail& t) {
+    const auto* scales = static_cast<const float*>(op.data);
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const Reg s = scales ? Base::LoadN(scales + a.n0, v, t) : V::Set1(op.scale);
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r][v] = V::Mul(x[r][v], s);
+    }
+    if constexpr (HasByteRows<V>) {
+      StoreByteTile(a.dst, a.dst_row_stride, x, ByteRange(op), a.n);
+    } else {
+      StoreBounded(a, op, x, t);
+    }
+  }
+
+  // The columns [n, n + columns) of a call that ends as `e` says, which are at `dst`.
+  QUERN_INLINE static Int ColumnSum(const ByteEnding& e, size_t n, size_t columns, int v) {
+    const auto load = [&](const int32_t* p) {
+      return columns == kColumns ? V::LoadInt(p + n + v * V::kLanes) : LoadIntN(p + n, v, Base::MakeTail(columns));
+    };
+    Int sum = e.added ? load(e.added) : V::ZeroInt();
+    if (e.times) sum = V::AddInt(sum, V::MulInt(load(e.times), V::Set1Int(e.factor)));
+    return sum;
+  }
+  QUERN_INLINE static void FinishBytes(const ByteEnding& e, size_t n, size_t columns, const IntAcc& acc, void* dst,
+                                       size_t row_stride) {
+    typename Base::Acc x;
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      const Reg s = !e.scales             ? V::Set1(e.scale)
+                    : columns == kColumns ? V::Load(e.scales + n + v * V::kLanes)
+                                          : Base::LoadN(e.scales + n, v, Base::MakeTail(columns));
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) x[r][v] = V::Mul(V::ToFloat(acc[r][v]), s);
+    }
+    StoreByteTile(dst, row_stride, x, e.range, columns);
+  }
+
+  // Of numbers times their scale; `n` columns.
+  QUERN_INLINE static void StoreByteTile(void* dst, size_t row_stride, const typename Base::Acc& x,
+                                         const ByteRange& range, size_t n) {
+    static_assert(Base::kPerUnit == 2);
+    QUERN_UNROLL for (int v = 0; v < kVectors; v += 2) {
+      const size_t before = static_cast<size_t>(v * V::kLanes), columns = n < before ? 0 : n - before;
+      QUERN_UNROLL for (int r = 0; r < MR; r += 2) {
+        const int s = r + 1 < MR ? r + 1 : r;
+        const auto store = [&](char* p, char* q) __attribute__((always_inline)) {
+          V::StoreByteRows(p, q, V::RoundToByte(x[r][v]), V::RoundToByte(x[r][v + 1]), V::RoundToByte(x[s][v]),
+                           V::RoundToByte(x[s][v + 1]), range);
+        };
+        char* p = static_cast<char*>(dst) + static_cast<size_t>(r) * row_stride + before;
+        char* q = static_cast<char*>(dst) + static_cast<size_t>(s) * row_stride + before;
+        if (columns >= size_t{V::kUnit}) {
+          store(p, q);
+        } else {
+          char rows[2][V::kUnit];
+          store(rows[0], rows[1]);
+          CopyBytes(p, rows[0], columns);
+          CopyBytes(q, rows[1], columns);
+        }
+      }
+    }
+  }
+  QUERN_INLINE static void CopyBytes(char* to, const char* from, size_t n) {
+    if (n == size_t{V::kLanes}) {
+      __builtin_memcpy(to, from, V::kLanes);
+    } else {
+      for (size_t i = 0; i < n; ++i) to[i] = from[i];
+    }
+  }
+
+  QUERN_INLINE static void StoreBounded(const GemmArgs& a, const EpilogueOp& op, typename Base::Acc& x, const Tail& t) {
     float low = op.format == Format::kI8 ? -128.0f : 0.0f, high = op.format == Format::kI8 ? 127.0f : 255.0f;
     if (op.a < op.b) {
       low = op.a > low ? (op.a < high ? op.a : high) : low;
       high = op.b > low ? (op.b < high ? op.b : high) : low;
     }
     // Bounds are integers here, so that they may come before rounding and the zero point.
-    const auto bound = [&](float x) { return V::Set1(static_cast<float>(static_cast<int32_t>(x) - op.integer)); };
-    const Reg lo = bound(low), hi = bound(high);
-    const auto* scales = static_cast<const float*>(op.data);
-    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-      const Reg s = scales ? Base::LoadN(scales + a.n0, v, t) : V::Set1(op.scale);
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) {  // NaN becomes the lowest value
-        x[r][v] = V::Round(V::Min(V::Max(V::Mul(x[r][v], s), lo), hi));
-      }
-    }
-    if constexpr (kVectors == 2 && requires(void* p, Reg y) { V::StoreByteRows(p, p, y, y, y, y, 0); }) {
-      if (t.whole) {
-        QUERN_UNROLL for (int r = 0; r < MR; r += 2) {
-          auto* p = static_cast<char*>(a.dst) + r * a.dst_row_stride;
-          const int s = r + 1 < MR ? r + 1 : r;
-          V::StoreByteRows(p, p + (s - r) * a.dst_row_stride, x[r][0], x[r][1], x[s][0], x[s][1], op.integer);
-        }
-        return;
-      }
-    }
-    const Reg zero = V::Set1(static_cast<float>(op.integer));
-    Base::Each([&](int r, int v) { x[r][v] = V::Add(x[r][v], zero); });
+    const auto bound = [&](float y) { return V::Set1(static_cast<float>(static_cast<int32_t>(y) - op.integer)); };
+    const Reg lo = bound(low), hi = bound(high), zero = V::Set1(static_cast<float>(op.integer));
+    Base::Each([&](int r, int v) {  // NaN becomes the lowest value
+      x[r][v] = V::Add(V::Round(V::Min(V::Max(x[r][v], lo), hi)), zero);
+    });
     QUERN_UNROLL for (int r = 0; r < MR; ++r) {
       auto* p = static_cast<char*>(a.dst) + r * a.dst_row_stride;
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {

@@ -467,6 +467,41 @@ TEST_P(AllRows, FusedEpilogue) {
   }
 }
 
+// Sums of bytes that end in bytes: what columns add, bounds, and scales whose products leave the range of int32.
+TEST_P(AllRows, BytesFromBytes) {
+  if (row().dst != Format::kI32 || !(row().fused & EpilogueBit(EpilogueKind::kRequantize))) return;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float kinds[] = {0.01f, -0.002f, 1e30f, 0.0007f, -3e38f, std::nanf(""), 0.0f, infinity, 0.5f};
+  for (size_t m = 1; m <= m_tile(); m = m < 4 || m == m_tile() ? m + 1 : m_tile()) {
+    for (size_t n : {size_t{5}, size_t{8}, size_t{16}, size_t{27}, size_t{40}}) {
+      GuardedBuffer scales(n * 4), added(n * 4), times(n * 4);
+      for (size_t i = 0; i < n; ++i) {
+        StoreAs<float>(scales.data() + i * 4, kinds[i % 9]);
+        StoreAs<int32_t>(added.data() + i * 4, static_cast<int32_t>(i * 7919 % 20000) - 10000);
+        StoreAs<int32_t>(times.data() + i * 4, static_cast<int32_t>(i * 331 % 700) - 350);
+      }
+      const EpilogueOp add{.kind = EpilogueKind::kAddVectorN, .data = added.data()};
+      const EpilogueOp outer{.kind = EpilogueKind::kAddOuterScalar, .data2 = times.data(), .integer = -77};
+      for (int form = 0; form < 16; ++form) {
+        EpilogueOp bytes{.kind = EpilogueKind::kRequantize,
+                         .format = form & 1 ? Format::kI8 : Format::kU8,
+                         .data = form & 2 ? scales.data() : nullptr,
+                         .a = form & 4 ? -20.0f : 0.0f,
+                         .b = form & 4 ? 99.0f : 0.0f,
+                         .scale = 0.003f,
+                         .integer = form & 1 ? -11 : 140};
+        std::vector<EpilogueOp> ops;
+        if (form & 8) ops = {outer, add};
+        if (form == 8 + 4) ops = {add};
+        if (form == 8 + 2) ops = {add, outer, add};
+        ops.push_back(bytes);
+        CheckOps(row(), ops, m, n, ("form " + std::to_string(form)).c_str());
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST_P(AllRows, FusedReductions) {
   const bool min_max = row().fused & EpilogueBit(EpilogueKind::kRowMinMax);
   const bool squares = row().fused & EpilogueBit(EpilogueKind::kRowSumSquares);

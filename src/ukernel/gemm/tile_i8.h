@@ -117,10 +117,19 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  // The k [k0, k0 + a.k) of the taps [tap, end). rows(tap, k, count) gives staged elements from k0 + k on. `next`: the
-  // weights that are read after these.
-  template <class Rows>
-  QUERN_INLINE static void Run(const GemmArgs& a, size_t tap, size_t end, size_t k0, const char* next, Rows rows) {
+  // Adds `groups` of 4 k. `next`: the first weights that are read after these.
+  QUERN_INLINE static void Add(const GemmArgs& a, const char* staged, const char* weights, size_t groups,
+                               const char* next, IntAcc& acc) {
+    if (V::kPrefetch && a.stream_into_l1) {
+      Chunk<true>(acc, staged, weights, a.rhs_unit_stride, groups, next);
+    } else {
+      Chunk<false>(acc, staged, weights, a.rhs_unit_stride, groups, next);
+    }
+  }
+
+  // add(acc) adds all products of the call.
+  template <class F>
+  QUERN_INLINE static void Run(const GemmArgs& a, F add) {
     const Tail tail = Base::MakeTail(a.n);
     IntAcc acc;
     if (!a.first_k) {
@@ -134,28 +143,31 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     } else {
       Base::Each([&](int r, int v) { acc[r][v] = V::ZeroInt(); });
     }
-    for (; tap < end; ++tap) {
-      const char* rhs = static_cast<const char*>(a.rhs) + k0 * V::kUnit;
-      if (a.lhs_form == kLhsTaps) rhs += a.taps[tap].rhs_offset;
-      if (a.lhs_form == kLhsRowPointers) rhs += tap * a.rhs_tap_stride;
-      for (size_t k = 0; k < a.k; k += kStaged) {
-        const size_t count = a.k - k < kStaged ? a.k - k : kStaged;
-        const bool last = tap + 1 == end && k + count == a.k;
-        const char* staged = rows(tap, k, count);
-        const char* weights = rhs + k * V::kUnit;
-        const char* after = last ? next : rhs + (k + count) * V::kUnit;
-        if (V::kPrefetch && a.stream_into_l1) {
-          Chunk<true>(acc, staged, weights, a.rhs_unit_stride, (count + 3) / 4, after);
-        } else {
-          Chunk<false>(acc, staged, weights, a.rhs_unit_stride, (count + 3) / 4, after);
-        }
-      }
-    }
+    add(acc);
     if (a.last_k) {
       Base::Finish(a, acc, tail);
     } else {
       Base::WriteInt(a.acc, a.acc_row_stride, acc, tail);
     }
+  }
+
+  // The unit from column n on of a call that ends as `ending` says: what columns add is where sums begin.
+  template <class F>
+  QUERN_INLINE static void RunBytes(const GemmArgs& a, size_t n, const ByteEnding& ending, F add) {
+    const size_t columns = a.n - n < Base::kColumns ? a.n - n : Base::kColumns;
+    IntAcc acc;
+    QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+      Int start = Base::ColumnSum(ending, n, columns, v);
+      if constexpr (D::kShift) {
+        ByteEnding shift({}, 0, 0);
+        shift.times = static_cast<const int32_t*>(a.rhs_sums);
+        shift.factor = -D::kShift;
+        start = V::AddInt(start, Base::ColumnSum(shift, n, columns, v));
+      }
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = start;
+    }
+    add(acc);
+    Base::FinishBytes(ending, n, columns, acc, static_cast<char*>(a.dst) + n, a.dst_row_stride);
   }
 };
 
@@ -167,6 +179,11 @@ inline const char* RowOf(const GemmArgs& a, size_t tap, int r) {
   }
   const ptrdiff_t shift = a.lhs_form == kLhsTaps ? a.taps[tap].lhs_offset : 0;
   return static_cast<const char*>(a.lhs) + shift + r * a.lhs_row_stride;
+}
+
+// Bytes to the weights of a tap, in each unit.
+inline size_t RhsOffset(const GemmArgs& a, size_t tap) {
+  return a.lhs_form == kLhsTaps ? a.taps[tap].rhs_offset : tap * a.rhs_tap_stride;
 }
 
 // Stages `count` elements of MR rows, from k on.
@@ -202,11 +219,17 @@ __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
     if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return RunTileI8<D, MR, NU - 1>(a);
   }
   using Tile = TileI8<D, MR, NU, false>;
-  const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
-  Tile::Run(a, 0, taps, 0, nullptr, [&](size_t tap, size_t k, size_t count) {
+  Tile::Run(a, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
     char* stage = static_cast<char*>(a.scratch);
-    StageRows<D, MR>(a, tap, k, count, stage, Tile::kRowBytes);
-    return stage;
+    const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
+    for (size_t tap = 0; tap < taps; ++tap) {
+      const char* rhs = static_cast<const char*>(a.rhs) + RhsOffset(a, tap);
+      for (size_t k = 0; k < a.k; k += kStagedK, rhs += kStagedK * D::V::kUnit) {
+        const size_t count = a.k - k < kStagedK ? a.k - k : kStagedK;
+        StageRows<D, MR>(a, tap, k, count, stage, Tile::kRowBytes);
+        Tile::Add(a, stage, rhs, (count + 3) / 4, nullptr, acc);
+      }
+    }
   });
 }
 
@@ -215,33 +238,71 @@ template <class D, int MR, int NU, int kAtOnce>
 struct PanelI8 {
   using V = typename D::V;
   static constexpr size_t kStageAlign = 64;  // k, of taps that are staged together
+  static constexpr size_t kMostTaps = kPanelK / kStageAlign;
   template <class T>
   static constexpr size_t kRowBytes = StagedRowBytes(T::kGroupBytes, kPanelK);
 
+  // What is staged at a time: taps [tap, tap + taps), elements [k, k + count) of each.
   struct Piece {
-    size_t tap, end, k;
-    char* stage;
-    size_t padded;     // k of a tap
-    const char* next;  // weights that are read after these
+    size_t tap, taps, k, count;
+    size_t padded;                 // k from tap to tap
+    size_t rhs_offset[kMostTaps];  // bytes from a unit's beginning to the weights of each tap
+    const char* next;              // weights that are read after these
 
-    template <class T>
-    char* StageOf(size_t t) const {
-      return stage + (t - tap) * (padded / 4 * T::kGroupBytes);
+    Piece(const GemmArgs& a, size_t first, size_t most, size_t k0) : tap(first), taps(0), k(k0), next(nullptr) {
+      count = a.k - k < kPanelK ? a.k - k : kPanelK;
+      padded = RoundUp(count, kStageAlign);
+      const size_t room = padded ? kPanelK / padded : kMostTaps;
+      for (; taps < most && taps < room; ++taps) rhs_offset[taps] = RhsOffset(a, tap + taps) + k * V::kUnit;
+    }
+    // Where taps follow each other without gaps in the stage and among the weights, they are one.
+    void Join() {
+      if (count != padded) return;
+      for (size_t t = 1; t < taps; ++t) {
+        if (rhs_offset[t] != rhs_offset[0] + t * count * V::kUnit) return;
+      }
+      count *= taps;
+      taps = 1;
     }
   };
+
+  template <class T, class Tile>
+  QUERN_INLINE static void AddPiece(const GemmArgs& a, const Piece& p, const char* unit, typename Tile::IntAcc& acc) {
+    const char* staged = static_cast<const char*>(a.scratch);
+    for (size_t t = 0; t < p.taps; ++t, staged += p.padded / 4 * T::kGroupBytes) {
+      const char* next = t + 1 < p.taps ? unit + p.rhs_offset[t + 1] : p.next;
+      Tile::Add(a, staged, unit + p.rhs_offset[t], (p.count + 3) / 4, next, acc);
+    }
+  }
 
   template <class T, int kUnits>
   static void RunUnits(const GemmArgs& a, const Piece& p) {
     if constexpr (kUnits > 1) {
       if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<T, kUnits - 1>(a, p);
     }
-    TileI8<T, MR, kUnits, true>::Run(a, p.tap, p.end, p.k, p.next,
-                                     [&](size_t tap, size_t, size_t) { return p.template StageOf<T>(tap); });
+    using Tile = TileI8<T, MR, kUnits, true>;
+    Tile::Run(a, [&](typename Tile::IntAcc& acc)
+                     __attribute__((always_inline)) { AddPiece<T, Tile>(a, p, static_cast<const char*>(a.rhs), acc); });
   }
 
   // All columns, of rows that are staged for T.
   template <class T>
-  static void RunColumns(const GemmArgs& a, Piece p) {
+  static void RunColumns(const GemmArgs& a, Piece& p) {
+    p.Join();
+    if constexpr (kAtOnce == 1 && HasByteRows<V>) {
+      const ByteEnding ending(a.ops, a.first_k && a.last_k ? a.op_count : 0, a.n0);
+      if (ending.serves) {
+        using Tile = TileI8<T, MR, 1, true>;
+        const char* unit = static_cast<const char*>(a.rhs);
+        for (size_t n = 0; n < a.n; n += V::kUnit, unit += a.rhs_unit_stride) {
+          p.next = After(a, n, p.k);
+          Tile::RunBytes(a, n, ending, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
+            AddPiece<T, Tile>(a, p, unit, acc);
+          });
+        }
+        return;
+      }
+    }
     for (size_t n = 0; n < a.n; n += kAtOnce * V::kUnit) {
       p.next = After(a, n, p.k);
       RunUnits<T, kAtOnce>(ColumnsOf<V>(a, n, kAtOnce), p);
@@ -249,13 +310,15 @@ struct PanelI8 {
   }
 
   // Whether the rows are bytes for D::Pairs, which are staged then. What shifts the left side counts on all of K.
-  static bool StagePairs(const GemmArgs& a, const Piece& p, bool all_of_k) {
+  static bool StagePairs(const GemmArgs& a, const Piece& p) {
     using T = typename D::Pairs;
-    if (T::kShift && !all_of_k) return false;
+    if (T::kShift && !(a.first_k && a.last_k)) return false;
     typename T::Largest largest = T::NoBytes();
-    for (size_t t = p.tap; t < p.end; ++t) {
-      char* stage = p.template StageOf<T>(t);
-      for (int r = 0; r < MR; ++r, stage += kRowBytes<T>) T::Stage(RowOf(a, t, r) + p.k, a.k, stage, largest);
+    char* stage = static_cast<char*>(a.scratch);
+    for (size_t t = 0; t < p.taps; ++t, stage += p.padded / 4 * T::kGroupBytes) {
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+        T::Stage(RowOf(a, p.tap + t, r) + p.k, p.count, stage + r * kRowBytes<T>, largest);
+      }
     }
     return T::LargestOf(largest) * (a.rhs_pair_bound ? a.rhs_pair_bound : T::kAnyPair) <= T::kMostOfPair;
   }
@@ -277,23 +340,20 @@ struct PanelI8 {
       piece.acc_row_stride = NU * V::kUnit * sizeof(int32_t);
     }
     const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
-    const size_t padded = RoundUp(a.k, kStageAlign);
-    const size_t together = padded == 0 ? taps : padded < kPanelK ? kPanelK / padded : 1;
-    for (size_t tap = 0; tap < taps; tap += together) {
-      const size_t end = tap + together < taps ? tap + together : taps;
+    for (size_t tap = 0, done = 0; tap < taps; tap += done) {
       for (size_t k = 0; k == 0 || k < a.k; k += kPanelK) {
-        piece.k = a.k - k < kPanelK ? a.k - k : kPanelK;
+        Piece p(a, tap, taps - tap, k);
+        done = p.taps;
         piece.first_k = a.first_k && tap == 0 && k == 0;
-        piece.last_k = a.last_k && end == taps && k + piece.k == a.k;
-        const Piece p{tap, end, k, stage, padded, nullptr};
+        piece.last_k = a.last_k && tap + done == taps && k + p.count == a.k;
         if constexpr (HasPairs<D>) {
-          if (StagePairs(piece, p, piece.first_k && piece.last_k)) {
+          if (StagePairs(piece, p)) {
             RunColumns<typename D::Pairs>(piece, p);
             continue;
           }
         }
-        for (size_t t = tap; t < end; ++t) {
-          StageRows<D, MR>(a, t, k, piece.k, p.template StageOf<D>(t), kRowBytes<D>);
+        for (size_t t = 0; t < p.taps; ++t) {
+          StageRows<D, MR>(a, tap + t, k, p.count, stage + t * (p.padded / 4 * D::kGroupBytes), kRowBytes<D>);
         }
         RunColumns<D>(piece, p);
       }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ukernel/format.h"
+#include "ukernel/gemm/byte_range.h"
 #include "ukernel/gemm/vector_f32_avx2.h"
 
 namespace quern::ukernel {
@@ -34,30 +35,20 @@ struct IntVector : Vector {
   static Int LoadZeros(const char* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
-  // Integers in value that fit 8 bits, one byte per lane.
-  static void StoreBytes(void* p, Reg x, Mask m) {
-    // The low bytes of the lanes to the front of each half, then the halves together.
-    const __m256i low = _mm256_shuffle_epi8(_mm256_cvttps_epi32(x), _mm256_set1_epi32(0x0c080400));
-    const __m128i bytes = _mm_unpacklo_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
-    uint64_t all = static_cast<uint64_t>(_mm_cvtsi128_si64(bytes));
-    if (m == kLanes) {
-      __builtin_memcpy(p, &all, 8);
-      return;
-    }
-    for (size_t i = 0; i < m; ++i, all >>= 8) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(all);
-  }
-  // Two rows of 16 integers in value that fit 8 bits once `zero` is added.
-  static void StoreByteRows(void* p, void* q, Reg p0, Reg p1, Reg q0, Reg q1, int32_t zero) {
-    const __m256i add = _mm256_set1_epi16(static_cast<int16_t>(zero)), low = _mm256_set1_epi16(255);
-    const auto words = [&](Reg a, Reg b) {
-      const __m256i w = _mm256_packs_epi32(_mm256_cvttps_epi32(a), _mm256_cvttps_epi32(b));
-      return _mm256_and_si256(_mm256_add_epi16(w, add), low);
-    };
+  // Beyond what 32 bits hold, the least number: so that this stands for the others, and for NaN, alone.
+  static Int RoundToByte(Reg x) { return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(1 << 24), x)); }
+  // Two rows of 16 integers.
+  static void StoreByteRows(void* p, void* q, Int p0, Int p1, Int q0, Int q1, const ByteRange& range) {
+    const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(range.zero));
+    const auto words = [&](Int a, Int b) { return _mm256_adds_epi16(_mm256_packs_epi32(a, b), zero); };
     // Fours of lanes: p0 p1 q0 q1 of the low halves, then of the high ones.
-    const __m256i fours = _mm256_packus_epi16(words(p0, p1), words(q0, q1));
-    const __m256i rows = _mm256_permutevar8x32_epi32(fours, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(rows));
-    _mm_storeu_si128(static_cast<__m128i*>(q), _mm256_extracti128_si256(rows, 1));
+    __m256i bytes = _mm256_packus_epi16(words(p0, p1), words(q0, q1));
+    bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(static_cast<char>(range.low)));
+    bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(static_cast<char>(range.high)));
+    bytes = _mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(range.turn)));
+    bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm_storeu_si128(static_cast<__m128i*>(p), _mm256_castsi256_si128(bytes));
+    _mm_storeu_si128(static_cast<__m128i*>(q), _mm256_extracti128_si256(bytes, 1));
   }
 };
 

@@ -283,6 +283,7 @@ class ConvRun {
     }
     g.rhs = packed_ + group * weights_.geometry().total_bytes;
     g.rhs_pair_bound = weights_.pair_bound();
+    g.rhs_wide_groups = weights_.wide_groups(group);
     EpilogueOp ops[ukernel::kMaxEpilogueOps + 2];
     size_t count = 0;
     if (IsInt8(c_.lhs)) {

@@ -28,7 +28,8 @@ struct Case {
   int32_t input_zero = 0, weight_zero = 0;
   bool per_channel_zero = false;
   bool ohwi = false;
-  bool planar = false;  // the input channels first, row_gap elements per row
+  bool planar = false;    // the input channels first, row_gap elements per row
+  bool few_wide = false;  // int8 weights of which few neighbours add up to more than 128
 };
 
 std::string Text(const Case& c) {
@@ -65,6 +66,9 @@ class Runner {
     };
     for (float& x : input_) x = draw(p_.lhs);
     for (float& x : weights_) x = draw(p_.rhs);
+    if (c.few_wide) {
+      for (float& x : weights_) x = rng() % 1000 ? static_cast<float>(static_cast<int>(rng() % 121) - 60) : 127.0f;
+    }
     bias_.resize(p_.out_channels);
     scale_.resize(p_.out_channels);
     zeros_.resize(p_.out_channels);
@@ -393,6 +397,7 @@ TEST_P(ConvIntegerRows, Cases) {
       c.input_zero = lhs == Format::kU8 ? 77 : -13;
       c.weight_zero = rhs == Format::kU8 ? (i % 2 ? 128 : 120) : (i % 3 ? 0 : 4);
       c.per_channel_zero = i % 4 == 1;
+      c.few_wide = rhs == Format::kI8 && i % 3 == 0;
       ++i;
       Runner r(c);
       const std::vector<char> out = r.Run(name, nullptr);

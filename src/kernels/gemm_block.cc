@@ -67,9 +67,10 @@ class Part {
   void AimAtPanel(const void* panel, const KBlock& k);
   void AskAhead(GemmArgs& a);
   void PrefetchAccumulators(size_t m, size_t m1, size_t n, size_t n1) const;
-  // What a call's right side moves by from one tile of columns to the next (bytes).
+  // What a call's right side moves by from one tile of columns to the next (bytes; units).
   struct RhsStep {
     ptrdiff_t rhs = 0, scales = 0, offsets = 0, sums = 0;
+    ptrdiff_t units = 0;
 
     void Move(GemmArgs& a) const;
   };
@@ -364,8 +365,11 @@ void Part::SetRhs(GemmArgs& a, const RowBinding& binding, const KBlock& k, size_
     return;
   }
   const size_t block = p_.rhs_shape.block ? k.padded0 / p_.rhs_shape.block : 0;
-  a.rhs = first + RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+  a.rhs_unit_offset = RhsElementBytes(p_.layout, g.n_unit, k.padded0);
+  a.rhs = first + a.rhs_unit_offset;
   a.rhs_unit_stride = g.unit_stride;
+  a.rhs_wide_groups = b_.operands.rhs_wide_groups;
+  if (a.rhs_wide_groups.begin) a.rhs_wide_groups.begin += n / g.n_unit;
   a.rhs_scales = first + g.scales_offset + block * g.n_unit * FormatBytes(p_.layout.scale);
   a.rhs_offsets = first + g.offsets_offset + block * g.n_unit * FormatBytes(p_.layout.offset);
   a.rhs_scale = p_.layout.scale;
@@ -381,7 +385,11 @@ Part::RhsStep Part::StepOf(size_t columns, bool backwards) const {
   }
   const ukernel::RhsGeometry& g = p_.transform ? p_.panel_geometry : p_.rhs_geometry;
   const ptrdiff_t units = toward(g.UnitOffset(columns / g.n_unit));
-  return {.rhs = units, .scales = units, .offsets = p_.transform ? 0 : units, .sums = toward(columns * 4)};
+  return {.rhs = units,
+          .scales = units,
+          .offsets = p_.transform ? 0 : units,
+          .sums = toward(columns * 4),
+          .units = toward(columns / g.n_unit)};
 }
 
 void Part::RhsStep::Move(GemmArgs& a) const {
@@ -390,6 +398,7 @@ void Part::RhsStep::Move(GemmArgs& a) const {
   move(a.rhs_scales, scales);
   move(a.rhs_offsets, offsets);
   move(a.rhs_sums, sums);
+  if (a.rhs_wide_groups.begin) a.rhs_wide_groups.begin += units;
 }
 
 // Where the taps of a K block lie, from the first one of an output pixel without padding.

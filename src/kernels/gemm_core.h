@@ -41,6 +41,7 @@ struct GemmOperands {
   const std::byte* next_rhs = nullptr;  // the same of the product that comes next, asked for in advance; null: unknown
   size_t rhs_k_stride = 0;              // kInPlace, bytes
   uint16_t rhs_pair_bound = 0;          // as in ukernel::GemmArgs
+  ukernel::WideGroups rhs_wide_groups;  // likewise, of all units
   void* dst = nullptr;
   size_t dst_row_stride = 0;     // bytes; an element's in column-major results
   size_t dst_column_stride = 0;  // bytes, in column-major results only

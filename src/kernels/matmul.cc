@@ -249,6 +249,7 @@ class Products {
     if (a_.packed_rhs) {
       g.rhs = a_.packed_rhs->data(static_cast<size_t>(o.rhs));
       g.rhs_pair_bound = a_.packed_rhs->pair_bound();
+      g.rhs_wide_groups = a_.packed_rhs->wide_groups(static_cast<size_t>(o.rhs));
     } else if (p_.rhs_in_place) {
       g.rhs_form = ukernel::RhsForm::kInPlace;
       g.rhs = static_cast<const std::byte*>(a_.rhs.data) + o.rhs;

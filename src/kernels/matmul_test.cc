@@ -423,7 +423,8 @@ struct IntegerCase {
   Format lhs, rhs;
   int32_t lhs_zero, rhs_zero;
   bool per_column;
-  bool per_row = false;  // zero points of the left side: lhs_zero and the four below it in turn
+  bool per_row = false;   // zero points of the left side: lhs_zero and the four below it in turn
+  bool few_wide = false;  // signed weights of which few neighbours add up to more than 128
 };
 
 int At(Format f, const std::vector<uint8_t>& v, size_t i) {
@@ -435,6 +436,9 @@ void CheckInteger(const GemmKernel* row, const IntegerCase& c, Executor* executo
   std::vector<uint8_t> lhs(c.m * c.k), rhs(c.k * c.n);
   for (auto* v : {&lhs, &rhs}) {
     for (uint8_t& x : *v) x = static_cast<uint8_t>(rng());
+  }
+  if (c.few_wide) {
+    for (uint8_t& x : rhs) x = static_cast<uint8_t>(rng() % 1000 ? static_cast<int>(rng() % 121) - 60 : 127);
   }
   std::vector<int32_t> bias(c.n), zeros(c.n), row_zeros(c.m);
   for (size_t m = 0; m < c.m; ++m) row_zeros[m] = c.lhs_zero - (c.per_row ? static_cast<int32_t>(m % 5) : 0);
@@ -514,6 +518,8 @@ TEST_P(IntegerRows, ZeroPointsBiasRequantize) {
     CheckInteger(GetParam(), {37, 50, 129, lhs, Format::kI8, zero, 0, false}, e);
     CheckInteger(GetParam(), {37, 50, 64, lhs, Format::kI8, zero, 3, true}, e);
     CheckInteger(GetParam(), {37, 50, 64, lhs, Format::kI8, zero, 0, false, true}, e);
+    CheckInteger(GetParam(), {37, 50, 700, lhs, Format::kI8, zero, 0, false, false, true}, e);
+    CheckInteger(GetParam(), {9, 300, 5000, lhs, Format::kI8, zero, 0, false, false, true}, e);
     CheckInteger(GetParam(), {130, 96, 700, lhs, Format::kU8, zero, 100, true, true}, e);
     CheckInteger(GetParam(), {12, 20, 5000, lhs, Format::kU8, 0, 120, false}, e);
     CheckInteger(GetParam(), {9, 17, 31, lhs, Format::kU8, zero, 128, false}, e);

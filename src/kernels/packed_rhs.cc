@@ -99,12 +99,29 @@ Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice
                                   size_t batches, Fill fill) {
   PackedRhs r = Describe(problem, choice, batches);
   QUERN_RETURN_IF_ERROR(r.FindBytes(key, packing, fill));
-  if (BestUsesPairs(problem.lhs, choice.layout, cpu)) {
-    for (size_t b = 0; b < batches; ++b) {
-      r.pair_bound_ = std::max(r.pair_bound_, ukernel::PairBound(choice.layout, r.geometry_, r.data(b)));
-    }
-  }
+  if (BestUsesPairs(problem.lhs, choice.layout, cpu)) r.FindPairs();
   return r;
+}
+
+void PackedRhs::FindPairs() {
+  // A wide group costs three more; with many it is as fast to take all as wide.
+  const size_t units = geometry_.units, most = units * geometry_.padded_k / 4 / 16;
+  std::vector<uint32_t> begin(batches_ * (units + 1)), at;
+  size_t count = 0;
+  bool few = true;
+  for (size_t b = 0; b < batches_; ++b) {
+    at.resize(count + most);
+    const ukernel::PairSums sums = ukernel::FindPairSums(choice_.layout, geometry_, data(b), &begin[b * (units + 1)],
+                                                         at.data() + count, most, count);
+    pair_bound_ = std::max(pair_bound_, sums.bound);
+    few = few && sums.wide <= most;
+    count += std::min(sums.wide, most);
+  }
+  if (!few || count == 0) return;
+  at.resize(count);
+  at.shrink_to_fit();
+  wide_begin_ = std::move(begin);
+  wide_at_ = std::move(at);
 }
 
 template <class Fill>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/content_hash.h"
 #include "base/status.h"
@@ -54,6 +55,12 @@ class PackedRhs {
   size_t packed_bytes() const { return geometry_.total_bytes * batches_; }
   // ukernel::GemmArgs::rhs_pair_bound of all batches, where the CPU has use for it (0 else).
   uint16_t pair_bound() const { return pair_bound_; }
+  // ukernel::GemmArgs::rhs_wide_groups of a batch, where the bound is beyond what all bytes may be multiplied by, but
+  // few groups are.
+  ukernel::WideGroups wide_groups(size_t batch = 0) const {
+    if (wide_begin_.empty()) return {};
+    return {wide_begin_.data() + batch * (geometry_.units + 1), wide_at_.data()};
+  }
   const std::byte* data(size_t batch = 0) const { return bytes_.get() + batch * geometry_.total_bytes; }
 
  private:
@@ -73,13 +80,15 @@ class PackedRhs {
   template <class Fill>
   Status FindBytes(const std::optional<ContentKey>& key, const Packing& packing, Fill fill);
   void ClearVectors(std::byte* to) const;
+  void FindPairs();
 
   LayoutChoice choice_;
   ukernel::RhsShape shape_;
   ukernel::RhsGeometry geometry_;
   size_t batches_ = 0;
   uint16_t pair_bound_ = 0;
-  std::shared_ptr<const std::byte> bytes_;  // of a buffer of its own, or of the store
+  std::vector<uint32_t> wide_begin_, wide_at_;  // batch after batch
+  std::shared_ptr<const std::byte> bytes_;      // of a buffer of its own, or of the store
 };
 
 }  // namespace quern::kernels

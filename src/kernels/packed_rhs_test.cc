@@ -142,21 +142,34 @@ TEST(PackedRhs, BoundOfPairsWhereTheCpuUsesIt) {
   w[21 * kN + 5] = w[22 * kN + 5] = 100;  // no pair: the second and the first of two
   InlineExecutor executor;
   MapStore store;
-  const auto bound = [&](const char* cpu, Format lhs) {
+  const auto pack = [&](const char* cpu, Format lhs) {
     Case c{.problem = {.lhs = lhs, .rhs = Format::kI8, .n = kN, .k = kK, .precision = Precision::kExact}};
     if (lhs == Format::kI8d) c.problem.precision = Precision::kFp32;
     c.source = {.format = Format::kI8, .data = w.data(), .k_stride = kN, .n_stride = 1};
     const SelectOptions options{.cpu = CpuFromSpec(cpu).value().facts()};
     const LayoutChoice layout = SelectLayout(c.problem, options).value();
     const Packing packing{executor, &store};
-    return PackedRhs::Pack(c.problem, layout, c.source, packing, options.cpu).value().pair_bound();
+    return PackedRhs::Pack(c.problem, layout, c.source, packing, options.cpu).value();
   };
+  const auto bound = [&](const char* cpu, Format lhs) { return pack(cpu, lhs).pair_bound(); };
   EXPECT_EQ(bound("haswell", Format::kU8), 180);
   const int found = store.found;
   EXPECT_EQ(bound("haswell", Format::kI8), 180);
   EXPECT_GT(store.found, found) << "the last one came out of the store";
   EXPECT_EQ(bound("haswell", Format::kI8d), 0);
   if (runs("icelake")) EXPECT_EQ(bound("icelake", Format::kU8), 0);
+  const PackedRhs few = pack("haswell", Format::kU8);
+  const ukernel::WideGroups wide = few.wide_groups();
+  ASSERT_NE(wide.begin, nullptr);
+  EXPECT_EQ(wide.begin[0], 0u);
+  EXPECT_EQ(wide.begin[1], 1u) << "column 3";
+  EXPECT_EQ(wide.begin[few.geometry().units], 2u) << "columns 3 and 249";
+  EXPECT_EQ(wide.at[0], 4u * 64) << "k 16 to 19";
+  EXPECT_EQ(wide.at[1], 4u * 64);
+  for (size_t k = 0; k < kK; k += 8) {
+    for (size_t n = 0; n < kN; n += 16) w[k * kN + n] = w[(k + 1) * kN + n] = 100;
+  }
+  EXPECT_EQ(pack("haswell", Format::kU8).wide_groups().begin, nullptr) << "every other group is not few";
 }
 
 TEST(PackedRhs, LargeOnesArePackedInPieces) {

@@ -45,6 +45,15 @@ enum class AsksAhead : uint8_t {
   kPanel,  // the next tile of columns
 };
 
+// Of int8 weights, where neighbours of K (2i and 2i + 1, of one column) add up to more than kMostOfNarrowPair, or to
+// less than its negative: at most that, and 255 times the sum fits 16 bits.
+static constexpr int kMostOfNarrowPair = 128;
+struct WideGroups {
+  // Of each unit its first place in `at`, and behind the last unit the end. Null: not known, any pair may be wide.
+  const uint32_t* begin = nullptr;
+  const uint32_t* at = nullptr;  // groups of 4 k that have such a pair, bytes from their unit's beginning
+};
+
 // One call. It computes acc[m][n] (+)= sum over taps and k of lhs * rhs for an m x n tile; with last_k it then runs the
 // fused epilogue and writes dst. lhs is the stored number (for kI8d the int8 q, not x), rhs the number that the
 // resident layout stands for: block scales and offsets applied, channel scales not. Pointers have no alignment beyond
@@ -86,6 +95,8 @@ struct GemmArgs {
   // Rows with `uses_pairs`: no two neighbours of K (2i and 2i + 1, of int8 weights of one column) add up to more, or to
   // less than its negative; 0: not known.
   uint16_t rhs_pair_bound = 0;
+  WideGroups rhs_wide_groups;  // rows with `uses_pairs`; `begin` is that of the first unit
+  size_t rhs_unit_offset = 0;  // bytes from its beginning to rhs
 
   bool first_k = true;        // start from zero; else from acc
   bool last_k = true;         // run ops and write dst; else write acc
@@ -210,7 +221,7 @@ struct GemmKernel {
   uint8_t narrow_units = 0;
   bool one_tile = false;    // of rows: where there are more, weights would be read and unpacked once for each
   bool uses_sums = false;   // reads rhs_sums: all taps must then be in the calls from first_k to last_k
-  bool uses_pairs = false;  // faster where rhs_pair_bound is small
+  bool uses_pairs = false;  // faster where rhs_pair_bound is small, or rhs_wide_groups are few
   SumOrder sum_order = SumOrder::kOfItsKind;
 
   // The numbers of another row, in portable C++: what tests compare that row's with where the CPU lacks its ISA, and

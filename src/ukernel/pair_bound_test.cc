@@ -30,14 +30,20 @@ struct Weights {
                            .n_stride = 1,
                            .segment_stride = stride * static_cast<ptrdiff_t>(k)};
     PackRhs(layout, shape, source, 0, geometry.units, packed.data());
-    bound = PairBound(layout, geometry, packed.data());
+    begin.resize(geometry.units + 1);
+    at.resize(packed.bytes() / 64);
+    const PairSums sums = FindPairSums(layout, geometry, packed.data(), begin.data(), at.data(), at.size());
+    bound = sums.bound;
+    at.resize(sums.wide);
   }
+  WideGroups wide() const { return {begin.data(), at.data()}; }
 
   RhsShape shape;
   RhsGeometry geometry;
   std::vector<int8_t> w;
   GuardedBuffer packed;
   uint16_t bound = 0;
+  std::vector<uint32_t> begin, at;
 };
 
 TEST(PairBound, GreatestSumOfNeighbours) {
@@ -50,7 +56,32 @@ TEST(PairBound, GreatestSumOfNeighbours) {
   EXPECT_EQ(bound({-128, -128, 127, 127}, 1), 256);
   EXPECT_EQ(bound({127, -128, -128, 127}, 1), 1) << "each product of two of different signs fits alone";
   EXPECT_EQ(bound({50, 60, 70, 80, 90, 100}, 2), 170) << "taps are padded: 70 and 80 are no neighbours";
-  EXPECT_EQ(PairBound(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr), 0);
+  EXPECT_EQ(FindPairSums(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr).bound, 0);
+}
+
+TEST(PairBound, GroupsOfWidePairs) {
+  constexpr size_t kTaps = 2, kK = 37, kN = 40;
+  std::vector<int8_t> values(kTaps * kK * kN, 64);  // 128 is not wide yet
+  const auto at = [&](size_t tap, size_t k, size_t n) -> int8_t& { return values[(tap * kK + k) * kN + n]; };
+  at(1, 6, 17) = 65;
+  at(0, 0, 39) = at(0, 1, 39) = -64;
+  at(0, 9, 39) = -65;  // with 64: apart each fits
+  at(1, 36, 39) = 127;
+  at(1, 12, 32) = at(1, 13, 32) = -65;
+  const Weights w(kI8x16, kTaps, kK, kN, values);
+  const size_t tap = RhsElementBytes(kI8x16, 16, w.geometry.segment_k);
+  const std::vector<uint32_t> places = {static_cast<uint32_t>(tap + 64), static_cast<uint32_t>(tap + 3 * 64)};
+  EXPECT_EQ(w.at, places);
+  EXPECT_EQ(w.begin, (std::vector<uint32_t>{0, 0, 1, 2}));
+  std::vector<uint32_t> begin(4), two(2);
+  const auto found = [&](size_t most, size_t first) {
+    return FindPairSums(kI8x16, w.geometry, w.packed.data(), begin.data(), two.data(), most, first).wide;
+  };
+  EXPECT_EQ(found(1, 0), 2u);
+  EXPECT_EQ(two[1], 0u) << "written beyond the most";
+  EXPECT_EQ(found(2, 7), 2u);
+  EXPECT_EQ(two, places);
+  EXPECT_EQ(begin, (std::vector<uint32_t>{7, 7, 8, 9}));
 }
 
 struct PairRow {
@@ -73,7 +104,7 @@ std::vector<PairRow> PairRows() {
 
 // The product of `m` rows of bytes, [taps][m][k], on a row; `bound` as the caller gives it.
 std::vector<int32_t> Product(const GemmKernel& row, size_t m, const std::vector<uint8_t>& x, const Weights& w,
-                             uint16_t bound) {
+                             uint16_t bound, WideGroups wide = {}) {
   const size_t k = w.shape.k, n = w.shape.n, taps = w.shape.segments;
   GuardedBuffer lhs(x.size()), dst(m * n * sizeof(int32_t)), scratch(row.scratch_bytes);
   std::memcpy(lhs.data(), x.data(), x.size());
@@ -92,6 +123,7 @@ std::vector<int32_t> Product(const GemmKernel& row, size_t m, const std::vector<
   a.rhs_unit_stride = w.geometry.unit_stride;
   a.rhs_sums = w.packed.data() + w.geometry.sums_offset;
   a.rhs_pair_bound = bound;
+  a.rhs_wide_groups = wide;
   a.dst = dst.data();
   a.dst_row_stride = n * sizeof(int32_t);
   a.scratch = scratch.data();
@@ -156,6 +188,10 @@ TEST(PairBound, RowsGoByIt) {
     const std::vector<uint8_t> x(4 * k, ByteOf(is_signed, 255));
     EXPECT_NE(Product(*row, 4, x, w, 1), Exact(is_signed, 4, x, w))
         << Name(*row).text << ": sums of a bound that is too low must saturate, or it is not gone by";
+    const uint32_t none[] = {0, 0};
+    EXPECT_NE(Product(*row, 4, x, w, w.bound, {none, none}), Exact(is_signed, 4, x, w))
+        << Name(*row).text << ": the same of wide groups that are not told";
+    EXPECT_EQ(Product(*row, 4, x, w, w.bound, w.wide()), Exact(is_signed, 4, x, w)) << Name(*row).text;
   }
 }
 
@@ -177,6 +213,19 @@ TEST(PairBound, TapsAndPiecesOfK) {
       }
       EXPECT_EQ(Product(*row, m, x, w, w.bound), Exact(is_signed, m, x, w))
           << Name(*row).text << ": " << taps << " taps of " << k;
+      for (int8_t& v : values) {
+        if (random() % 100 == 0) v = random() % 2 ? 127 : -128;
+      }
+      const Weights few(row->consumed, taps, k, n, values);
+      for (uint8_t& byte : x) byte = random() % 4 ? byte : ByteOf(is_signed, 255);
+      for (size_t rows = 1; rows <= m; ++rows) {
+        std::vector<uint8_t> first(taps * rows * k);
+        for (size_t t = 0; t < taps; ++t) {
+          for (size_t i = 0; i < rows * k; ++i) first[t * rows * k + i] = x[t * m * k + i];
+        }
+        EXPECT_EQ(Product(*row, rows, first, few, few.bound, few.wide()), Exact(is_signed, rows, first, few))
+            << Name(*row).text << ": " << taps << " taps of " << k << ", few wide groups, rows " << rows;
+      }
     }
   }
 }

@@ -79,6 +79,16 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
+  // Adds what the sums of pairs have lost of one group of a unit.
+  QUERN_INLINE static void Correct(IntAcc& acc, const char* lhs, const char* weights) {
+    QUERN_UNROLL for (int v = 0; v < kPerUnit; ++v) {
+      const typename D::Weights w = D::LoadWeights(weights + v * V::kLanes * 4);
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+        acc[r][v] = D::Corrected(acc[r][v], D::LoadGroup(lhs + r * kRowBytes), w);
+      }
+    }
+  }
+
   // `next`: the first weights that are read after these, which a panel asks memory for in time.
   template <bool kIntoL1>
   QUERN_INLINE static void Chunk(IntAcc& acc, const char* lhs, const char* rhs, size_t unit_stride, size_t groups,
@@ -205,6 +215,7 @@ GemmArgs ColumnsOf(const GemmArgs& a, size_t n, size_t units) {
   part.n0 = a.n0 + n;
   part.rhs = static_cast<const char*>(a.rhs) + n / V::kUnit * a.rhs_unit_stride;
   part.rhs_sums = static_cast<const int32_t*>(a.rhs_sums) + n;
+  if (part.rhs_wide_groups.begin) part.rhs_wide_groups.begin += n / V::kUnit;
   part.acc = static_cast<int32_t*>(a.acc) + n;
   const bool narrow = a.op_count && a.ops[a.op_count - 1].kind == EpilogueKind::kRequantize;
   part.dst = static_cast<char*>(a.dst) + n * (narrow ? 1 : 4);
@@ -237,7 +248,8 @@ __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
 template <class D, int MR, int NU, int kAtOnce>
 struct PanelI8 {
   using V = typename D::V;
-  static constexpr size_t kStageAlign = 64;  // k, of taps that are staged together
+  static constexpr bool kCorrects = HasPairs<D> && kAtOnce == 1;  // few rows wait for memory anyway
+  static constexpr size_t kStageAlign = 64;                       // k, of taps that are staged together
   static constexpr size_t kMostTaps = kPanelK / kStageAlign;
   template <class T>
   static constexpr size_t kRowBytes = StagedRowBytes(T::kGroupBytes, kPanelK);
@@ -248,6 +260,7 @@ struct PanelI8 {
     size_t padded;                 // k from tap to tap
     size_t rhs_offset[kMostTaps];  // bytes from a unit's beginning to the weights of each tap
     const char* next;              // weights that are read after these
+    bool corrects = false;         // wide groups were summed by pairs
 
     Piece(const GemmArgs& a, size_t first, size_t most, size_t k0) : tap(first), taps(0), k(k0), next(nullptr) {
       count = a.k - k < kPanelK ? a.k - k : kPanelK;
@@ -266,12 +279,27 @@ struct PanelI8 {
     }
   };
 
-  template <class T, class Tile>
-  QUERN_INLINE static void AddPiece(const GemmArgs& a, const Piece& p, const char* unit, typename Tile::IntAcc& acc) {
+  // By the units from `unit` on, whose wide groups begin at `wide`.
+  template <class T, int kUnits>
+  QUERN_INLINE static void AddPiece(const GemmArgs& a, const Piece& p, const char* unit, const uint32_t* wide,
+                                    typename TileI8<T, MR, kUnits, true>::IntAcc& acc) {
+    using Tile = TileI8<T, MR, kUnits, true>;
     const char* staged = static_cast<const char*>(a.scratch);
     for (size_t t = 0; t < p.taps; ++t, staged += p.padded / 4 * T::kGroupBytes) {
       const char* next = t + 1 < p.taps ? unit + p.rhs_offset[t + 1] : p.next;
       Tile::Add(a, staged, unit + p.rhs_offset[t], (p.count + 3) / 4, next, acc);
+    }
+    if constexpr (kCorrects && !HasPairs<T>) {
+      if (!p.corrects) return;
+      for (uint32_t i = wide[0]; i < wide[1]; ++i) {
+        const size_t at = a.rhs_wide_groups.at[i] - a.rhs_unit_offset;
+        for (size_t t = 0; t < p.taps; ++t) {
+          const size_t group = (at - p.rhs_offset[t]) / Tile::kGroup;  // of other taps beyond
+          if (group >= (p.count + 3) / 4) continue;
+          const char* x = static_cast<const char*>(a.scratch) + (t * p.padded / 4 + group) * T::kGroupBytes;
+          Tile::Correct(acc, x, unit + at);
+        }
+      }
     }
   }
 
@@ -281,8 +309,9 @@ struct PanelI8 {
       if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<T, kUnits - 1>(a, p);
     }
     using Tile = TileI8<T, MR, kUnits, true>;
-    Tile::Run(a, [&](typename Tile::IntAcc& acc)
-                     __attribute__((always_inline)) { AddPiece<T, Tile>(a, p, static_cast<const char*>(a.rhs), acc); });
+    Tile::Run(a, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
+      AddPiece<T, kUnits>(a, p, static_cast<const char*>(a.rhs), a.rhs_wide_groups.begin, acc);
+    });
   }
 
   // All columns, of rows that are staged for T.
@@ -297,7 +326,7 @@ struct PanelI8 {
         for (size_t n = 0; n < a.n; n += V::kUnit, unit += a.rhs_unit_stride) {
           p.next = After(a, n, p.k);
           Tile::RunBytes(a, n, ending, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
-            AddPiece<T, Tile>(a, p, unit, acc);
+            AddPiece<T, 1>(a, p, unit, p.corrects ? a.rhs_wide_groups.begin + n / V::kUnit : nullptr, acc);
           });
         }
         return;
@@ -310,7 +339,7 @@ struct PanelI8 {
   }
 
   // Whether the rows are bytes for D::Pairs, which are staged then. What shifts the left side counts on all of K.
-  static bool StagePairs(const GemmArgs& a, const Piece& p) {
+  static bool StagePairs(const GemmArgs& a, Piece& p) {
     using T = typename D::Pairs;
     if (T::kShift && !(a.first_k && a.last_k)) return false;
     typename T::Largest largest = T::NoBytes();
@@ -320,7 +349,9 @@ struct PanelI8 {
         T::Stage(RowOf(a, p.tap + t, r) + p.k, p.count, stage + r * kRowBytes<T>, largest);
       }
     }
-    return T::LargestOf(largest) * (a.rhs_pair_bound ? a.rhs_pair_bound : T::kAnyPair) <= T::kMostOfPair;
+    if (T::LargestOf(largest) * (a.rhs_pair_bound ? a.rhs_pair_bound : T::kAnyPair) <= T::kMostOfPair) return true;
+    p.corrects = kCorrects && a.rhs_wide_groups.begin;
+    return p.corrects;
   }
 
   // The weights that are read after those of kAtOnce units from column n on and kPanelK of K from k on, without taps.

@@ -35,13 +35,12 @@ struct PairsAvx2 {
     return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(x, w), _mm256_set1_epi16(1)));
   }
 
-  // With what the sum of pairs has lost of one group.
-  static __m256i Corrected(__m256i acc, __m256i x, __m256i w) {
+  // What a group's products are beyond what Dot makes of them.
+  static __m256i Lost(__m256i x, __m256i w) {
     const __m256i low = _mm256_set1_epi16(255);
     const __m256i even = _mm256_madd_epi16(_mm256_and_si256(x, low), _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
     const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(x, 8), _mm256_srai_epi16(w, 8));
-    const __m256i summed = Dot(_mm256_setzero_si256(), x, w);
-    return _mm256_add_epi32(acc, _mm256_sub_epi32(_mm256_add_epi32(even, odd), summed));
+    return _mm256_sub_epi32(_mm256_add_epi32(even, odd), Dot(_mm256_setzero_si256(), x, w));
   }
 
   static Largest NoBytes() { return _mm256_setzero_si256(); }

@@ -79,12 +79,12 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  // Adds what the sums of pairs have lost of one group of a unit.
-  QUERN_INLINE static void Correct(IntAcc& acc, const char* lhs, const char* weights) {
+  // Adds what sums of pairs lose of one group of a unit.
+  QUERN_INLINE static void AddLost(IntAcc& acc, const char* lhs, const char* weights) {
     QUERN_UNROLL for (int v = 0; v < kPerUnit; ++v) {
       const typename D::Weights w = D::LoadWeights(weights + v * V::kLanes * 4);
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        acc[r][v] = D::Corrected(acc[r][v], D::LoadGroup(lhs + r * kRowBytes), w);
+        acc[r][v] = V::AddInt(acc[r][v], D::Lost(D::LoadGroup(lhs + r * kRowBytes), w));
       }
     }
   }
@@ -279,27 +279,41 @@ struct PanelI8 {
     }
   };
 
+  // What the sums of pairs will have lost of a unit's wide groups. Out of line: it would take registers from the sums.
+  template <class T>
+  __attribute__((noinline)) static void FindLost(const GemmArgs& a, const Piece& p, const char* unit,
+                                                 const uint32_t* wide, int32_t (&lost)[MR][V::kUnit]) {
+    using Tile = TileI8<T, MR, 1, true>;
+    typename Tile::IntAcc acc;
+    Tile::Each([&](int r, int v) { acc[r][v] = V::ZeroInt(); });
+    for (uint32_t i = wide[0]; i < wide[1]; ++i) {
+      const size_t at = a.rhs_wide_groups.at[i] - a.rhs_unit_offset;
+      for (size_t t = 0; t < p.taps; ++t) {
+        const size_t group = (at - p.rhs_offset[t]) / Tile::kGroup;  // of other taps beyond
+        if (group >= (p.count + 3) / 4) continue;
+        Tile::AddLost(acc, static_cast<const char*>(a.scratch) + (t * p.padded / 4 + group) * T::kGroupBytes,
+                      unit + at);
+      }
+    }
+    Tile::Each([&](int r, int v) { V::StoreInt(lost[r] + v * V::kLanes, acc[r][v]); });
+  }
+
   // By the units from `unit` on, whose wide groups begin at `wide`.
   template <class T, int kUnits>
   QUERN_INLINE static void AddPiece(const GemmArgs& a, const Piece& p, const char* unit, const uint32_t* wide,
                                     typename TileI8<T, MR, kUnits, true>::IntAcc& acc) {
     using Tile = TileI8<T, MR, kUnits, true>;
+    if constexpr (kCorrects && !HasPairs<T>) {
+      if (p.corrects && wide[0] < wide[1]) {
+        int32_t lost[MR][V::kUnit];
+        FindLost<T>(a, p, unit, wide, lost);
+        Tile::Each([&](int r, int v) { acc[r][v] = V::AddInt(acc[r][v], V::LoadInt(lost[r] + v * V::kLanes)); });
+      }
+    }
     const char* staged = static_cast<const char*>(a.scratch);
     for (size_t t = 0; t < p.taps; ++t, staged += p.padded / 4 * T::kGroupBytes) {
       const char* next = t + 1 < p.taps ? unit + p.rhs_offset[t + 1] : p.next;
       Tile::Add(a, staged, unit + p.rhs_offset[t], (p.count + 3) / 4, next, acc);
-    }
-    if constexpr (kCorrects && !HasPairs<T>) {
-      if (!p.corrects) return;
-      for (uint32_t i = wide[0]; i < wide[1]; ++i) {
-        const size_t at = a.rhs_wide_groups.at[i] - a.rhs_unit_offset;
-        for (size_t t = 0; t < p.taps; ++t) {
-          const size_t group = (at - p.rhs_offset[t]) / Tile::kGroup;  // of other taps beyond
-          if (group >= (p.count + 3) / 4) continue;
-          const char* x = static_cast<const char*>(a.scratch) + (t * p.padded / 4 + group) * T::kGroupBytes;
-          Tile::Correct(acc, x, unit + at);
-        }
-      }
     }
   }
 

@@ -198,7 +198,7 @@ TEST(PairBound, RowsGoByIt) {
 TEST(PairBound, TapsAndPiecesOfK) {
   if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
   std::mt19937 random(3);
-  std::vector<std::pair<size_t, size_t>> shapes = {{9, 3}, {9, 30}, {3, 64}, {40, 64}, {3, 700}, {1, 5000}};
+  std::vector<std::pair<size_t, size_t>> shapes = {{9, 3}, {9, 30}, {3, 64}, {40, 64}, {3, 700}, {3, 2100}, {1, 5000}};
   for (size_t k = 1; k <= 40; ++k) shapes.emplace_back(2, k);  // every end of a row
   for (const auto& [row, is_signed] : PairRows()) {
     for (const auto& [taps, k] : shapes) {

@@ -169,7 +169,7 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       Int start = Base::ColumnSum(ending, n, columns, v);
       if constexpr (D::kShift) {
-        ByteEnding shift({}, 0, 0);
+        ByteEnding shift(nullptr, 0, 0);
         shift.times = static_cast<const int32_t*>(a.rhs_sums);
         shift.factor = -D::kShift;
         start = V::AddInt(start, Base::ColumnSum(shift, n, columns, v));
@@ -258,14 +258,14 @@ struct PanelI8 {
   struct Piece {
     size_t tap, taps, k, count;
     size_t padded;                 // k from tap to tap
-    size_t rhs_offset[kMostTaps];  // bytes from a unit's beginning to the weights of each tap
+    size_t rhs_offset[kMostTaps];  // bytes from where a unit begins in the call to each tap
     const char* next;              // weights that are read after these
     bool corrects = false;         // wide groups were summed by pairs
 
     Piece(const GemmArgs& a, size_t first, size_t most, size_t k0) : tap(first), taps(0), k(k0), next(nullptr) {
       count = a.k - k < kPanelK ? a.k - k : kPanelK;
       padded = RoundUp(count, kStageAlign);
-      const size_t room = padded ? kPanelK / padded : kMostTaps;
+      const size_t room = a.k > kPanelK ? 1 : padded ? kPanelK / padded : kMostTaps;
       for (; taps < most && taps < room; ++taps) rhs_offset[taps] = RhsOffset(a, tap + taps) + k * V::kUnit;
     }
     // Where taps follow each other without gaps in the stage and among the weights, they are one.

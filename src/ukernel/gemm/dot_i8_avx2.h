@@ -24,6 +24,7 @@ struct PairsAvx2 {
   static constexpr size_t kGroupBytes = 4;
   static constexpr unsigned kMostOfPair = 32767;
   static constexpr unsigned kAnyPair = 256;  // the bound of any weights
+  static_assert(255 * kMostOfNarrowPair <= kMostOfPair);
 
   static Weights LoadWeights(const char* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static __m256i LoadGroup(const char* p) {

@@ -95,8 +95,6 @@ struct GemmArgs {
   // Rows with `uses_pairs`: no two neighbours of K (2i and 2i + 1, of int8 weights of one column) add up to more, or to
   // less than its negative; 0: not known.
   uint16_t rhs_pair_bound = 0;
-  WideGroups rhs_wide_groups;  // rows with `uses_pairs`; `begin` is that of the first unit
-  size_t rhs_unit_offset = 0;  // bytes from its beginning to rhs
 
   bool first_k = true;        // start from zero; else from acc
   bool last_k = true;         // run ops and write dst; else write acc
@@ -112,6 +110,10 @@ struct GemmArgs {
   size_t vector_bytes = 0;      // SVE or streaming vector length that the operands were packed for
   bool stream_into_l1 = false;  // few rows ask for weights ahead into L1, not L2 (StreamsIntoL1)
   void* scratch = nullptr;      // `scratch_bytes` of the descriptor, 64-byte aligned, contents undefined
+
+  // Few rows read these: behind what all do.
+  WideGroups rhs_wide_groups;  // rows with `uses_pairs`; `begin` is that of the first unit
+  size_t rhs_unit_offset = 0;  // bytes from its beginning to rhs
 };
 
 // Whether weights that come from memory are better asked for into L1: it must wait for as many lines at once as

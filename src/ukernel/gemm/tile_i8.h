@@ -260,7 +260,7 @@ struct PanelI8 {
     size_t padded;                 // k from tap to tap
     size_t rhs_offset[kMostTaps];  // bytes from where a unit begins in the call to each tap
     const char* next;              // weights that are read after these
-    bool corrects = false;         // wide groups were summed by pairs
+    bool corrects = false;         // adds what pairs lose of wide groups
 
     Piece(const GemmArgs& a, size_t first, size_t most, size_t k0) : tap(first), taps(0), k(k0), next(nullptr) {
       count = a.k - k < kPanelK ? a.k - k : kPanelK;

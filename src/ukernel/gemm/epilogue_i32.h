@@ -137,15 +137,18 @@ struct TileEpilogueI32 : TileEpilogue<V, MR, NU> {
     }
   }
 
-  // The columns [n, n + columns) of a call that ends as `e` says, which are at `dst`.
+  // Vector v of `columns` numbers.
+  QUERN_INLINE static Int LoadColumns(const int32_t* p, size_t columns, int v) {
+    return columns == kColumns ? V::LoadInt(p + v * V::kLanes) : LoadIntN(p, v, Base::MakeTail(columns));
+  }
+
+  // What the columns [n, n + columns) add in a call that ends as `e` says.
   QUERN_INLINE static Int ColumnSum(const ByteEnding& e, size_t n, size_t columns, int v) {
-    const auto load = [&](const int32_t* p) {
-      return columns == kColumns ? V::LoadInt(p + n + v * V::kLanes) : LoadIntN(p + n, v, Base::MakeTail(columns));
-    };
-    Int sum = e.added ? load(e.added) : V::ZeroInt();
-    if (e.times) sum = V::AddInt(sum, V::MulInt(load(e.times), V::Set1Int(e.factor)));
+    Int sum = e.added ? LoadColumns(e.added + n, columns, v) : V::ZeroInt();
+    if (e.times) sum = V::AddInt(sum, V::MulInt(LoadColumns(e.times + n, columns, v), V::Set1Int(e.factor)));
     return sum;
   }
+  // The rest of that ending, of those columns; their results are at `dst`.
   QUERN_INLINE static void FinishBytes(const ByteEnding& e, size_t n, size_t columns, const IntAcc& acc, void* dst,
                                        size_t row_stride) {
     typename Base::Acc x;

@@ -169,10 +169,8 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       Int start = Base::ColumnSum(ending, n, columns, v);
       if constexpr (D::kShift) {
-        ByteEnding shift(nullptr, 0, 0);
-        shift.times = static_cast<const int32_t*>(a.rhs_sums);
-        shift.factor = -D::kShift;
-        start = V::AddInt(start, Base::ColumnSum(shift, n, columns, v));
+        const Int sum = Base::LoadColumns(static_cast<const int32_t*>(a.rhs_sums) + n, columns, v);
+        start = V::AddInt(start, V::MulInt(sum, V::Set1Int(-D::kShift)));
       }
       QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = start;
     }

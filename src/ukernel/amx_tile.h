@@ -1,5 +1,6 @@
 // AMX tile instructions behind one name each: inline assembly (GCC 12's intrinsics do not take tile numbers from
-// templates), or plain C++ where QUERN_ISA_EMULATED, so that AMX rows run on any host. Kernel-safe.
+// templates), or plain C++ where QUERN_ISA_EMULATED, so that AMX rows run on any host: functions out of line, which are
+// compiled once for all tiles of a file. Kernel-safe.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +41,9 @@ static_assert(sizeof(TileConfig) == 64);
     .rows = {16, 16, 16, 16, 8, 8, 16, 16},
 };
 
+// Rows of sums that go through an epilogue at once: as many vectors as fit into registers, of either build.
+[[maybe_unused]] constexpr int kEpilogueRows = QUERN_ISA_EMULATED ? 2 : 8;
+
 #if QUERN_ISA_EMULATED
 
 struct State {
@@ -59,7 +63,7 @@ inline void Clear(uint8_t (&tile)[16][64]) {
   }
 }
 
-[[maybe_unused]] void LoadConfig(const TileConfig* config) {
+[[maybe_unused]] __attribute__((noinline)) void LoadConfig(const TileConfig* config) {
   Require(config->palette == 1);
   for (int t = 0; t < 8; ++t) {
     Require(config->rows[t] <= 16 && config->row_bytes[t] <= 64 &&
@@ -70,35 +74,43 @@ inline void Clear(uint8_t (&tile)[16][64]) {
 }
 [[maybe_unused]] void Release() { g_state.config = TileConfig{}; }
 
-template <int T>
-void RequireTile() {
-  static_assert(T >= 0 && T < 8);
-  Require(g_state.config.palette == 1 && g_state.config.rows[T] != 0);
-}
+inline void RequireTile(int t) { Require(g_state.config.palette == 1 && g_state.config.rows[t] != 0); }
 
+[[maybe_unused]] __attribute__((noinline)) void LoadTile(int t, const void* from, size_t stride) {
+  RequireTile(t);
+  Clear(g_state.tile[t]);
+  const auto* p = static_cast<const uint8_t*>(from);
+  for (int r = 0; r < g_state.config.rows[t]; ++r, p += stride) {
+    for (int i = 0; i < g_state.config.row_bytes[t]; ++i) g_state.tile[t][r][i] = p[i];
+  }
+}
 template <int T>
 void Load(const void* from, size_t stride) {
-  RequireTile<T>();
-  Clear(g_state.tile[T]);
-  const auto* p = static_cast<const uint8_t*>(from);
-  for (int r = 0; r < g_state.config.rows[T]; ++r, p += stride) {
-    for (int i = 0; i < g_state.config.row_bytes[T]; ++i) g_state.tile[T][r][i] = p[i];
-  }
+  static_assert(T >= 0 && T < 8);
+  LoadTile(T, from, stride);
 }
 
+[[maybe_unused]] __attribute__((noinline)) void StoreTile(int t, void* to, size_t stride) {
+  RequireTile(t);
+  auto* p = static_cast<uint8_t*>(to);
+  for (int r = 0; r < g_state.config.rows[t]; ++r, p += stride) {
+    for (int i = 0; i < g_state.config.row_bytes[t]; ++i) p[i] = g_state.tile[t][r][i];
+  }
+}
 template <int T>
 void Store(void* to, size_t stride) {
-  RequireTile<T>();
-  auto* p = static_cast<uint8_t*>(to);
-  for (int r = 0; r < g_state.config.rows[T]; ++r, p += stride) {
-    for (int i = 0; i < g_state.config.row_bytes[T]; ++i) p[i] = g_state.tile[T][r][i];
-  }
+  static_assert(T >= 0 && T < 8);
+  StoreTile(T, to, stride);
 }
 
+[[maybe_unused]] __attribute__((noinline)) void ZeroTile(int t) {
+  RequireTile(t);
+  Clear(g_state.tile[t]);
+}
 template <int T>
 void Zero() {
-  RequireTile<T>();
-  Clear(g_state.tile[T]);
+  static_assert(T >= 0 && T < 8);
+  ZeroTile(T);
 }
 
 template <class T>
@@ -119,70 +131,82 @@ inline float Bf16(const uint8_t* p) {
 inline float F16(const uint8_t* p) { return F16BitsToF32(Element<uint16_t>(p)); }
 
 // Tiles that a product may take: the configuration that they have.
-template <int C, int A, int B>
-const TileConfig& RequireProduct() {
-  static_assert(C != A && C != B && A != B);
-  RequireTile<C>();
-  RequireTile<A>();
-  RequireTile<B>();
+inline const TileConfig& RequireProduct(int c, int a, int b) {
+  RequireTile(c);
+  RequireTile(a);
+  RequireTile(b);
   const TileConfig& g = g_state.config;
-  Require(g.rows[C] == g.rows[A] && g.row_bytes[C] == g.row_bytes[B] && g.row_bytes[A] == 4 * g.rows[B]);
+  Require(g.rows[c] == g.rows[a] && g.row_bytes[c] == g.row_bytes[b] && g.row_bytes[a] == 4 * g.rows[b]);
   return g;
 }
 
 // c += a * b in float32, elements by T: even and odd k summed apart by fused multiply-adds, then added; float32
-// denormals flushed throughout.
-template <float (*T)(const uint8_t*), int C, int A, int B>
-void DotFloat() {
-  const TileConfig& g = RequireProduct<C, A, B>();
-  for (int m = 0; m < g.rows[C]; ++m) {
-    for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
-      float part[2] = {0, 0};
-      for (int k = 0; k < g.rows[B]; ++k) {
-        for (int i = 0; i < 2; ++i) {
-          const float x = T(&g_state.tile[A][m][4 * k + 2 * i]), y = T(&g_state.tile[B][k][4 * n + 2 * i]);
-          part[i] = Flush(__builtin_fmaf(x, y, part[i]));
+// denormals flushed throughout. What float64 rounds of a sum of such a product, which it holds, and a float32 does not
+// change what float32 rounds of it (53 bits are at least 2 * 24 + 2), and needs no instruction of the host.
+template <float (*T)(const uint8_t*)>
+__attribute__((noinline)) void DotFloat(int c, int a, int b) {
+  const TileConfig& g = RequireProduct(c, a, b);
+  const int columns = g.row_bytes[c] / 4;
+  for (int m = 0; m < g.rows[c]; ++m) {
+    float part[2][16] = {};
+    for (int k = 0; k < g.rows[b]; ++k) {
+      for (int i = 0; i < 2; ++i) {
+        const double x = static_cast<double>(T(&g_state.tile[a][m][4 * k + 2 * i]));
+        for (int n = 0; n < columns; ++n) {
+          const double y = static_cast<double>(T(&g_state.tile[b][k][4 * n + 2 * i]));
+          part[i][n] = Flush(static_cast<float>(x * y + static_cast<double>(part[i][n])));
         }
       }
-      const float c = Flush(Flush(Element<float>(&g_state.tile[C][m][4 * n])) + Flush(part[0] + part[1]));
-      __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
+    }
+    for (int n = 0; n < columns; ++n) {
+      uint8_t* to = &g_state.tile[c][m][4 * n];
+      const float sum = Flush(Flush(Element<float>(to)) + Flush(part[0][n] + part[1][n]));
+      __builtin_memcpy(to, &sum, 4);
     }
   }
 }
+
+// c += a * b in 32-bit integers, four products of bytes in each; X is a's.
+template <class X>
+__attribute__((noinline)) void DotBytes(int c, int a, int b) {
+  const TileConfig& g = RequireProduct(c, a, b);
+  for (int m = 0; m < g.rows[c]; ++m) {
+    for (int n = 0; n < g.row_bytes[c] / 4; ++n) {
+      uint32_t sum = Element<uint32_t>(&g_state.tile[c][m][4 * n]);  // wraps around
+      for (int k = 0; k < g.rows[b]; ++k) {
+        for (int i = 0; i < 4; ++i) {
+          sum += static_cast<uint32_t>(static_cast<X>(g_state.tile[a][m][4 * k + i]) *
+                                       static_cast<int8_t>(g_state.tile[b][k][4 * n + i]));
+        }
+      }
+      __builtin_memcpy(&g_state.tile[c][m][4 * n], &sum, 4);
+    }
+  }
+}
+
+// The operands of a product are three tiles.
+template <int C, int A, int B>
+constexpr bool kThreeTiles = C != A && C != B && A != B && C >= 0 && C < 8 && A >= 0 && A < 8 && B >= 0 && B < 8;
 template <int C, int A, int B>
 void DotBf16() {
-  DotFloat<Bf16, C, A, B>();
+  static_assert(kThreeTiles<C, A, B>);
+  DotFloat<Bf16>(C, A, B);
 }
 // Denormals of f16 are kept.
 template <int C, int A, int B>
 void DotF16() {
-  DotFloat<F16, C, A, B>();
-}
-
-// c += a * b in 32-bit integers, four products of bytes in each; X is a's.
-template <int C, int A, int B, class X>
-void DotBytes() {
-  const TileConfig& g = RequireProduct<C, A, B>();
-  for (int m = 0; m < g.rows[C]; ++m) {
-    for (int n = 0; n < g.row_bytes[C] / 4; ++n) {
-      uint32_t c = Element<uint32_t>(&g_state.tile[C][m][4 * n]);  // wraps around
-      for (int k = 0; k < g.rows[B]; ++k) {
-        for (int i = 0; i < 4; ++i) {
-          c += static_cast<uint32_t>(static_cast<X>(g_state.tile[A][m][4 * k + i]) *
-                                     static_cast<int8_t>(g_state.tile[B][k][4 * n + i]));
-        }
-      }
-      __builtin_memcpy(&g_state.tile[C][m][4 * n], &c, 4);
-    }
-  }
+  static_assert(kThreeTiles<C, A, B>);
+  DotFloat<F16>(C, A, B);
 }
 template <int C, int A, int B>
 void DotI8() {
-  DotBytes<C, A, B, int8_t>();
+  static_assert(kThreeTiles<C, A, B>);
+  DotBytes<int8_t>(C, A, B);
 }
 template <int C, int A, int B>
 void DotU8() {
-  DotBytes<C, A, B, uint8_t>();
+  static_assert(kThreeTiles<C, A, B>);
+  DotBytes<uint8_t>(C, A, B);
 }
 
 #else

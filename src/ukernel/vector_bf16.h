@@ -28,8 +28,9 @@ inline float UpperBf16(uint32_t pair) {
 
 // acc + x.odd * y.odd, then + x.even * y.even, in each lane: fused multiply-adds rounded to nearest even, denormals
 // flushed throughout.
-inline __m512 DotBf16Pairs(__m512 acc, __m512i x, __m512i y) {
 #if QUERN_ISA_EMULATED
+// Out of line: compiled once, not in each of a file's tiles.
+[[maybe_unused]] __attribute__((noinline)) __m512 DotBf16Pairs(__m512 acc, __m512i x, __m512i y) {
   alignas(64) float sum[16];
   alignas(64) uint32_t a[16], b[16];
   _mm512_store_ps(sum, acc);
@@ -40,10 +41,10 @@ inline __m512 DotBf16Pairs(__m512 acc, __m512i x, __m512i y) {
     sum[i] = FlushDenormal(__builtin_fmaf(UpperBf16(a[i] << 16), UpperBf16(b[i] << 16), odd));
   }
   return _mm512_load_ps(sum);
-#else
-  return _mm512_dpbf16_ps(acc, (__m512bh)x, (__m512bh)y);
-#endif
 }
+#else
+inline __m512 DotBf16Pairs(__m512 acc, __m512i x, __m512i y) { return _mm512_dpbf16_ps(acc, (__m512bh)x, (__m512bh)y); }
+#endif
 
 }  // namespace
 }  // namespace quern::ukernel

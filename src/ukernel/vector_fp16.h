@@ -39,18 +39,21 @@ inline uint16_t FmaHalfBits(uint16_t x, uint16_t y, uint16_t z) {
 #endif
 
 // x * y + z in each lane, rounded once to nearest even; denormals are kept.
-inline __m512i FmaHalf(__m512i x, __m512i y, __m512i z) {
 #if QUERN_ISA_EMULATED
+// Out of line: compiled once, not in each of a file's tiles.
+[[maybe_unused]] __attribute__((noinline)) __m512i FmaHalf(__m512i x, __m512i y, __m512i z) {
   alignas(64) uint16_t a[32], b[32], c[32];
   _mm512_store_si512(a, x);
   _mm512_store_si512(b, y);
   _mm512_store_si512(c, z);
   for (int i = 0; i < 32; ++i) c[i] = FmaHalfBits(a[i], b[i], c[i]);
   return _mm512_load_si512(c);
-#else
-  return _mm512_castph_si512(_mm512_fmadd_ph(_mm512_castsi512_ph(x), _mm512_castsi512_ph(y), _mm512_castsi512_ph(z)));
-#endif
 }
+#else
+inline __m512i FmaHalf(__m512i x, __m512i y, __m512i z) {
+  return _mm512_castph_si512(_mm512_fmadd_ph(_mm512_castsi512_ph(x), _mm512_castsi512_ph(y), _mm512_castsi512_ph(z)));
+}
+#endif
 
 }  // namespace
 }  // namespace quern::ukernel

@@ -12,8 +12,9 @@ namespace vnni {
 
 #if QUERN_ISA_EMULATED
 
+// Out of line: compiled once, not in each of a file's tiles.
 template <class A, class B>
-inline __m256i DotBytes(__m256i acc, __m256i a, __m256i b) {
+__attribute__((noinline)) __m256i DotBytes(__m256i acc, __m256i a, __m256i b) {
   uint32_t c[8];
   A x[32];
   B y[32];

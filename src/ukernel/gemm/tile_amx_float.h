@@ -160,8 +160,9 @@ void RunTiles(const GemmArgs& a) {
   if constexpr (MT > 1) StoreAcc<2>(scratch);
   if constexpr (MT > 1 && NT > 1) StoreAcc<3>(scratch);
   GemmArgs part = a;
+  constexpr size_t kMost = amx::kEpilogueRows;
   size_t r = 0;
-  for (; r + 8 <= a.m; r += 8) Rows<8, NT>::Finish(part, a.m0, r, scratch);
+  for (; r + kMost <= a.m; r += kMost) Rows<kMost, NT>::Finish(part, a.m0, r, scratch);
   for (; r < a.m; ++r) Rows<1, NT>::Finish(part, a.m0, r, scratch);
 }
 

@@ -126,8 +126,9 @@ struct TileAmxI8 {
     if constexpr (MT > 1 && NT > 1) StoreAcc<3>(scratch);
     GemmArgs part = a;
     char* dst = static_cast<char*>(a.dst);
+    constexpr size_t kMost = amx::kEpilogueRows;
     size_t r = 0;
-    for (; r + 8 <= a.m; r += 8) Rows<8, NT>::Finish(part, a.m0, dst, r, scratch);
+    for (; r + kMost <= a.m; r += kMost) Rows<kMost, NT>::Finish(part, a.m0, dst, r, scratch);
     for (; r < a.m; ++r) Rows<1, NT>::Finish(part, a.m0, dst, r, scratch);
   }
 

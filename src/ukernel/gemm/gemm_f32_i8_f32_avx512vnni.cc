@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr GemmKernel kRows[] = {SplitRow<Format::kI8>()};
+static constexpr GemmKernel kRows[] = {SplitRow<Format::kI8, 2>(kSplitCost)};
 
 }  // namespace
 

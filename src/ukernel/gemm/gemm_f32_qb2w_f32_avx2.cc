@@ -1,10 +1,6 @@
-// float32 rows by 2-bit blocks, on AVX2: weights become float32 in registers for few rows, by a block transform for
-// many.
-#include "ukernel/gemm/tile_f32_blocks_few.h"
-
-#if QUERN_ISA_HERE
-#include "ukernel/gemm/numbers_avx2.h"
-#endif
+// float32 rows by 2-bit blocks, on AVX2: one row as three bytes of each element; few by weights that become float32 in
+// registers, many by a block transform.
+#include "ukernel/gemm/rows_split_avx2.h"
 
 namespace quern::ukernel {
 namespace {
@@ -17,6 +13,8 @@ static constexpr GemmRun kRun2x64 = nullptr, kRun6x16 = nullptr;
 #endif
 
 static constexpr GemmKernel kRows[] = {
+    SplitRow<Format::kU2, 1>(
+        {.engine = Engine::kVector, .step_row = 680, .step_load = 80, .step_min = 760, .row = 80, .tile = 400}),
     F32BlocksFewRow<2, 64>(
         Format::kU2, {.engine = Engine::kVector, .step_row = 86, .step_min = 115, .row = 20, .tile = 100}, kRun2x64),
     F32BlocksRow(Format::kU2, 6, 16, true,

@@ -4,7 +4,7 @@
 namespace quern::ukernel {
 namespace {
 
-static constexpr GemmKernel kRows[] = {SplitRow<Format::kU4>()};
+static constexpr GemmKernel kRows[] = {SplitRow<Format::kU4, 2>(kSplitCost)};
 
 }  // namespace
 

@@ -137,7 +137,7 @@ struct F32BlocksSplit {
     auto* sums = reinterpret_cast<int32_t*>(s.tile.floats);
     PrefetchColumnOperands(a);
     Accumulators::Start(a, sums);
-    static_assert(MR == 2);
+    static_assert(MR <= 2);
     const bool splits = a.m == 1 ? Sums<kSplitTerms>(a, s) : Sums<MR * kSplitTerms>(a, s);
     if (!splits) return kOtherwise(a);
     Accumulators::Finish(a, sums);

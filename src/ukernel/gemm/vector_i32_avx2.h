@@ -21,6 +21,7 @@ struct IntVector : Vector {
   }
   static Int AddInt(Int a, Int b) { return _mm256_add_epi32(a, b); }
   static Int MulInt(Int a, Int b) { return _mm256_mullo_epi32(a, b); }
+  static Int ShiftLeft8(Int x) { return _mm256_slli_epi32(x, 8); }
   static Reg ToFloat(Int x) { return _mm256_cvtepi32_ps(x); }
   static Reg Round(Reg x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Int TurnTopBits(Int x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }  // of bytes

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, Runner
+from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, Preset, Runner
 
 # Models under 50 million multiply-adds, which the emulator runs in a minute.
 SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2_0.35_128 mobilenet_v2_128_0.5 oww_alexa
@@ -31,6 +31,7 @@ REFUSED_MODELS = {"mlperf_kws": "RequantShift", "tiny_gpt2_beamsearch": "BeamSea
 FULL_BENCH_MODELS = ["mobilenet_v2", "resnet50", "bert_base"]
 CPUS = ["native", "haswell", "generic"]
 ARM_TESTS = ["base_test", "ukernel_test", "kernels_test"]  # all with --full
+TSAN_TESTS = ["parallel_test", "session_test", "api_test", "external_provider_test"]
 # Emulated CPU -> its SVE vector length in bits.
 SVE_CPUS = {f"max,sme=off,sve{bits}=on": bits for bits in (128, 256, 512)}
 # Emulated CPU -> its streaming vector length in bits; without FA64, and once without SVE, as some cores are.
@@ -49,6 +50,22 @@ def lacks_avx512():
     """Whether this is an x86-64 host with AVX2 but without all that the kernels of AVX-512 use."""
     flags = set("".join(re.findall(r"^flags.*", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[:1]).split())
     return "avx2" in flags and not {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"} <= flags
+
+
+def presets(full):
+    """What stages build. On a host without AVX-512 its micro-kernels are AVX2 code under the address sanitizer, and
+    chosen as on hosts that have it."""
+    emulate = lacks_avx512()
+    return {
+        "release": Preset(),
+        "asan": Preset(
+            options=(f"-DQUERN_EMULATE_AVX512={'ON' if emulate else 'OFF'}",),
+            note=", AVX-512 as AVX2 code," if emulate else "",
+        ),
+        "tsan": Preset(tuple(TSAN_TESTS)),
+        "aarch64": Preset(() if full else (*ARM_TESTS, "quern_command")),
+        "fuzz": Preset(),
+    }
 
 
 class Tests(Runner):
@@ -114,7 +131,7 @@ class Tests(Runner):
 
     def stage_arm(self):
         """aarch64 build: kernel tests and small models under the emulator"""
-        folder = self.build("aarch64", [] if self.args.full else [*ARM_TESTS, "quern_command"])
+        folder = self.build("aarch64")
         if not folder:
             return
         pick = (lambda name: True) if self.args.full else (lambda name: name in ARM_TESTS)
@@ -362,10 +379,7 @@ class Tests(Runner):
 
     def stage_asan(self):
         """AddressSanitizer and UndefinedBehaviorSanitizer: unit tests (AVX-512 emulated if need be) and five models"""
-        # Without AVX-512 its micro-kernels are AVX2 code here, chosen as on hosts that have it.
-        emulate = lacks_avx512()
-        note = ", AVX-512 as AVX2 code," if emulate else ""
-        folder = self.build("asan", options=[f"-DQUERN_EMULATE_AVX512={'ON' if emulate else 'OFF'}"], note=note)
+        folder = self.build("asan")
         if not folder:
             return
         env = {
@@ -397,12 +411,12 @@ class Tests(Runner):
 
     def stage_tsan(self):
         """ThreadSanitizer: executor, sessions, an external provider"""
-        folder = self.build("tsan", ["parallel_test", "session_test", "api_test", "external_provider_test"])
+        folder = self.build("tsan")
         if folder:
             self.ctest(
                 "tsan",
                 folder,
-                lambda name: re.match(r"(parallel|session|api|external_provider)_test", name),
+                lambda name: name in TSAN_TESTS,
                 env={"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1"},
             )
 
@@ -597,6 +611,12 @@ class Tests(Runner):
 
 STAGES = "lint release row compare conformance models x86 install python asan tsan arm gcc isas gemm fuzz".split()
 NOT_BY_DEFAULT = {"gcc", "isas", "gemm", "fuzz"}
+STAGE_PRESETS = dict.fromkeys("release compare conformance models x86 install gemm".split(), "release") | {
+    "asan": "asan",
+    "tsan": "tsan",
+    "arm": "aarch64",
+    "fuzz": "fuzz",
+}
 
 
 def main():
@@ -623,7 +643,10 @@ def main():
         ["fuzz"] if args.fuzz and not args.full else [s for s in STAGES if args.full or s not in NOT_BY_DEFAULT]
     )
     LOGS.mkdir(parents=True, exist_ok=True)
-    tests, times, begin = Tests(args), [], time.time()
+    tests, times, begin = Tests(args, presets(args.full)), [], time.time()
+    for stage in stages:
+        if stage in STAGE_PRESETS:
+            tests.start_build(STAGE_PRESETS[stage])
     for stage in stages:
         function = getattr(tests, f"stage_{stage}")
         print(f"== {stage}: {function.__doc__}", flush=True)

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
@@ -56,13 +57,25 @@ class Report:
         print(f"  {suite}: left out, {reason}", flush=True)
 
 
-class Runner:
-    """Builds presets and runs test programs; what they print goes to build/test-logs, what they count to `report`."""
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """What is built of a preset of CMakePresets.json: all, or `targets`, with further `options` of cmake."""
 
-    def __init__(self, args):
+    targets: tuple = ()
+    options: tuple = ()
+    note: str = ""  # after its name in the report
+
+
+class Runner:
+    """Builds presets and runs test programs; what they print goes to build/test-logs, what they count to `report`.
+    `presets`: name -> Preset."""
+
+    def __init__(self, args, presets):
         self.args = args
+        self.presets = presets
         self.report = Report()
-        self.built = {}
+        self.built, self.begun = {}, {}  # folders; futures
+        self.builder = concurrent.futures.ThreadPoolExecutor(1)
         shared = pathlib.Path(os.environ.get("QUERN_SHARED") or ROOT.parent / "shared").resolve()
         self.shared = shared if (shared / "models").is_dir() else None
         if os.environ.get("QUERN_SHARED") and not self.shared:
@@ -116,22 +129,31 @@ class Runner:
         log.write_text("".join(f"{line}\n" for line in details))
         self.report.add(name, passed=bool(good), failed=not good, log=log)
 
-    def build(self, preset, targets=(), options=(), note=""):
-        """Configures and builds a preset with further `options` of cmake; a failure is one failed check, which is named
-        with the `note`. Returns its folder, or None."""
-        key = (preset, tuple(targets))
-        if key not in self.built:
-            start = time.time()
-            folder = BUILD / preset
-            status, log = self.run(f"configure-{preset}", ["cmake", "--preset", preset, *options])
-            if status == 0:
-                goal = ["--target", *targets] if targets else []
-                status, log = self.run(f"build-{preset}", ["cmake", "--build", folder, "-j", CORES, *goal])
-            self.report.add(
-                f"build {preset}{note} ({time.time() - start:.0f} s)", passed=status == 0, failed=status != 0, log=log
-            )
-            self.built[key] = folder if status == 0 else None
-        return self.built[key]
+    def start_build(self, preset):
+        """Begins to configure and build a preset, after those begun before, while their tests run ahead of it."""
+        if preset not in self.begun:
+            self.begun[preset] = self.builder.submit(self.configure_and_build, preset, self.presets[preset])
+
+    def configure_and_build(self, preset, what):
+        """Returns (exit status, log, seconds)."""
+        start = time.time()
+        status, log = self.run(f"configure-{preset}", ["cmake", "--preset", preset, *what.options])
+        if status == 0:
+            goal = ["--target", *what.targets] if what.targets else []
+            command = ["nice", "-n", "10", "cmake", "--build", BUILD / preset, "-j", CORES, *goal]
+            status, log = self.run(f"build-{preset}", command)
+        return status, log, time.time() - start
+
+    def build(self, preset):
+        """Waits until a preset is built; a failure is one failed check, with the preset's note in its name. Returns its
+        folder, or None."""
+        if preset not in self.built:
+            self.start_build(preset)
+            status, log, seconds = self.begun[preset].result()
+            name = f"build {preset}{self.presets[preset].note} ({seconds:.0f} s)"
+            self.report.add(name, passed=status == 0, failed=status != 0, log=log)
+            self.built[preset] = BUILD / preset if status == 0 else None
+        return self.built[preset]
 
     def ctest(
         self, preset, folder, pick=lambda name: True, env=None, shards=1, gtest_filter=None, emulator=None, suffix=""

@@ -180,10 +180,8 @@ class Runner:
         if not jobs:
             self.report.add(f"{preset} unit tests{suffix}", failed=1)
             return
-        alone = [j for j in jobs if j[4].get("RUN_SERIAL")]
         with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-            results = list(pool.map(lambda j: self.run_unit(preset, suffix, *j), [j for j in jobs if j not in alone]))
-        results += [self.run_unit(preset, suffix, *j) for j in alone]
+            results = list(pool.map(lambda j: self.run_unit(preset, suffix, *j), jobs))
         merged = {}
         for name, counts, reasons, log in results:
             entry = merged.setdefault(name, [0, 0, 0, [], log])

@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8b, Format::kU4, 16, 32,
-              {.engine = Engine::kVector, .step_row = 29.68f, .step_min = 75.6f, .row = 40, .tile = 120}, kRun),
+              {.engine = Engine::kVector, .step_row = 29.68f, .step_min = 63, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8d, Format::kI4, 16, 32,
-              {.engine = Engine::kVector, .step_row = 25.2f, .step_min = 72, .row = 40, .tile = 120}, kRun),
+              {.engine = Engine::kVector, .step_row = 25.2f, .step_min = 60, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ static constexpr GemmRun kRun = nullptr;
 
 static constexpr GemmKernel kRows[] = {
     BlocksRow(kIsa, Format::kI8d, Format::kU2, 16, 32,
-              {.engine = Engine::kVector, .step_row = 14, .step_min = 36, .row = 40, .tile = 120}, kRun),
+              {.engine = Engine::kVector, .step_row = 14, .step_min = 30, .row = 40, .tile = 120}, kRun),
 };
 
 }  // namespace

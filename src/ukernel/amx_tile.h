@@ -141,8 +141,8 @@ inline const TileConfig& RequireProduct(int c, int a, int b) {
 }
 
 // c += a * b in float32, elements by T: even and odd k summed apart by fused multiply-adds, then added; float32
-// denormals flushed throughout. What float64 rounds of a sum of such a product, which it holds, and a float32 does not
-// change what float32 rounds of it (53 bits are at least 2 * 24 + 2), and needs no instruction of the host.
+// denormals flushed throughout. In float64, which holds the product: that the sum is rounded there first does not
+// change what float32 makes of it, as 53 bits are at least 2 * 24 + 2.
 template <float (*T)(const uint8_t*)>
 __attribute__((noinline)) void DotFloat(int c, int a, int b) {
   const TileConfig& g = RequireProduct(c, a, b);

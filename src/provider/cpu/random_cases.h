@@ -86,7 +86,8 @@ inline Tensor DrawTensor(DType dtype, const Shape& shape, float scale = 2, bool 
   using All = Types<float, double, Float16, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
                     uint64_t, bool>;
   const Status known = DispatchType(All{}, dtype, [&]<typename T>() {
-    for (int64_t i = 0; i < t.num_elements(); ++i) t.data<T>()[i] = DrawNumber<T>(normal, special);
+    T* values = t.data<T>();
+    for (int64_t i = 0, n = t.num_elements(); i < n; ++i) values[i] = DrawNumber<T>(normal, special);
     return OkStatus();
   });
   EXPECT_TRUE(known.ok()) << known.message();
@@ -198,8 +199,9 @@ template <typename T>
 void ExpectSameFloats(const Tensor& actual, const Tensor& expected, const Case& c) {
   constexpr bool kDouble = sizeof(T) == 8;
   const double relative = kDouble ? 1e-12 : c.relative, absolute = kDouble ? 1e-13 : c.absolute;
-  for (int64_t i = 0; i < expected.num_elements(); ++i) {
-    const T a = actual.data<T>()[i], e = expected.data<T>()[i];
+  const T *got = actual.data<T>(), *wanted = expected.data<T>();
+  for (int64_t i = 0, n = expected.num_elements(); i < n; ++i) {
+    const T a = got[i], e = wanted[i];
     if (std::isnan(a) && std::isnan(e)) continue;
     if (a == e && (!kDouble || !c.exact || std::signbit(a) == std::signbit(e))) continue;
     ASSERT_FALSE(kDouble && c.exact) << "element " << i << ": " << a << ", not " << e;
@@ -263,13 +265,11 @@ inline void ExpectTheSameError(const Case& c, const std::string& what) {
 
 inline Tensor Halved(DType type, const Tensor& x) {
   Tensor y = Tensor::Allocate(type, x.shape()).value();
-  for (int64_t i = 0; i < x.num_elements(); ++i) {
-    if (type == DType::kF16) {
-      y.data<Float16>()[i] = Float16(x.data<float>()[i]);
-    } else {
-      y.data<BFloat16>()[i] = BFloat16(x.data<float>()[i]);
-    }
-  }
+  const auto convert = [&]<typename T>(T* to) {
+    const float* from = x.data<float>();
+    for (int64_t i = 0, n = x.num_elements(); i < n; ++i) to[i] = T(from[i]);
+  };
+  type == DType::kF16 ? convert(y.data<Float16>()) : convert(y.data<BFloat16>());
   return y;
 }
 inline Tensor DrawHalf(DType type, const Shape& shape, float scale = 2, bool special = false) {
@@ -309,7 +309,9 @@ inline void CheckHalved(Case c) {
 
 inline Tensor ToDoubles(const Tensor& x) {
   Tensor y = Tensor::Allocate(DType::kF64, x.shape()).value();
-  for (int64_t i = 0; i < x.num_elements(); ++i) y.data<double>()[i] = static_cast<double>(x.data<float>()[i]);
+  const float* from = x.data<float>();
+  double* to = y.data<double>();
+  for (int64_t i = 0, n = x.num_elements(); i < n; ++i) to[i] = static_cast<double>(from[i]);
   return y;
 }
 

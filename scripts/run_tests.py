@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, Preset, Runner
+from test_runner import ARM64_ROOT, BUILD, CORES, LOGS, PYTHON, QEMU, ROOT, SHARDS, Preset, Runner
 
 # Models under 50 million multiply-adds, which the emulator runs in a minute.
 SMALL_MODELS = """mnist_8 mnist_burn mnist_mlir nhwc_conv_clip_relu mobilenet_v2_0.35_128 mobilenet_v2_128_0.5 oww_alexa
@@ -142,7 +142,7 @@ class Tests(Runner):
         if not self.args.full:
             alike += ":*GemmRows.ReducesRows*:Rows/*_portable*:*Accuracy.*_portable*:SplitFlags.*"
             alike += ":Calibration.Measures*:CheckSelection.*:SmallFloat.RoundsEveryFloat*"
-        self.ctest("aarch64", folder, pick, env=self.brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=CORES)
+        self.ctest("aarch64", folder, pick, env=self.brief, gtest_filter=f"-*_sve*:*_sme*:{alike}", shards=SHARDS)
         for cpu, bits in SVE_CPUS.items():
             self.ctest(
                 "aarch64",
@@ -152,7 +152,7 @@ class Tests(Runner):
                 gtest_filter=f"*_sve*:*Sve*:Peak*Row*-{alike}{self.arm_alike(cpu)}",
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
-                shards=CORES,
+                shards=SHARDS,
             )
         for cpu, bits in SME_CPUS.items():
             self.ctest(
@@ -164,7 +164,7 @@ class Tests(Runner):
                 gtest_filter=f"*sme*:*Sme*:*2vx*_neon*:Peak*Row*-{alike}{self.arm_alike(cpu)}",
                 emulator=cpu,
                 suffix=f" -cpu {cpu}",
-                shards=CORES,
+                shards=SHARDS,
             )
         emulator = [QEMU, "-L", ARM64_ROOT, "-cpu", "max,sme_fa64=off"]
         quern, material = self.command(folder), self.generated()
@@ -386,7 +386,7 @@ class Tests(Runner):
             "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }
-        self.ctest("asan", folder, env=env | self.brief, shards=CORES)
+        self.ctest("asan", folder, env=env | self.brief, shards=SHARDS)
         material = self.generated()
         if material:
             self.verify(

@@ -20,6 +20,7 @@ PYTHON = TOOLS / "venv/bin/python"
 QEMU = TOOLS / "qemu/usr/bin/qemu-aarch64"
 ARM64_ROOT = TOOLS / "arm64-root"
 CORES = len(os.sched_getaffinity(0))
+SHARDS = 2 * CORES  # of a slow test program, so that cores end at about the same time
 
 
 class Report:

@@ -17,5 +17,12 @@ template <class V>
 #endif
 }
 
+// No instruction: what lies at `p` is read (again) after this, instead of being kept or read early, where registers are
+// few.
+template <class T>
+inline __attribute__((always_inline)) void ReadAgain(T*& p) {
+  asm volatile("" : "+r"(p));
+}
+
 }  // namespace
 }  // namespace quern::ukernel

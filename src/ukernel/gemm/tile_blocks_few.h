@@ -5,6 +5,7 @@
 #include "ukernel/gemm.h"
 #include "ukernel/gemm/block_zero.h"
 #include "ukernel/gemm/prefetch.h"
+#include "ukernel/pin_order.h"
 
 namespace quern::ukernel {
 namespace {
@@ -35,6 +36,11 @@ struct FewRows {
   }
   static constexpr bool kPrefetches = V::kPrefetch != 0;
   static constexpr int kChains = kTerms == 1 ? D::kChains : 1;  // terms are chains themselves
+  // Where registers do not hold the weights of a piece beside the terms' sums, all terms take a group at once.
+  static constexpr bool kByGroups = kTerms > 1 && V::kLanes < 16;
+  // Whether a sum ends with each piece of NG groups.
+  template <int NG, bool kWhole>
+  static constexpr bool kEnds = kWhole || (Tile::kLhsBlocks && size_t{4} * NG == Tile::kLhsBlock);
 
   // The staged pieces of one unit of columns.
   struct Pieces {
@@ -84,36 +90,73 @@ struct FewRows {
       if constexpr (kWhole) PrefetchScales(p);
     }
     Reg scale[kVectors]{};
-    if constexpr (!Tile::kInChannels) {
-      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        scale[v] = V::LoadScale(p.scales + v * (p.scale_bytes / kVectors), p.scale);
-      }
+    const auto load_scale = [&](size_t v) __attribute__((always_inline)) {
+      return V::LoadScale(p.scales + v * (p.scale_bytes / kVectors), p.scale);
+    };
+    if constexpr (!Tile::kInChannels && !kByGroups) {
+      QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) scale[v] = load_scale(v);
     }
     p.in_sum += 4 * NG;
-    const bool last = Tile::kInChannels ? false : kWhole || p.in_sum == p.length || end;
+    const bool last = Tile::kInChannels ? false : kEnds<NG, kWhole> || p.in_sum == p.length || end;
     QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
       typename D::Weights w[NG];
       Int zero = V::ZeroInt();
-      if constexpr (kZeros == BlockZero::kInteger) zero = V::LoadZeros(p.offsets + v * V::kLanes);
+      const auto load_zero = [&]() __attribute__((always_inline)) {
+        if constexpr (kZeros == BlockZero::kInteger) zero = V::LoadZeros(p.offsets + v * V::kLanes);
+      };
+      load_zero();
       Tile::template LoadPiece<kZeros>(p.weights + v * V::kLanes * 4, zero, w);
       Reg minimum{};
-      if constexpr (kZeros == BlockZero::kMinimum) {
-        minimum = V::Load(reinterpret_cast<const float*>(p.offsets) + v * V::kLanes);
-      }
+      const auto load_minimum = [&]() __attribute__((always_inline)) {
+        if constexpr (kZeros == BlockZero::kMinimum) {
+          minimum = V::Load(reinterpret_cast<const float*>(p.offsets) + v * V::kLanes);
+        }
+      };
+      if constexpr (!kByGroups) load_minimum();
       QUERN_UNROLL for (int row = 0; row < kRows; ++row) {
+        const int r0 = row * kTerms;
+        typename D::Sum sum[kTerms][kChains]{};
+        Int start[kTerms];
+        QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
+          if constexpr (kByGroups && !D::kSeeds) continue;
+          start[t] = Tile::template PieceStart<kZeros>(p.sums + (r0 + t) * kStaged, zero);
+          if constexpr (D::kSeeds) sum[t][0] = start[t];
+        }
+        const auto dot = [&](int t, int g) __attribute__((always_inline)) {
+          typename D::Sum& to_sum = sum[t][g % kChains];
+          to_sum = D::Dot(to_sum, D::Group(p.lhs[r0 + t] + 4 * g), w[g]);
+        };
+        if constexpr (kByGroups) {
+          QUERN_UNROLL for (int t = 0; t < kTerms; ++t) ReadAgain(p.lhs[r0 + t]);
+          QUERN_UNROLL for (int g = 0; g < NG; ++g) {
+            QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
+              dot(t, g);
+              PinOrder(sum[t][0]);
+            }
+          }
+          // What the dot products leave registers for is read after them.
+          ReadAgain(p.scales);
+          ReadAgain(p.offsets);
+          ReadAgain(p.sums);
+          ReadAgain(p.lhs_scales[r0 + kTerms - 1]);
+          scale[v] = load_scale(v);
+          load_minimum();
+          if constexpr (!D::kSeeds) {
+            load_zero();
+            QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
+              start[t] = Tile::template PieceStart<kZeros>(p.sums + (r0 + t) * kStaged, zero);
+            }
+          }
+        } else {
+          QUERN_UNROLL for (int t = 0; t < kTerms; ++t) { QUERN_UNROLL for (int g = 0; g < NG; ++g) dot(t, g); }
+        }
         Int totals[kTerms];
         QUERN_UNROLL for (int t = 0; t < kTerms; ++t) {
-          const int r = row * kTerms + t;
-          const Int start = Tile::template PieceStart<kZeros>(p.sums + r * kStaged, zero);
-          typename D::Sum sum[kChains]{};
-          if constexpr (D::kSeeds) sum[0] = start;
-          QUERN_UNROLL for (int g = 0; g < NG; ++g) {
-            sum[g % kChains] = D::Dot(sum[g % kChains], D::Group(p.lhs[r] + 4 * g), w[g]);
-          }
-          Int x = D::Total(sum[0]);
-          QUERN_UNROLL for (int i = 1; i < kChains; ++i) x = V::AddInt(x, D::Total(sum[i]));
-          if constexpr (!D::kSeeds) x = V::AddInt(x, start);
-          if constexpr (!kWhole) {
+          const int r = r0 + t;
+          Int x = D::Total(sum[t][0]);
+          QUERN_UNROLL for (int i = 1; i < kChains; ++i) x = V::AddInt(x, D::Total(sum[t][i]));
+          if constexpr (!D::kSeeds) x = V::AddInt(x, start[t]);
+          if constexpr (!kEnds<NG, kWhole>) {
             x = V::AddInt(x, to.total[r][v]);
             to.total[r][v] = last ? V::ZeroInt() : x;
           }
@@ -121,8 +164,11 @@ struct FewRows {
         }
         if (last) {
           Reg& acc = to.acc[row][v];
+          float* const floats = p.floats + row * Tile::kColumns + v * V::kLanes;
+          if constexpr (kByGroups) acc = V::Load(floats);
           acc = Tile::template AddTerms<kZeros, kStaged>(
               acc, totals, scale[v], minimum, p.lhs_scales[row * kTerms + kTerms - 1], p.sums + row * kTerms * kStaged);
+          if constexpr (kByGroups) V::Store(floats, acc);
         }
       }
     }
@@ -148,8 +194,8 @@ struct FewRows {
     Results to;
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        if (r < kRows) to.acc[r][v] = V::Load(p.floats + r * Tile::kColumns + v * V::kLanes);
-        if (!kWhole) to.total[r][v] = V::LoadInt(p.ints + r * Tile::kColumns + v * V::kLanes);
+        if (r < kRows && !kByGroups) to.acc[r][v] = V::Load(p.floats + r * Tile::kColumns + v * V::kLanes);
+        if (!kEnds<NG, kWhole>) to.total[r][v] = V::LoadInt(p.ints + r * Tile::kColumns + v * V::kLanes);
       }
     }
     for (size_t i = 0; i < p.count;) {
@@ -168,8 +214,8 @@ struct FewRows {
     }
     QUERN_UNROLL for (int r = 0; r < R; ++r) {
       QUERN_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-        if (r < kRows) V::Store(p.floats + r * Tile::kColumns + v * V::kLanes, to.acc[r][v]);
-        if (!kWhole) V::StoreInt(p.ints + r * Tile::kColumns + v * V::kLanes, to.total[r][v]);
+        if (r < kRows && !kByGroups) V::Store(p.floats + r * Tile::kColumns + v * V::kLanes, to.acc[r][v]);
+        if (!kEnds<NG, kWhole>) V::StoreInt(p.ints + r * Tile::kColumns + v * V::kLanes, to.total[r][v]);
       }
     }
   }

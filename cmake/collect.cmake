@@ -100,7 +100,12 @@ function(collect family)
       QUERN_ISA_EMULATED=${emulated})
     # Kernels are optimised in every build: at -O0 intrinsics are slow and std helpers leave weak symbols. They read
     # neither errno nor the flags of the floating-point unit, which would keep loops from being vectorized.
-    target_compile_options(${object} PRIVATE ${flags} -O3 -fno-math-errno -fno-trapping-math)
+    # Only AVX-512 as AVX2 code is not: it would take five times as long to compile, and its tests are short.
+    set(level -O3)
+    if(QUERN_EMULATE_AVX512 AND token MATCHES "^avx512")
+      set(level -O0)
+    endif()
+    target_compile_options(${object} PRIVATE ${flags} ${level} -fno-math-errno -fno-trapping-math)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${object} PRIVATE -Wno-maybe-uninitialized -Wno-uninitialized)  # of its avx512fintrin.h
       # Its objects would need the personality routine of libstdc++, where libquern_ukernel.a needs libc alone.

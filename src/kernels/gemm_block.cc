@@ -15,6 +15,8 @@ using ukernel::GemmArgs;
 constexpr size_t kLine = 64;  // bytes of a cache line
 // With fewer, the calls that share a panel of 64 columns cannot ask for all of the next one in single lines.
 constexpr size_t kFewCalls = 16;
+// Lines of the rows that come next that are asked for before a call of several tiles.
+constexpr size_t kLinesOfCall = 8;
 
 // What a task counted; added to the shared counters once.
 struct Count {
@@ -62,7 +64,8 @@ class Part {
   void RunFallbacks(size_t m0, size_t m1, size_t n0, size_t n1);
   void RunFallback(size_t m0, size_t m1, size_t n0, size_t n1);
   void AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns);
-  void PrefetchLhs();
+  void PrefetchLhs(size_t tiles);
+  bool JoinsTiles(size_t tile_m) const;
   void AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all);
   void AimAtPanel(const void* panel, const KBlock& k);
   void AskAhead(GemmArgs& a);
@@ -196,6 +199,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
   const RhsStep step = tiles > 1 ? StepOf(tile_n, backwards) : RhsStep{};
   const void* const first_panel = a.rhs;
   const bool gathers = p_.column_major && last_;
+  const bool joins = JoinsTiles(tile_m);
   for (size_t i = 0, n = first; i < tiles; ++i, n = backwards ? n - tile_n : n + tile_n) {
     if (i > 0) step.Move(a);
     if (p_.panels_ahead) {
@@ -216,7 +220,12 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
         line_end += p_.line_rows;
         moves = false;
       }
-      a.m = std::min(tile_m, line_end - m);
+      const size_t rows = line_end - m;
+      a.m = std::min(tile_m, rows);
+      if (joins && !ahead_.units && rows >= 2 * tile_m) {
+        const size_t tiles = rows / tile_m;
+        a.m = tile_m * (prefetch_rows_ ? std::clamp(kLinesOfCall / prefetch_lines_, size_t{1}, tiles) : tiles);
+      }
       if (p_.fallback.row && FallsBack(m, n)) {
         if (p_.column_major) StoreGathered(m, n + a.n);
         BeginGathered(m + a.m, n);
@@ -224,16 +233,16 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
         continue;
       }
       a.m0 = m;
-      if (moves) {
+      if (moves && a.m <= tile_m) {
         row_step.Move(a);
       } else {
         SetLhs(a, k, m, m0);
         SetDst(a);
         row_step = StepOfRows(a, tile_m);
-        moves = true;
+        moves = a.m <= tile_m;
       }
       if (ahead_.units || a.ahead) AskAhead(a);
-      if (prefetch_rows_) PrefetchLhs();
+      if (prefetch_rows_) PrefetchLhs(ukernel::CeilDiv(a.m, tile_m));
       const size_t next = m + a.m;
       if (!first_) PrefetchAccumulators(next < m1 ? next : m0, m1, next < m1 ? n : n + tile_n, n1);
       if (gathers) PrefetchGathered(a.m, m1, a.n);
@@ -245,6 +254,14 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
       }
     }
   }
+}
+
+// Whether tiles of rows may follow each other in one call: none is told apart, and all of it is in the product.
+bool Part::JoinsTiles(size_t tile_m) const {
+  const GemmKernel& row = *p_.main.row;
+  const GemmOperands& o = b_.operands;
+  return row.many_tiles && tile_m == row.mr && first_ && last_ && !p_.column_major && !p_.fallback.row &&
+         b_.main_fused == b_.op_count && (p_.line_rows || !o.image) && o.rhs_form == ukernel::RhsForm::kPacked;
 }
 
 // The rows [m1, next) come after [m0, m1): their lines of the K block are brought to L2 meanwhile, a few per call, as
@@ -265,8 +282,8 @@ void Part::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_
   prefetch_lines_ = ukernel::CeilDiv(prefetch_rows_ * ukernel::CeilDiv(prefetch_line_bytes_, kLine), calls);
 }
 
-void Part::PrefetchLhs() {
-  for (size_t i = 0; i < prefetch_lines_ && prefetch_rows_; ++i) {
+void Part::PrefetchLhs(size_t tiles) {
+  for (size_t i = 0; i < prefetch_lines_ * tiles && prefetch_rows_; ++i) {
     __builtin_prefetch(prefetch_row_ + prefetch_at_, 0, 2);
     prefetch_at_ += kLine;
     if (prefetch_at_ < prefetch_line_bytes_) continue;

@@ -497,6 +497,48 @@ TEST(Gemm, WholePanelsAreOneCallEach) {
   EXPECT_EQ(g_entered, PanelCalls(plan, m, n));
 }
 
+// A row of many tiles has a call for all whole tiles of a block of rows and one for what is left of it, but one for
+// each tile where the contract asks for that.
+TEST(Gemm, TilesShareCalls) {
+  const auto plain = [](const GemmKernel& r) { return IsPortable(r) && r.layouts[0] == ukernel::kF32x16; };
+  GemmKernel tiles = *RunnableRows(plain).at(0), row = tiles;
+  g_run = row.run;
+  row.run = [](const ukernel::GemmArgs& a) {
+    GemmKernel many;
+    many.many_tiles = true;
+    EXPECT_TRUE(a.m <= 3 || (a.m % 3 == 0 && TakesManyTiles(many, a)));
+    RunPanel(a);
+  };
+  row.many_tiles = true;
+  ASSERT_EQ(row.mr, 3u);
+  const size_t n = 400;
+  const float bias[n] = {1, 2, 3};
+  const EpilogueOp add{.kind = EpilogueKind::kAddVectorN, .data = bias};
+  const EpilogueOp gelu{.kind = EpilogueKind::kGelu};
+  InlineExecutor executor;
+  for (size_t m : {60, 61}) {
+    for (size_t k : {20, 800}) {
+      for (bool columns : {false, true}) {
+        for (const std::vector<EpilogueOp>& ops : {std::vector{add}, std::vector{add, gelu}}) {
+          Product product(row, 0, m, n, k), by_tiles(tiles, 0, m, n, k);
+          if (columns) product.StoreColumns();
+          const std::vector<char> want = by_tiles.Run(by_tiles.Plan(ops, 1), ops, &executor);
+          const GemmPlan plan = product.Plan(ops, 1);
+          g_entered = 0;
+          EXPECT_EQ(product.Run(plan, ops, &executor), want);
+          size_t calls = 0;
+          const bool joins = plan.k_block_count == 1 && !columns && ops.size() == 1;
+          for (size_t m0 = 0; m0 < m; m0 += plan.m_block) {
+            const size_t rows = std::min(plan.m_block, m - m0);
+            calls += joins ? (rows >= 3) + (rows % 3 != 0) : CeilDiv(rows, 3);
+          }
+          EXPECT_EQ(g_entered, calls * CeilDiv(n, 16) * plan.k_block_count);
+        }
+      }
+    }
+  }
+}
+
 // A row that asks ahead finds each panel of weights but the first asked for by the calls of the one before it, and
 // the first one by those of the product before.
 std::vector<std::pair<const char*, const char*>> g_asked;

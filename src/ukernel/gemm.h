@@ -61,7 +61,7 @@ struct WideGroups {
 // prepared as `lhs_layout` says) may be read up to the next multiple of their k_multiple, where they hold zeros.
 // Nothing may alias dst or acc, except that acc may be dst when both have the accumulator's format.
 struct GemmArgs {
-  size_t m = 0;  // 1..mr (any number for rows with `whole_panel`)
+  size_t m = 0;  // 1..mr (any number for rows with `whole_panel`; see `many_tiles`)
   size_t n = 0;  // 1..nr (any number for rows with `whole_panel`)
   size_t k = 0;  // elements per tap; 0 is allowed (the result is the accumulator, or zero)
 
@@ -208,6 +208,9 @@ struct GemmKernel {
   VectorScale mr_scale = VectorScale::kFixed;
   VectorScale nr_scale = VectorScale::kFixed;
   bool whole_panel = false;  // takes any m and n in one call and loops inside (streaming mode)
+  // Also takes any multiple of mr rows, tile after tile, in calls with first_k and last_k, kLhsRows or kLhsTaps,
+  // kPacked, and without `ahead`.
+  bool many_tiles = false;
 
   uint8_t lhs_forms = kLhsRows;       // mask of LhsForm
   LhsLayout lhs_layout{};             // how rows must be prepared: for kLhsPacked, when lhs != lhs_source, or widened
@@ -242,6 +245,12 @@ struct GemmKernel {
 
   GemmRun run = nullptr;  // null where this build has no body
 };
+
+// Whether the call may have several tiles of rows.
+static constexpr bool TakesManyTiles(const GemmKernel& r, const GemmArgs& a) {
+  return r.many_tiles && a.first_k && a.last_k && !a.ahead && a.rhs_form == RhsForm::kPacked &&
+         (a.lhs_form == kLhsRows || a.lhs_form == kLhsTaps);
+}
 
 static constexpr Format LhsSourceFormat(const GemmKernel& r) {
   return r.lhs_source == Format::kNone ? r.lhs : r.lhs_source;

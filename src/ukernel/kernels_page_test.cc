@@ -208,7 +208,9 @@ std::string GemmTable(FusedSets& sets) {
     page += Line({std::string("`") + Name(r).text + "`" + (r.only_forced ? " (by name alone)" : ""),
                   std::string(FormatName(r.lhs)) + ", " + FormatName(r.rhs) + ", " + FormatName(r.dst),
                   Extent(r.mr, r.mr_scale) + " x " + Extent(r.nr, r.nr_scale) + " x " + std::to_string(r.kr) +
-                      (r.whole_panel ? ", whole panels" : ""),
+                      (r.whole_panel  ? ", whole panels"
+                       : r.many_tiles ? ", many tiles"
+                                      : ""),
                   LeftSide(r), Layouts(r), PrecisionName(r.precision), TextOf(SumOrderOf(r)).name, sets.Name(r.fused),
                   Cost(r), Ran(r.isa)});
     orders.insert(SumOrderOf(r));

@@ -30,6 +30,7 @@ struct RowProblem {
   size_t taps = 1;
   size_t block = 32;        // of layouts with scales
   LhsForm form = kLhsRows;  // how the operator has the left side
+  bool many_tiles = false;  // calls of all whole tiles of rows, of rows that take them
   size_t k_block = 0;       // 0: the whole K in one call; else calls of about this many k (single tap)
   size_t layout = 0;        // index into the row's layouts
   size_t lhs_row_gap = 3;   // elements between rows: odd strides
@@ -118,7 +119,8 @@ class RowRunner {
     const TransformKernel* transform =
         transformed ? FindTransformKernel(layout_, row_.consumed, cpu_, Lookup::kRun) : nullptr;
     const size_t n_step = row_.whole_panel ? std::max<size_t>(p_.n, 1) : tile_n_;
-    const size_t m_step = row_.whole_panel ? std::max<size_t>(p_.m, 1) : tile_m_;
+    const size_t tiles = p_.many_tiles && row_.many_tiles ? std::max<size_t>(p_.m / tile_m_, 1) : 1;
+    const size_t m_step = row_.whole_panel ? std::max<size_t>(p_.m, 1) : tiles * tile_m_;
     for (size_t n0 = 0; n0 < p_.n; n0 += n_step) {
       const size_t n = std::min(n_step, p_.n - n0);
       for (size_t k0 = 0; k0 == 0 || k0 < k_all; k0 += k_step) {

@@ -372,6 +372,8 @@ uint32_t quern_ukernel_run_block(const quern_ukernel_plan* plan, const quern_uke
     flags |= quern_ukernel_transform(plan, b.rhs, n, b.n_end, block->k_begin, block->k_end, memory + w.panel);
     for (size_t m = block->m_begin; m < block->m_end;) {
       GemmArgs a = TileArgs(*plan, b, k, m, n);
+      const size_t whole = (b.m_end - m) / plan->m_step * plan->m_step;
+      if (whole && TakesManyTiles(*FromC(plan->kernel), a) && ops.fused == ops.count) a.m = whole;
       RunTile(*plan, b, ops, a, memory + w.tile);
       m += a.m;
     }

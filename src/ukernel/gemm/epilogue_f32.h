@@ -108,11 +108,11 @@ struct TileEpilogue {
                               : V::Zero();
   }
 
-  // Runs ops [op, end) of the call's list, all of kinds in kKinds; a reference is ApplyEpilogue: the same operations in
-  // its order.
+  // Runs ops [op, end) of the call's list, all of kinds in kKinds, on the tile whose rows begin at m0 of the result; a
+  // reference is ApplyEpilogue: the same operations in its order.
   template <uint32_t kKinds = kFusedProductF32>
   QUERN_INLINE static void Apply(const GemmArgs& a, const EpilogueOp* op, const EpilogueOp* end, Acc& acc,
-                                 const Tail& t) {
+                                 const Tail& t, size_t m0) {
     for (; op != end; ++op) {
       switch (op->kind) {
         case EpilogueKind::kAddVectorN:
@@ -128,17 +128,17 @@ struct TileEpilogue {
           break;
         }
         case EpilogueKind::kAddVectorM: {
-          const float* p = static_cast<const float*>(op->data) + a.m0;
+          const float* p = static_cast<const float*>(op->data) + m0;
           Each([&](int r, int v) { acc[r][v] = V::Add(acc[r][v], V::Broadcast(p + r)); });
           break;
         }
         case EpilogueKind::kMulVectorM: {
-          const float* p = static_cast<const float*>(op->data) + a.m0;
+          const float* p = static_cast<const float*>(op->data) + m0;
           Each([&](int r, int v) { acc[r][v] = V::Mul(acc[r][v], V::Broadcast(p + r)); });
           break;
         }
         case EpilogueKind::kDivVectorM: {
-          const float* p = static_cast<const float*>(op->data) + a.m0;
+          const float* p = static_cast<const float*>(op->data) + m0;
           QUERN_UNROLL for (int r = 0; r < MR; ++r) {
             const Reg x = V::Broadcast(p + r);
             QUERN_UNROLL for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Div(acc[r][v], x);
@@ -146,7 +146,7 @@ struct TileEpilogue {
           break;
         }
         case EpilogueKind::kAddOuter: {
-          const float* p = static_cast<const float*>(op->data) + a.m0;
+          const float* p = static_cast<const float*>(op->data) + m0;
           const float* q = static_cast<const float*>(op->data2) + a.n0;
           QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
             const Reg x = LoadN(q, v, t);
@@ -157,7 +157,7 @@ struct TileEpilogue {
         case EpilogueKind::kAddMatrix:
         case EpilogueKind::kMulMatrix: {
           const bool multiply = op->kind == EpilogueKind::kMulMatrix;
-          const char* row = reinterpret_cast<const char*>(Row(op->data, a.m0, op->row_stride, a.n0));
+          const char* row = reinterpret_cast<const char*>(Row(op->data, m0, op->row_stride, a.n0));
           QUERN_UNROLL for (int r = 0; r < MR; ++r, row += op->row_stride) {
             const float* p = reinterpret_cast<const float*>(row);
             QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -179,7 +179,9 @@ struct TileEpilogue {
         }
         case EpilogueKind::kClamp: {
           const Reg lo = V::Set1(op->a), hi = V::Set1(op->b);
-          Each([&](int r, int v) { acc[r][v] = V::Min(hi, V::Max(lo, acc[r][v])); });
+          Each([&](int r, int v) { acc[r][v] = V::Max(lo, acc[r][v]); });
+          if (op->b == __builtin_inff()) break;  // a Relu
+          Each([&](int r, int v) { acc[r][v] = V::Min(hi, acc[r][v]); });
           break;
         }
         case EpilogueKind::kHardSwish: {
@@ -196,7 +198,7 @@ struct TileEpilogue {
             QUERN_UNROLL for (int r = 0; r < MR; ++r) {
               float x[kVectors * V::kLanes];
               QUERN_UNROLL for (int v = 0; v < kVectors; ++v) V::Store(x + v * V::kLanes, acc[r][v]);
-              ReduceRow(*op, x, a.n, a.m0 + static_cast<size_t>(r));
+              ReduceRow(*op, x, a.n, m0 + static_cast<size_t>(r));
             }
           }
           break;
@@ -204,6 +206,13 @@ struct TileEpilogue {
           break;
       }
     }
+  }
+
+  // On the call's tile.
+  template <uint32_t kKinds = kFusedProductF32>
+  QUERN_INLINE static void Apply(const GemmArgs& a, const EpilogueOp* op, const EpilogueOp* end, Acc& acc,
+                                 const Tail& t) {
+    Apply<kKinds>(a, op, end, acc, t, a.m0);
   }
 
   // Reads the tile from [m][n].

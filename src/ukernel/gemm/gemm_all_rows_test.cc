@@ -188,6 +188,24 @@ TEST_P(AllRows, Taps) {
   }
 }
 
+// Tiles of rows in one call, and one that is left.
+TEST_P(AllRows, ManyTiles) {
+  if (!row().many_tiles) return;
+  const size_t mr = m_tile(), nr = n_tile();
+  for (size_t m : {2 * mr, 3 * mr + 1}) {
+    for (size_t n : {size_t{1}, nr / 2, nr / 2 + 1, nr, 2 * nr + 3}) {
+      for (size_t k : {0, 1, 2, 3, 4, 7, 16, 37}) Check({.m = m, .n = n, .k = k, .many_tiles = true});
+      for (size_t taps : {1, 2, 9}) {
+        for (size_t k : {1, 3, 4, 9}) {
+          Check({.m = m, .n = n, .k = k, .taps = taps, .form = kLhsTaps, .many_tiles = true});
+        }
+      }
+      Check({.m = m, .n = n, .k = 301, .many_tiles = true, .fill = Fill::kNormal, .seed = 8});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 // K of several pieces of what a tile stages, in one call, and taps of which not all are staged together.
 TEST_P(AllRows, LongRows) {
   if (!IsExact(row())) return;
@@ -356,7 +374,9 @@ TEST_P(AllRows, SpecialValues) {
 void CheckOps(const GemmKernel& row, const std::vector<EpilogueOp>& ops, size_t m, size_t n, const char* what) {
   ASSERT_EQ(FusedPrefix(row.fused, ops.data(), ops.size()), ops.size()) << what;
   RowProblem p{.m = m, .n = n, .k = RoundUp(9, row.k_divisor), .fill = Fill::kNormal, .seed = 3};
-  RowRunner plain(row, Host(), p), fused(row, Host(), p);
+  RowRunner plain(row, Host(), p);
+  p.many_tiles = true;
+  RowRunner fused(row, Host(), p);
   if (!plain.Accepts()) return;
   plain.Prepare();
   plain.Compute();
@@ -383,7 +403,7 @@ void CheckOps(const GemmKernel& row, const std::vector<EpilogueOp>& ops, size_t 
 
 TEST_P(AllRows, FusedEpilogue) {
   if (row().fused == 0) return;
-  const size_t ms[] = {1, m_tile(), m_tile() + 1};
+  const size_t ms[] = {1, m_tile(), (row().many_tiles ? 2 : 1) * m_tile() + 1};
   const size_t ns[] = {1, n_tile() > 1 ? n_tile() - 1 : 1, n_tile(), n_tile() + 3};
   for (size_t m : ms) {
     for (size_t n : ns) {
@@ -462,6 +482,12 @@ TEST_P(AllRows, FusedEpilogue) {
         chain.back().b = 77;
       }
       CheckOps(row(), chain, m, n, "chain");
+      if (row().fused & EpilogueBit(EpilogueKind::kClamp)) {
+        EpilogueOp relu = make(EpilogueKind::kClamp, integer);
+        relu.a = 0;
+        relu.b = std::numeric_limits<float>::infinity();
+        CheckOps(row(), {relu}, m, n, "relu");
+      }
       if (HasFatalFailure()) return;
     }
   }
@@ -506,8 +532,8 @@ TEST_P(AllRows, FusedReductions) {
   const bool min_max = row().fused & EpilogueBit(EpilogueKind::kRowMinMax);
   const bool squares = row().fused & EpilogueBit(EpilogueKind::kRowSumSquares);
   if (!min_max && !squares) return;
-  const size_t m = m_tile() + 1, n = n_tile() + 3;
-  RowRunner runner(row(), Host(), {.m = m, .n = n, .k = RoundUp(9, row().k_divisor), .fill = Fill::kNormal});
+  const size_t m = 2 * m_tile() + 1, n = n_tile() + 3, k = RoundUp(9, row().k_divisor);
+  RowRunner runner(row(), Host(), {.m = m, .n = n, .k = k, .many_tiles = true, .fill = Fill::kNormal});
   runner.Prepare();
   std::vector<float> range(2 * m, 0.0f), sums(m, 0.0f);
   std::vector<EpilogueOp> ops;

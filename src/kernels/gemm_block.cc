@@ -65,7 +65,7 @@ class Part {
   void RunFallback(size_t m0, size_t m1, size_t n0, size_t n1);
   void AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns);
   void PrefetchLhs(size_t tiles);
-  bool JoinsTiles(size_t tile_m) const;
+  size_t TilesOfCall(size_t tile_m) const;
   void AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all);
   void AimAtPanel(const void* panel, const KBlock& k);
   void AskAhead(GemmArgs& a);
@@ -199,7 +199,7 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
   const RhsStep step = tiles > 1 ? StepOf(tile_n, backwards) : RhsStep{};
   const void* const first_panel = a.rhs;
   const bool gathers = p_.column_major && last_;
-  const bool joins = JoinsTiles(tile_m);
+  const size_t most_tiles = TilesOfCall(tile_m);
   for (size_t i = 0, n = first; i < tiles; ++i, n = backwards ? n - tile_n : n + tile_n) {
     if (i > 0) step.Move(a);
     if (p_.panels_ahead) {
@@ -222,8 +222,8 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
       }
       const size_t rows = line_end - m;
       a.m = std::min(tile_m, rows);
-      if (joins && !ahead_.units && rows >= 2 * tile_m) {
-        const size_t tiles = rows / tile_m;
+      if (most_tiles > 1 && !ahead_.units && rows >= 2 * tile_m) {
+        const size_t tiles = std::min(rows / tile_m, most_tiles);
         a.m = tile_m * (prefetch_rows_ ? std::clamp(kLinesOfCall / prefetch_lines_, size_t{1}, tiles) : tiles);
       }
       if (p_.fallback.row && FallsBack(m, n)) {
@@ -256,12 +256,18 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
   }
 }
 
-// Whether tiles of rows may follow each other in one call: none is told apart, and all of it is in the product.
-bool Part::JoinsTiles(size_t tile_m) const {
+// How many tiles of rows may follow each other in one call: one, where they are told apart or lie in the slot; where
+// operations follow the call, so many that their results stay in L1.
+size_t Part::TilesOfCall(size_t tile_m) const {
   const GemmKernel& row = *p_.main.row;
   const GemmOperands& o = b_.operands;
-  return row.many_tiles && tile_m == row.mr && first_ && last_ && !p_.column_major && !p_.fallback.row &&
-         b_.main_fused == b_.op_count && (p_.line_rows || !o.image) && o.rhs_form == ukernel::RhsForm::kPacked;
+  if (!row.many_tiles || tile_m != row.mr || !first_ || !last_ || p_.column_major || p_.fallback.row ||
+      (o.image && !p_.line_rows) || o.rhs_form != ukernel::RhsForm::kPacked) {
+    return 1;
+  }
+  if (b_.main_fused == b_.op_count) return SIZE_MAX;
+  if (FormatBytes(p_.dst_format) != p_.acc_bytes()) return 1;
+  return std::max<size_t>(1, p_.cpu.l1d_bytes / 4 / (tile_m * p_.main.tile_n * p_.acc_bytes()));
 }
 
 // The rows [m1, next) come after [m0, m1): their lines of the K block are brought to L2 meanwhile, a few per call, as

@@ -199,11 +199,12 @@ std::string Sums(const std::set<SumOrder>& orders) {
 }
 
 std::string GemmTable(FusedSets& sets) {
-  std::string page = Family(
-      "gemm", "Matrix products. Tiles are rows x columns x K step; `v` marks multiples of the vector's 32-bit lanes. A call "
-      "computes one, with `many tiles` also several one below the other, with `whole panels` any number.",
-      {"row", "left, right, accumulator", "tile", "left side", "resident layouts", "precision", "sums", "fuses", "cost",
-       "ran"});
+  std::string page =
+      Family("gemm",
+             "Matrix products. Tiles are rows x columns x K step; `v` marks multiples of the vector's 32-bit lanes. "
+             "A call computes one, with `many tiles` also several one below the other, with `whole panels` any number.",
+             {"row", "left, right, accumulator", "tile", "left side", "resident layouts", "precision", "sums", "fuses",
+              "cost", "ran"});
   std::set<SumOrder> orders;
   ForEach(AllGemmKernels(), [&](const GemmKernel& r, const std::string&) {
     page += Line({std::string("`") + Name(r).text + "`" + (r.only_forced ? " (by name alone)" : ""),

@@ -275,7 +275,8 @@ size_t Part::TilesOfCall(size_t tile_m) const {
 // for each other, and what a tile misses overlaps with its products anyway.
 void Part::AimPrefetch(const KBlock& k, size_t m0, size_t m1, size_t next, size_t columns) {
   prefetch_rows_ = 0;
-  if (p_.prepared || b_.operands.image || m1 >= next || p_.m_block == p_.main.tile_m || p_.main.row->whole_panel) {
+  if (p_.prepared || b_.operands.image || m1 >= next || p_.m_block == p_.main.tile_m || p_.main.row->whole_panel ||
+      k.k == 0) {
     return;
   }
   const size_t element = FormatBytes(p_.lhs_format);

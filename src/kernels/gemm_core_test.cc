@@ -541,6 +541,12 @@ TEST(Gemm, TilesShareCalls) {
       }
     }
   }
+  // Several blocks of rows without elements, of which no line is asked for.
+  const size_t many = 40000;
+  Product empty(row, 0, many, 16, 0);
+  const GemmPlan plan = empty.Plan({}, 1);
+  ASSERT_LT(plan.m_block, many);
+  EXPECT_EQ(empty.Run(plan, {}, &executor), std::vector<char>(many * 16 * sizeof(float)));
 }
 
 // A row that asks ahead finds each panel of weights but the first asked for by the calls of the one before it, and

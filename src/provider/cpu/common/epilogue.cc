@@ -87,13 +87,12 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   if (name) {
     QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
   }
-  const auto* bounds = node.FindAttribute<std::vector<float>>("bounds");
   const bool stores = IsInt8(ukernel::FormatOf(ProductType(node)));
   EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
   if (integer_bias) list.ops.push_back(bias_op);
   if (scale) {
     QUERN_ASSIGN_OR_RETURN(list.scale, scale->constant()->tensor().Clone());
-    const bool bounded = (!name || activation.kind == EpilogueKind::kClamp) && !bounds;
+    const bool bounded = !name || activation.kind == EpilogueKind::kClamp;
     const float y_scale = node.GetFloat("y_scale", 1);
     if (stores && bounded && !real_bias && !node.input(kResidualInput) &&
         (!name || NarrowTo(activation, y_scale, storing))) {
@@ -112,7 +111,6 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
     list.ops.push_back({.kind = EpilogueKind::kAddMatrix});
   }
   if (name) list.ops.push_back(activation);
-  if (bounds) list.ops.push_back({.kind = EpilogueKind::kClamp, .a = (*bounds)[0], .b = (*bounds)[1]});
   if (stores) {
     storing.a = storing.b = 0;
     list.ops.push_back(storing);
@@ -131,18 +129,11 @@ Status CheckShaped(const BindContext& context, int input, const Shape& result) {
                          " but the model promises that of the result, " + result.ToString());
 }
 
-std::string ActivationText(const Node& node) {
-  std::string text;
-  if (const std::string* name = node.FindAttribute<std::string>("activation")) text += " + " + *name;
-  if (node.FindAttribute<std::vector<float>>("bounds")) text += " + Clip";
-  return text;
-}
-
 std::string EpilogueText(const Node& node) {
   std::string text;
   if (node.input(kBiasInput)) text += " + bias";
   if (node.input(kResidualInput)) text += " + residual";
-  text += ActivationText(node);
+  if (const std::string* name = node.FindAttribute<std::string>("activation")) text += " + " + *name;
   if (node.input(kScaleInput)) {
     text += std::string(", ") + DTypeName(node.input(0)->type().dtype) + " by " +
             DTypeName(node.input(1)->type().dtype) + ", stored as " + DTypeName(ProductType(node));

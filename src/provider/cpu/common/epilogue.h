@@ -1,5 +1,4 @@
-// Epilogue lists of this provider's Conv and MatMul: bias, residual, activation, bounds, from a node's inputs and
-// attributes.
+// Epilogue lists of this provider's Conv and MatMul: bias, residual, activation, from a node's inputs and attributes.
 #pragma once
 
 #include <vector>
@@ -25,15 +24,13 @@ struct EpilogueList {
 inline constexpr int kBiasInput = 2;
 inline constexpr int kResidualInput = 3;
 
-// Reads inputs 2 and 3 and the attributes "activation", "activation_params" and "bounds" (the least and greatest
-// result) of an internal node, and, of products on integers, what quantization.h lists.
+// Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node, and, of products on
+// integers, what quantization.h lists.
 Result<EpilogueList> MakeEpilogue(const Node& node);
 // An error unless the input has the shape of output 0, as symbols promise and only numbers show.
 Status CheckResultShaped(const BindContext& context, int input);
 // The same for a result of that shape.
 Status CheckShaped(const BindContext& context, int input, const Shape& result);
-// " + LeakyRelu + Clip", for reports; "" when there is nothing.
-std::string ActivationText(const Node& node);
 // " + bias + residual + Silu, u8 stored", for reports; "" when there is nothing.
 std::string EpilogueText(const Node& node);
 

@@ -14,7 +14,7 @@ class ChannelScaleKernel final : public CpuKernel {
     auto kernel = std::make_unique<ChannelScaleKernel>();
     kernel->row_ = VectorRowFor(*context.config);
     if (node.input(kResidualInput)) kernel->text_ += " + residual";
-    kernel->text_ += ActivationText(node);
+    if (const std::string* name = node.FindAttribute<std::string>("activation")) kernel->text_ += " + " + *name;
     QUERN_ASSIGN_OR_RETURN(kernel->list_, MakeEpilogue(node));
     return std::unique_ptr<CpuKernel>(std::move(kernel));
   }

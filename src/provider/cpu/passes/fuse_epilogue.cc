@@ -1,7 +1,6 @@
 // What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual,
-// activation, bounds:
+// activation:
 //   Relu(Add(quern.cpu.Conv(x, w), r))  ->  quern.cpu.Conv(x, w, -, r) {activation = "Relu"}
-//   Clip(LeakyRelu(quern.cpu.Conv(x, w)), a, b)  ->  quern.cpu.Conv(x, w) {activation = "LeakyRelu", bounds = [a, b]}
 //   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}, and so for Swish(c)
 // when nothing else reads the values in between.
 #include <limits>
@@ -59,7 +58,6 @@ bool IsFusable(const Node* node) {
          ProductType(*node) == DType::kF32;
 }
 bool HasActivation(const Node& node) { return node.FindAttribute<std::string>("activation") != nullptr; }
-bool HasBounds(const Node& node) { return node.FindAttribute<std::vector<float>>("bounds") != nullptr; }
 
 // The consumer's output becomes the product's.
 void Absorb(Graph& graph, Node* product, Node* consumer) {
@@ -118,17 +116,11 @@ bool FuseNext(Graph& graph, Node* product) {
   if (next->output(0)->type().shape != out->type().shape || next->output(0)->type().dtype != out->type().dtype)
     return false;
   if (FuseAdd(graph, product, next)) return true;
-  if (HasBounds(*product) || next->input(0) != out) return false;
+  if (HasActivation(*product) || next->input(0) != out) return false;
   std::optional<Activation> activation = ActivationOf(*next);
   if (!activation) return false;
-  if (!HasActivation(*product)) {
-    product->SetAttribute("activation", activation->name);
-    product->SetAttribute("activation_params", activation->params);
-  } else if (activation->name == "Clip") {
-    product->SetAttribute("bounds", activation->params);
-  } else {
-    return false;
-  }
+  product->SetAttribute("activation", activation->name);
+  product->SetAttribute("activation_params", activation->params);
   Absorb(graph, product, next);
   return true;
 }

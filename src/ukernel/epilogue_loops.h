@@ -79,17 +79,32 @@ constexpr size_t kLaneBlock = 16;
 #define QUERN_LANES_SIDE_BY_SIDE QUERN_LANES
 #endif
 
-// f(i) for i < n, independent of each other. Rows of a tile are short, 16 to 64 floats: blocks of a known length become
+// f(i) for i of [at, at + kCount), a power of two: one vector, or a few.
+template <size_t kCount, class F>
+inline void BlockOfLanes(size_t at, F f) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety) vectorize_width(kCount) interleave_count(1) unroll(disable)
+#else
+  QUERN_LANES
+#endif
+  for (size_t j = 0; j < kCount; ++j) f(at + j);
+}
+
+// f(i) for i < n, independent of each other. Rows of a tile are short, 8 to 64 floats: blocks of a known length become
 // one or a few vectors, where a loop of any length is unrolled and leaves most of such a row to its scalar rest.
 template <class F>
 inline void ForLanes(size_t n, F f) {
   size_t i = 0;
-  for (; i + kLaneBlock <= n; i += kLaneBlock) {
-    QUERN_LANES
-    for (size_t j = 0; j < kLaneBlock; ++j) f(i + j);
+  for (; i + kLaneBlock <= n; i += kLaneBlock) BlockOfLanes<kLaneBlock>(i, f);
+  if (n & 8) {
+    BlockOfLanes<8>(i, f);
+    i += 8;
   }
-  QUERN_INDEPENDENT
-  for (size_t j = i; j < n; ++j) f(j);
+  if (n & 4) {
+    BlockOfLanes<4>(i, f);
+    i += 4;
+  }
+  for (; i < n; ++i) f(i);
 }
 
 // The bit of n that is kFloats: so many floats are copied.

@@ -212,7 +212,8 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
     if (p_.fallback.row && (RhsFlags(n) & ukernel::kPackSplitUnsafe)) continue;
     size_t line_end = p_.line_rows ? m0 : m1;  // of the line that m is in
     BeginGathered(m0, n);
-    // Calls of few k are short: within a line rows move on by what is known, to where nothing else was set in between.
+    // Calls of few k are short: within a line rows move on by what is known, a tile after a tile, to where nothing else
+    // was set in between.
     RowStep row_step;
     bool moves = false;
     for (size_t m = m0; m < m1; m += a.m) {
@@ -223,8 +224,8 @@ void Part::RunRows(const KBlock& k, size_t m0, size_t m1, size_t n0, size_t n1, 
       const size_t rows = line_end - m;
       a.m = std::min(tile_m, rows);
       if (most_tiles > 1 && !ahead_.units && rows >= 2 * tile_m) {
-        const size_t tiles = std::min(rows / tile_m, most_tiles);
-        a.m = tile_m * (prefetch_rows_ ? std::clamp(kLinesOfCall / prefetch_lines_, size_t{1}, tiles) : tiles);
+        const size_t whole = std::min(rows / tile_m, most_tiles);
+        a.m = tile_m * (prefetch_rows_ ? std::clamp(kLinesOfCall / prefetch_lines_, size_t{1}, whole) : whole);
       }
       if (p_.fallback.row && FallsBack(m, n)) {
         if (p_.column_major) StoreGathered(m, n + a.n);

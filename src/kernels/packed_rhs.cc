@@ -32,7 +32,7 @@ bool BestUsesPairs(Format lhs, const PackLayout& layout, const CpuFacts& cpu) {
   float least = 0;
   for (const auto* list : ukernel::AllGemmKernels()) {
     for (const GemmKernel& row : std::span(list->rows, list->count)) {
-      const bool serves = row.lhs == lhs && row.consumed == layout && row.run && !row.only_forced;
+      const bool serves = row.lhs == lhs && AcceptsLayout(row, layout) && row.run && !row.only_forced;
       if (!serves || !ukernel::IsaRunsOn(row.isa, cpu)) continue;
       const size_t m = TileM(row, cpu), n = TileN(row, cpu);
       const float cycles = GemmTileCycles(row, cpu, m, n, 256) / static_cast<float>(m * n);

@@ -25,6 +25,7 @@ int GreatestSum(const char* p, size_t pairs) {
 PairSums FindPairSums(const PackLayout& layout, const RhsGeometry& geometry, const void* packed, uint32_t* begin,
                       uint32_t* at, size_t most, size_t first) {
   PairSums sums;
+  if (layout.element == Format::kU4 && layout.scale == Format::kNone) return {.bound = 16};  // of -8 to 7
   if (layout.element != Format::kI8 || layout.k_interleave % 2 != 0) return sums;
   const size_t bytes = RhsElementBytes(layout, geometry.n_unit, geometry.padded_k);
   const size_t group = RhsElementBytes(layout, geometry.n_unit, 4);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -57,6 +58,7 @@ TEST(PairBound, GreatestSumOfNeighbours) {
   EXPECT_EQ(bound({127, -128, -128, 127}, 1), 1) << "each product of two of different signs fits alone";
   EXPECT_EQ(bound({50, 60, 70, 80, 90, 100}, 2), 170) << "taps are padded: 70 and 80 are no neighbours";
   EXPECT_EQ(FindPairSums(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr).bound, 0);
+  EXPECT_EQ(FindPairSums(kU4Channels16, DescribeRhs(kU4Channels16, {.k = 4, .n = 4}), nullptr).bound, 16);
 }
 
 TEST(PairBound, GroupsOfWidePairs) {
@@ -95,7 +97,7 @@ std::vector<PairRow> PairRows() {
     for (size_t i = 0; i < list->count; ++i) {
       const GemmKernel& row = list->rows[i];
       if (row.uses_pairs && row.run && RowRunsOn(row.isa, KernelGroup::kGemm, HostCpu().facts())) {
-        rows.push_back({&row, row.lhs == Format::kI8});
+        rows.push_back({&row, row.lhs != Format::kU8});
       }
     }
   }
@@ -195,6 +197,67 @@ TEST(PairBound, RowsGoByIt) {
   }
 }
 
+// The left side may have few bytes beyond a range that no pair of these weights saturates with.
+TEST(PairBound, BytesBeyondARange) {
+  if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
+  struct Shape {
+    size_t taps, k;
+  };
+  const Shape shapes[] = {{1, 5}, {1, 64}, {1, 203}, {1, 1000}, {1, 2048}, {1, 2100}, {9, 24}, {3, 64}, {3, 700}};
+  std::mt19937 random(4);
+  for (const auto& [row, is_signed] : PairRows()) {
+    for (const auto& [taps, k] : shapes) {
+      if (taps > 1 && !(row->lhs_forms & kLhsTaps)) continue;
+      const size_t n = 40;
+      std::vector<int8_t> values(taps * k * n);
+      for (int8_t& v : values) v = static_cast<int8_t>(random());
+      for (size_t i = 0; i < n; ++i) values[i] = values[n + i] = i % 2 ? 127 : -128;
+      const Weights w(row->consumed, taps, k, n, values);
+      ASSERT_GE(w.bound, 254);
+      for (int middle : {0, 40, 128, 190, 255}) {
+        for (unsigned one_of : {0u, 200u, 40u, 3u}) {  // beyond it
+          for (size_t m : {size_t{3}, size_t{4}}) {
+            std::vector<uint8_t> x(taps * m * k);
+            for (uint8_t& byte : x) {
+              const int near = std::clamp(middle + static_cast<int>(random() % 120) - 60, 0, 255);
+              byte = ByteOf(is_signed, one_of && random() % one_of == 0 ? static_cast<int>(random() % 256) : near);
+            }
+            x[0] = ByteOf(is_signed, 255);
+            x[1] = ByteOf(is_signed, 0);
+            EXPECT_EQ(Product(*row, m, x, w, w.bound), Exact(is_signed, m, x, w))
+                << Name(*row).text << ": " << taps << " taps of " << k << ", rows " << m << " around " << middle
+                << ", one of " << one_of << " beyond";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PairBound, RowsGoByARange) {
+  if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
+  for (const auto& [row, is_signed] : PairRows()) {
+    const size_t k = 256, n = 16, m = 4;
+    Weights w(row->consumed, 1, k, n, std::vector<int8_t>(k * n, 127));
+    std::vector<uint8_t> x(m * k, ByteOf(is_signed, 250));
+    const auto with_zeros = [&, &row = row, &is_signed = is_signed](size_t groups) {
+      std::vector<uint8_t> y = x;
+      for (size_t i = 0; i < groups; ++i) y[i * 4] = ByteOf(is_signed, 0);
+      return std::pair(Product(*row, m, y, w, 129), Exact(is_signed, m, y, w));  // a range from 1 to 255
+    };
+    const auto [few, few_exact] = with_zeros(4);
+    EXPECT_NE(few, few_exact) << Name(*row).text << ": sums of a bound that is too low must saturate";
+    const auto [many, many_exact] = with_zeros(k / 4 / 2);
+    EXPECT_EQ(many, many_exact) << Name(*row).text << ": half of the groups are summed otherwise";
+
+    x.assign(m * k, ByteOf(is_signed, 140));
+    EXPECT_EQ(Product(*row, m, x, w, w.bound), Exact(is_signed, m, x, w));
+    std::memset(w.packed.data() + w.geometry.sums_offset, 0, n * sizeof(int32_t));
+    EXPECT_NE(Product(*row, m, x, w, w.bound), Exact(is_signed, m, x, w))
+        << Name(*row).text << ": bytes around their mean take the sums of columns";
+  }
+}
+
 TEST(PairBound, TapsAndPiecesOfK) {
   if (PairRows().empty()) GTEST_SKIP() << "this host runs no row that goes by it";
   std::mt19937 random(3);
@@ -202,6 +265,7 @@ TEST(PairBound, TapsAndPiecesOfK) {
   for (size_t k = 1; k <= 40; ++k) shapes.emplace_back(2, k);  // every end of a row
   for (const auto& [row, is_signed] : PairRows()) {
     for (const auto& [taps, k] : shapes) {
+      if (taps > 1 && !(row->lhs_forms & kLhsTaps)) continue;
       const size_t n = 24, m = 4;
       std::vector<int8_t> values(taps * k * n);
       for (int8_t& v : values) v = static_cast<int8_t>(static_cast<int>(random() % 121) - 60);

@@ -16,9 +16,9 @@ static constexpr GemmRun kRun4x256 = nullptr;
 
 // A multiply-add of pairs and an addition, twice, for 8 columns of a group of 4 k; widening the weights is shared.
 static constexpr GemmKernel kRows[] = {
-    WithPairs(TileI8Row(kIsa, Format::kU8, 4, 256, false, 8,
-                        {.engine = Engine::kVector, .step_row = 41, .step_min = 64, .row = 144, .tile = 110},
-                        kRun4x256)),
+    WithPairs<4, 8>(TileI8Row(kIsa, Format::kU8, 4, 256, true, 8,
+                              {.engine = Engine::kVector, .step_row = 41, .step_min = 64, .row = 144, .tile = 110},
+                              kRun4x256)),
 };
 
 }  // namespace

@@ -20,6 +20,11 @@ constexpr size_t StagedRowBytes(size_t group_bytes, size_t k = kStagedK) {
   return k / 4 * group_bytes + 64;  // off a power of two
 }
 
+// Bytes of the staged rows of a panel and of its sums.
+constexpr size_t PanelScratch(size_t mr, size_t nr, size_t group_bytes) {
+  return mr * (StagedRowBytes(group_bytes, kPanelK) + nr * sizeof(int32_t));
+}
+
 // D describes the dot products of an ISA:
 //   V              vector traits with int32 lanes (epilogue_i32.h)
 //   Weights        a group of 4 k of V::kLanes columns, ready for Dot
@@ -137,17 +142,17 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
     }
   }
 
-  // add(acc) adds all products of the call.
+  // add(acc) adds all products of the call, of a left side that has `shift` more than the stored one.
   template <class F>
-  QUERN_INLINE static void Run(const GemmArgs& a, F add) {
+  QUERN_INLINE static void Run(const GemmArgs& a, int shift, F add) {
     const Tail tail = Base::MakeTail(a.n);
     IntAcc acc;
     if (!a.first_k) {
       Base::ReadInt(a.acc, a.acc_row_stride, acc, tail);
-    } else if (D::kShift) {  // undoes the shift of the left side, once for the whole K
+    } else if (shift) {  // undone once for the whole K
       QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
         const Int sum = Base::LoadIntN(static_cast<const int32_t*>(a.rhs_sums), v, tail);
-        const Int start = V::MulInt(sum, V::Set1Int(-D::kShift));
+        const Int start = V::MulInt(sum, V::Set1Int(-shift));
         QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = start;
       }
     } else {
@@ -163,14 +168,14 @@ struct TileI8 : TileEpilogueI32<typename D::V, MR, NU> {
 
   // The unit from column n on of a call that ends as `ending` says: what columns add is where sums begin.
   template <class F>
-  QUERN_INLINE static void RunBytes(const GemmArgs& a, size_t n, const ByteEnding& ending, F add) {
+  QUERN_INLINE static void RunBytes(const GemmArgs& a, size_t n, const ByteEnding& ending, int shift, F add) {
     const size_t columns = a.n - n < Base::kColumns ? a.n - n : Base::kColumns;
     IntAcc acc;
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       Int start = Base::ColumnSum(ending, n, columns, v);
-      if constexpr (D::kShift) {
+      if (shift) {
         const Int sum = Base::LoadColumns(static_cast<const int32_t*>(a.rhs_sums) + n, columns, v);
-        start = V::AddInt(start, V::MulInt(sum, V::Set1Int(-D::kShift)));
+        start = V::AddInt(start, V::MulInt(sum, V::Set1Int(-shift)));
       }
       QUERN_UNROLL for (int r = 0; r < MR; ++r) acc[r][v] = start;
     }
@@ -228,7 +233,7 @@ __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
     if (a.n <= static_cast<size_t>((NU - 1) * D::V::kUnit)) return RunTileI8<D, MR, NU - 1>(a);
   }
   using Tile = TileI8<D, MR, NU, false>;
-  Tile::Run(a, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
+  Tile::Run(a, D::kShift, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
     char* stage = static_cast<char*>(a.scratch);
     const size_t taps = a.lhs_form == kLhsRows ? 1 : a.tap_count;
     for (size_t tap = 0; tap < taps; ++tap) {
@@ -242,6 +247,15 @@ __attribute__((noinline)) void RunTileI8(const GemmArgs& a) {
   });
 }
 
+// What the elements of MR rows that are staged for pairs have beyond their range, in scratch behind all else.
+template <int MR, size_t kGroupBytes>
+struct BeyondPairs {
+  static constexpr size_t kMost = kStagedK / 4;
+  char rest[MR][StagedRowBytes(4, kPanelK)];   // of each element, as int8
+  char rows[MR][StagedRowBytes(kGroupBytes)];  // that of groups which have any, staged for a tile without pairs
+  uint32_t at[kMost];                          // bytes from where a unit begins in the call to such a group's weights
+};
+
 // NU units, `kAtOnce` of them in registers at a time: long pieces of the rows are staged once for all units.
 template <class D, int MR, int NU, int kAtOnce>
 struct PanelI8 {
@@ -249,6 +263,7 @@ struct PanelI8 {
   static constexpr bool kCorrects = HasPairs<D> && kAtOnce == 1;  // few rows wait for memory anyway
   static constexpr size_t kStageAlign = 64;                       // k, of taps that are staged together
   static constexpr size_t kMostTaps = kPanelK / kStageAlign;
+  static constexpr size_t kShareOfBeyond = 6;  // of so many groups one may have elements beyond the range of pairs
   template <class T>
   static constexpr size_t kRowBytes = StagedRowBytes(T::kGroupBytes, kPanelK);
 
@@ -258,7 +273,9 @@ struct PanelI8 {
     size_t padded;                 // k from tap to tap
     size_t rhs_offset[kMostTaps];  // bytes from where a unit begins in the call to each tap
     const char* next;              // weights that are read after these
+    int shift = D::kShift;         // what is staged has more than what is stored
     bool corrects = false;         // adds what pairs lose of wide groups
+    size_t beyond = 0;             // groups with elements beyond the range of pairs, as BeyondPairs has them
 
     Piece(const GemmArgs& a, size_t first, size_t most, size_t k0) : tap(first), taps(0), k(k0), next(nullptr) {
       count = a.k - k < kPanelK ? a.k - k : kPanelK;
@@ -296,6 +313,11 @@ struct PanelI8 {
     Tile::Each([&](int r, int v) { V::StoreInt(lost[r] + v * V::kLanes, acc[r][v]); });
   }
 
+  static auto* BeyondOf(const GemmArgs& a) {
+    return reinterpret_cast<BeyondPairs<MR, D::kGroupBytes>*>(static_cast<char*>(a.scratch) +
+                                                              PanelScratch(MR, NU * V::kUnit, D::kGroupBytes));
+  }
+
   // By the units from `unit` on, whose wide groups begin at `wide`.
   template <class T, int kUnits>
   QUERN_INLINE static void AddPiece(const GemmArgs& a, const Piece& p, const char* unit, const uint32_t* wide,
@@ -313,6 +335,13 @@ struct PanelI8 {
       const char* next = t + 1 < p.taps ? unit + p.rhs_offset[t + 1] : p.next;
       Tile::Add(a, staged, unit + p.rhs_offset[t], (p.count + 3) / 4, next, acc);
     }
+    if constexpr (kCorrects && !HasPairs<T>) {
+      const auto* beyond = BeyondOf(a);
+      for (size_t i = 0; i < p.beyond; ++i) {
+        TileI8<D, MR, 1, false>::template Step<false>(acc, beyond->rows[0] + i * D::kGroupBytes, unit + beyond->at[i],
+                                                      0, 0);
+      }
+    }
   }
 
   template <class T, int kUnits>
@@ -321,7 +350,7 @@ struct PanelI8 {
       if (a.n <= static_cast<size_t>((kUnits - 1) * V::kUnit)) return RunUnits<T, kUnits - 1>(a, p);
     }
     using Tile = TileI8<T, MR, kUnits, true>;
-    Tile::Run(a, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
+    Tile::Run(a, p.shift, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
       AddPiece<T, kUnits>(a, p, static_cast<const char*>(a.rhs), a.rhs_wide_groups.begin, acc);
     });
   }
@@ -337,7 +366,7 @@ struct PanelI8 {
         const char* unit = static_cast<const char*>(a.rhs);
         for (size_t n = 0; n < a.n; n += V::kUnit, unit += a.rhs_unit_stride) {
           p.next = After(a, n, p.k);
-          Tile::RunBytes(a, n, ending, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
+          Tile::RunBytes(a, n, ending, p.shift, [&](typename Tile::IntAcc& acc) __attribute__((always_inline)) {
             AddPiece<T, 1>(a, p, unit, p.corrects ? a.rhs_wide_groups.begin + n / V::kUnit : nullptr, acc);
           });
         }
@@ -354,16 +383,72 @@ struct PanelI8 {
   static bool StagePairs(const GemmArgs& a, Piece& p) {
     using T = typename D::Pairs;
     if (T::kShift && !(a.first_k && a.last_k)) return false;
-    typename T::Largest largest = T::NoBytes();
+    const unsigned most = T::MostByte(a.rhs_pair_bound);
+    if constexpr (kCorrects) {
+      if (most < T::kAnyByte && !a.rhs_wide_groups.begin) return StageBounded(a, p, most);
+    }
+    typename T::Bytes largest = T::NoBytes();
+    p.shift = T::kShift;
     char* stage = static_cast<char*>(a.scratch);
     for (size_t t = 0; t < p.taps; ++t, stage += p.padded / 4 * T::kGroupBytes) {
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         T::Stage(RowOf(a, p.tap + t, r) + p.k, p.count, stage + r * kRowBytes<T>, largest);
       }
     }
-    if (T::LargestOf(largest) * (a.rhs_pair_bound ? a.rhs_pair_bound : T::kAnyPair) <= T::kMostOfPair) return true;
-    p.corrects = kCorrects && a.rhs_wide_groups.begin;
-    return p.corrects;
+    p.corrects = kCorrects && a.rhs_wide_groups.begin && T::LargestOf(largest) > most;
+    return p.corrects || T::LargestOf(largest) <= most;
+  }
+
+  // Stages bytes for D::Pairs that lie in a range of `most`, around their mean where sums of columns can undo the
+  // shift; what others have beyond it is summed by D. Whether few groups of 4 k have such.
+  static bool StageBounded(const GemmArgs& a, Piece& p, unsigned most) {
+    using T = typename D::Pairs;
+    typename T::Range range(most);
+    if (a.first_k && a.last_k) {
+      const size_t elements = p.taps * (p.count & ~size_t{31}) * MR;
+      uint64_t sum = 0;
+      for (size_t t = 0; t < p.taps; ++t) {
+        for (int r = 0; r < MR; ++r) sum += T::SumOf(RowOf(a, p.tap + t, r) + p.k, p.count);
+      }
+      if (elements) range.Center(static_cast<unsigned>(sum / elements));
+    }
+    p.shift = T::kShift - range.low;
+    typename T::Bytes beyond = T::NoBytes();
+    char* stage = static_cast<char*>(a.scratch);
+    char* rest = BeyondOf(a)->rest[0];
+    for (size_t t = 0; t < p.taps; ++t, stage += p.padded, rest += p.padded) {
+      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+        const size_t row = r * kRowBytes<T>;
+        T::StageWithin(RowOf(a, p.tap + t, r) + p.k, p.count, range, stage + row, rest + row, beyond);
+      }
+    }
+    return T::LargestOf(beyond) == 0 || FindBeyond(a, p);
+  }
+
+  // Gathers the groups of which a row has anything beyond the range; false where they are too many: each costs as much
+  // as four save.
+  __attribute__((noinline)) static bool FindBeyond(const GemmArgs& a, Piece& p) {
+    using T = typename D::Pairs;
+    auto& beyond = *BeyondOf(a);
+    const char* rest = beyond.rest[0];
+    const size_t groups = (p.count + 3) / 4, share = groups * p.taps / kShareOfBeyond;
+    const size_t most = share < beyond.kMost ? share : beyond.kMost;
+    for (size_t t = 0; t < p.taps; ++t, rest += p.padded) {
+      for (size_t g = 0; g < groups; g += T::kGroupsAtOnce) {
+        unsigned found = T::template GroupsWithAny<MR>(rest + g * 4, kRowBytes<T>);
+        if (groups - g < T::kGroupsAtOnce) found &= (1u << (groups - g)) - 1;
+        for (; found; found &= found - 1) {
+          if (p.beyond == most) return false;
+          const size_t group = g + static_cast<size_t>(__builtin_ctz(found));
+          beyond.at[p.beyond] = static_cast<uint32_t>(p.rhs_offset[t] + group * 4 * V::kUnit);
+          for (int r = 0; r < MR; ++r) {
+            D::StageSigned(rest + group * 4 + r * kRowBytes<T>, beyond.rows[r] + p.beyond * D::kGroupBytes);
+          }
+          ++p.beyond;
+        }
+      }
+    }
+    return true;
   }
 
   // The weights that are read after those of kAtOnce units from column n on and kPanelK of K from k on, without taps.
@@ -395,6 +480,7 @@ struct PanelI8 {
             continue;
           }
         }
+        p.shift = D::kShift, p.beyond = 0;
         for (size_t t = 0; t < p.taps; ++t) {
           StageRows<D, MR>(a, tap + t, k, p.count, stage + t * (p.padded / 4 * D::kGroupBytes), kRowBytes<D>);
         }
@@ -448,7 +534,7 @@ constexpr GemmKernel TileI8Row(const Isa& isa, Format lhs, uint16_t mr, uint16_t
                  .uses_sums = uses_sums,
                  .fused = kFusedI32,
                  .cost = cost,
-                 .scratch_bytes = static_cast<uint32_t>(mr * (StagedRowBytes(group_bytes, kPanelK) + nr * 4)),
+                 .scratch_bytes = static_cast<uint32_t>(PanelScratch(mr, nr, group_bytes)),
                  .run = run};
   if (lhs == Format::kI8d) {
     row.lhs_source = Format::kF32;
@@ -459,9 +545,11 @@ constexpr GemmKernel TileI8Row(const Isa& isa, Format lhs, uint16_t mr, uint16_t
   return row;
 }
 
-// A row whose dot products have a form for pairs.
+// A row of tiles of MR rows whose dot products have a form for pairs beside that of kGroupBytes.
+template <int MR, size_t kGroupBytes>
 [[maybe_unused]] constexpr GemmKernel WithPairs(GemmKernel row) {
-  row.uses_pairs = true;
+  row.uses_pairs = row.uses_sums = true;
+  row.scratch_bytes += sizeof(BeyondPairs<MR, kGroupBytes>);
   return row;
 }
 

@@ -306,10 +306,8 @@ void Part::PrefetchLhs(size_t tiles) {
 // whose L3 gives 15 GB/s, 128x768x3072: 78 to 84 % of the peak, out of memory 74 to 86).
 void Part::AimAhead(size_t k_index, size_t rows, size_t n0, size_t n1, const Columns& all) {
   ahead_ = after_ = {};
-  const auto asks = p_.main.row->asks_ahead;
-  if (asks == ukernel::AsksAhead::kNothing || p_.transform || b_.operands.rhs_form == ukernel::RhsForm::kInPlace)
-    return;
-  if (asks == ukernel::AsksAhead::kPanel && !p_.panels_ahead) return;
+  const auto asks = p_.asks_ahead;
+  if (asks == ukernel::AsksAhead::kNothing || (asks == ukernel::AsksAhead::kPanel && !p_.panels_ahead)) return;
   const ukernel::RhsGeometry& g = p_.rhs_geometry;
   const bool more = k_index + 1 < p_.k_block_count, product = !more && n1 >= all.n1;
   const std::byte* rhs = product ? all.last_rows ? b_.operands.next_rhs : nullptr : b_.operands.rhs;

@@ -95,11 +95,12 @@ struct GemmPlan {
   size_t n_block = 0;         // columns that are worked on before the next K block
   size_t m_super = 0;         // rows likewise
   size_t m_block = 0;         // rows for which a panel of the right side stays in L1, or in L2 (`panels_ahead`)
-  bool panels_ahead = false;  // the calls by a panel ask for the next one
-  size_t line_rows = 0;       // an image's rows come in lines of so many, evenly apart; else 0
-  size_t lhs_block = 0;       // rows of the left side prepared at once
-  size_t n_group = 0;         // columns that all blocks of rows are computed for before the next ones
-  bool keep_panels = false;   // with several blocks of rows, transformed panels of a group are kept for all of them
+  ukernel::AsksAhead asks_ahead = ukernel::AsksAhead::kNothing;  // what calls do of it
+  bool panels_ahead = false;                                     // the calls by a panel ask for the next one
+  size_t line_rows = 0;      // an image's rows come in lines of so many, evenly apart; else 0
+  size_t lhs_block = 0;      // rows of the left side prepared at once
+  size_t n_group = 0;        // columns that all blocks of rows are computed for before the next ones
+  bool keep_panels = false;  // with several blocks of rows, transformed panels of a group are kept for all of them
   size_t m_parts = 1, n_parts = 1;  // tasks of the region
   int slots = 1;
   bool acc_in_dst = false;
@@ -138,6 +139,7 @@ struct GemmShape {
   bool image = false;               // rows come from an image
   size_t line = 0;                  // without padding: its output's width, else 0
   bool in_place = false;            // right side
+  bool rhs_near = false;            // likewise: product after product finds it in cache, so that calls need not ask
   bool column_major = false;        // result
   const EpilogueOp* ops = nullptr;  // only kinds and formats matter; integer ops may come and go
   size_t op_count = 0;

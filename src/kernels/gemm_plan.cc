@@ -302,8 +302,8 @@ GemmPlan PlanGemm(const GemmProblem& problem, const CpuFacts& cpu, const LayoutC
     p.m_block = static_cast<size_t>(
         EvenBlock(static_cast<int64_t>(p.m_super), static_cast<int64_t>(most), static_cast<int64_t>(unit)));
   }
-  p.panels_ahead = row.asks_ahead == ukernel::AsksAhead::kPanel && narrow && !p.transform && !shape.in_place &&
-                   p.m_block >= kSharingTiles * tile_m;
+  if (!shape.rhs_near && !shape.in_place && !p.transform) p.asks_ahead = row.asks_ahead;
+  p.panels_ahead = p.asks_ahead == ukernel::AsksAhead::kPanel && narrow && p.m_block >= kSharingTiles * tile_m;
   if (p.column_major && !row.whole_panel) {
     const size_t whole_lines = tile_m * (16 / std::gcd(tile_m, size_t{16}));
     p.gathered_rows = RoundUp(kGatheredRows, whole_lines);

@@ -39,7 +39,9 @@ constexpr double kWorthwhile = 0.85;
 // Of the shorter of two times, products and weights from memory, what does not pass during the other.
 constexpr double kNotHidden = 0.25;
 constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
-constexpr size_t kLeastTiles = 32, kMostTiles = 48;  // of a block that has more after it
+constexpr size_t kLeastTiles = 32, kMostTiles = 96;  // of a block that has more after it
+// Weights of so many times L2, which each block reads, are not asked for ahead of products that are short.
+constexpr size_t kNearL2 = 2;
 // Multiply-adds of a block that three regions of threads are worth: about 60 us of one core.
 constexpr double kTogetherOperations = 5e6;
 // Of weights that are transformed before they are packed.
@@ -194,14 +196,15 @@ size_t RowFloats(size_t channels) {
   return floats % 1024 == 0 ? floats + 16 : floats;
 }
 
-// Tile `index` of an image: its first output pixel.
+// Tile `index` of an image: its first output pixel. Tiles of the interleaved images that a dilation makes take turns,
+// so that those of a line, and each `dilation_w` of them, are of neighbouring pixels.
 struct TilePlace {
   size_t y, x;
 };
 TilePlace PlaceOf(const WinogradPlan& p, const ConvProblem& c, size_t index) {
-  const size_t phase = index / (p.tiles_h * p.tiles_w), within = index % (p.tiles_h * p.tiles_w);
-  return {phase / c.dilation_w + within / p.tiles_w * p.tile * c.dilation_h,
-          phase % c.dilation_w + within % p.tiles_w * p.tile * c.dilation_w};
+  const size_t in_line = p.tiles_w * c.dilation_w, line = index / in_line, along = index % in_line;
+  return {line % c.dilation_h + line / c.dilation_h * p.tile * c.dilation_h,
+          along % c.dilation_w + along / c.dilation_w * p.tile * c.dilation_w};
 }
 
 // Runs the blocks of an image; here each slice of a volume is an image of its own.
@@ -233,7 +236,7 @@ class WinogradRun {
     auto* input = reinterpret_cast<float*>(area + p_.input_offset);
     auto* output = reinterpret_cast<float*>(area + p_.output_offset);
     const size_t first = block * p_.block_tiles, count = std::min(p_.block_tiles, p_.tiles - first);
-    const auto share = CeilDiv(count, static_cast<size_t>(p_.slots));
+    const size_t share = RoundUp(CeilDiv(count, static_cast<size_t>(p_.slots)), c_.dilation_w);
     const auto region = [&](size_t total, size_t grain, Task task) {
       if (r_.counters) r_.counters->regions.fetch_add(1, std::memory_order_relaxed);
       return r_.executor->ParallelFor(static_cast<int64_t>(total), static_cast<int64_t>(grain), task, r_.cancel,
@@ -313,27 +316,21 @@ class WinogradRun {
     const auto pixel = [&](size_t y, size_t x) {
       return base + static_cast<ptrdiff_t>(y * p_.out_w + x) * a_.dst_pixel_stride;
     };
-    TilePlace begin{};  // of a run of tiles that are neighbours in a line
-    size_t run = 0;     // its tiles
+    TilePlace begin{};  // of the tiles of a line, whose pixels lie side by side
+    size_t run = 0;     // how many they are
     const auto finish = [&] {
-      if (a_.op_count == 0) return;
-      const size_t width = c_.dilation_w == 1 ? run * p_.tile : 1, steps = run * p_.tile / width;
-      for (size_t i = 0; i < p_.tile; ++i) {
-        const size_t y = begin.y + i * c_.dilation_h;
-        for (size_t step = 0; step < steps && y < p_.out_h; ++step) {
-          const size_t x = begin.x + step * c_.dilation_w;
-          if (x >= p_.out_w) break;
-          p_.epilogue(ops, a_.op_count,
-                      {.m = std::min(width, p_.out_w - x),
-                       .n = c_.out_channels,
-                       .m0 = before + y * p_.out_w + x,
-                       .n0 = 0,
-                       .src = pixel(y, x),
-                       .src_row_stride = static_cast<size_t>(a_.dst_pixel_stride),
-                       .src_format = Format::kF32,
-                       .dst = pixel(y, x),
-                       .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)});
-        }
+      if (a_.op_count == 0 || begin.x >= p_.out_w) return;
+      for (size_t y = begin.y; y < p_.out_h && y < begin.y + p_.tile * c_.dilation_h; y += c_.dilation_h) {
+        p_.epilogue(ops, a_.op_count,
+                    {.m = std::min(run * p_.tile, p_.out_w - begin.x),
+                     .n = c_.out_channels,
+                     .m0 = before + y * p_.out_w + begin.x,
+                     .n0 = 0,
+                     .src = pixel(y, begin.x),
+                     .src_row_stride = static_cast<size_t>(a_.dst_pixel_stride),
+                     .src_format = Format::kF32,
+                     .dst = pixel(y, begin.x),
+                     .dst_row_stride = static_cast<size_t>(a_.dst_pixel_stride)});
       }
     };
     for (size_t t = 0; t < count; ++t) {
@@ -350,7 +347,7 @@ class WinogradRun {
                                               .channels = c_.out_channels,
                                               .pixels = pixels});
       if (!finite) ComputeDirectly(image, at, pixels);
-      if (run > 0 && at.y == begin.y && at.x == begin.x + run * p_.tile * c_.dilation_w) {
+      if (run > 0 && at.y == begin.y) {
         ++run;
         continue;
       }
@@ -533,7 +530,7 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const size_t most = std::clamp(cpu_.l2_bytes / tile_bytes, kLeastTiles, kMostTiles);
   p.blocks = CeilDiv(p.tiles, most);
   if (p.blocks > 1) p.blocks = RoundUp(p.blocks, size_t{2});  // the last round has work for two threads
-  p.block_tiles = CeilDiv(p.tiles, p.blocks);
+  p.block_tiles = RoundUp(CeilDiv(p.tiles, p.blocks), c.dilation_w);
   p.blocks = CeilDiv(p.tiles, p.block_tiles);
   const bool reduces =
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
@@ -548,7 +545,11 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   const auto plan = [&](size_t m) {
     const GemmKernel& row = *SelectRow(eligible_, gemm_, cpu_, weights_.layout(), m);
     return PlanGemm(gemm_, cpu_, weights_.choice(), row, nullptr,
-                    {.m = m, .ops = &add, .op_count = p.sums > 1 ? 1u : 0u}, 1);
+                    {.m = m,
+                     .rhs_near = weights_.packed_bytes() <= kNearL2 * cpu_.l2_bytes,
+                     .ops = &add,
+                     .op_count = p.sums > 1 ? 1u : 0u},
+                    1);
   };
   p.gemm = plan(p.block_tiles);
   p.last_gemm = plan(p.tiles - (p.blocks - 1) * p.block_tiles);

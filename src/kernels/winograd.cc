@@ -38,6 +38,7 @@ const Form& FormOf(size_t tile) { return kForms[tile - kForms[0].tile]; }
 constexpr double kWorthwhile = 0.85;
 // Of the shorter of two times, products and weights from memory, what does not pass during the other.
 constexpr double kNotHidden = 0.25;
+constexpr size_t kLineFloats = 16;  // of a cache line
 constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
 constexpr size_t kLeastTiles = 32, kMostTiles = 96;  // of a block that has more after it
 // Weights of so many times L2, which each block reads, are not asked for ahead of products that are short.
@@ -192,9 +193,13 @@ FormChoice ChooseForm(const ConvProblem& p, const SelectOptions& options) {
 
 // Rows whose distance is a multiple of the page size would fall into few sets of the caches.
 size_t RowFloats(size_t channels) {
-  const size_t floats = RoundUp(channels, 16);
-  return floats % 1024 == 0 ? floats + 16 : floats;
+  const size_t floats = RoundUp(channels, kLineFloats);
+  return floats % 1024 == 0 ? floats + kLineFloats : floats;
 }
+
+// An odd number of cache lines: the components of a tile, which are stored and loaded together, fall into different
+// sets.
+size_t ComponentFloats(size_t floats) { return (CeilDiv(floats, kLineFloats) | 1) * kLineFloats; }
 
 // Tile `index` of an image: its first output pixel. Tiles of the interleaved images that a dilation makes take turns,
 // so that those of a line, and each `dilation_w` of them, are of neighbouring pixels.
@@ -268,14 +273,14 @@ class WinogradRun {
     const EpilogueOp add{
         .kind = ukernel::EpilogueKind::kAddMatrix, .data = core, .row_stride = p_.output_stride * sizeof(float)};
     GemmOperands g;
-    g.lhs = input + i * p_.block_tiles * p_.input_stride;
+    g.lhs = input + i * p_.input_component;
     g.lhs_row_stride = static_cast<ptrdiff_t>(p_.input_stride * sizeof(float));
     g.dst_row_stride = p_.output_stride * sizeof(float);
     for (size_t part = 0; part < p_.sums; ++part) {
       const size_t batch = i * p_.sums + part;
       g.rhs = weights_.data(batch);
       g.next_rhs = batch + 1 < components_ * p_.sums ? weights_.data(batch + 1) : nullptr;
-      g.dst = part + 1 < p_.sums ? reinterpret_cast<float*>(core) : output + i * p_.block_tiles * p_.output_stride;
+      g.dst = part + 1 < p_.sums ? reinterpret_cast<float*>(core) : output + i * p_.output_component;
       g.ops = &add;
       g.op_count = part;
       // Nothing can fail here: sizes were checked, and there is no executor to be cancelled.
@@ -295,10 +300,8 @@ class WinogradRun {
           pixels[i] = pixel ? pixel : zeros;
         }
       }
-      transforms_.input({.pixels = pixels,
-                         .channels = c_.in_channels,
-                         .to = to + t * p_.input_stride,
-                         .stride = p_.block_tiles * p_.input_stride});
+      transforms_.input(
+          {.pixels = pixels, .channels = c_.in_channels, .to = to + t * p_.input_stride, .stride = p_.input_component});
     }
   }
 
@@ -343,7 +346,7 @@ class WinogradRun {
         }
       }
       const bool finite = transforms_.output({.from = from + t * p_.output_stride,
-                                              .stride = p_.block_tiles * p_.output_stride,
+                                              .stride = p_.output_component,
                                               .channels = c_.out_channels,
                                               .pixels = pixels});
       if (!finite) ComputeDirectly(image, at, pixels);
@@ -562,8 +565,10 @@ WinogradPlan WinogradConv::Plan(const ConvArgs& args, int concurrency) const {
   p.zero_row_offset = take(c.in_channels * sizeof(float));
   p.area_offset = at;
   at = 0;
-  p.input_offset = take(components * p.block_tiles * p.input_stride * sizeof(float));
-  p.output_offset = take(components * p.block_tiles * p.output_stride * sizeof(float));
+  p.input_component = ComponentFloats(p.block_tiles * p.input_stride);
+  p.output_component = ComponentFloats(p.block_tiles * p.output_stride);
+  p.input_offset = take(components * p.input_component * sizeof(float));
+  p.output_offset = take(components * p.output_component * sizeof(float));
   p.part_bytes = p.sums > 1 ? RoundUp(p.block_tiles * p.output_stride * sizeof(float), ukernel::kPackAlignment) : 0;
   p.core_stride =
       p.part_bytes + RoundUp(std::max(p.gemm.workspace_bytes, p.last_gemm.workspace_bytes), ukernel::kPackAlignment);

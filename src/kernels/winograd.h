@@ -31,7 +31,8 @@ struct WinogradPlan {
   size_t tiles = 0;                            // of an image
   size_t blocks = 0, block_tiles = 0;          // of an image; the last block may be shorter
   GemmPlan gemm, last_gemm;                    // of one component of a block, and of the last one
-  size_t input_stride = 0, output_stride = 0;  // floats between the rows of a component
+  size_t input_stride = 0, output_stride = 0;        // floats between the rows of a component
+  size_t input_component = 0, output_component = 0;  // floats between components
   int slots = 1;
   // Fewer blocks than threads: these work on one block together, each on some tiles, then components, then tiles.
   bool together = false;

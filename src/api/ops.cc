@@ -221,6 +221,11 @@ std::string Explain(const quern_op& op, size_t rows) {
         choice.why = "groups of few channels: vectors across groups, no products";
         choice.kernel = ukernel::Name(*d.depthwise().row()).text;
         break;
+      case kernels::ConvAlgorithm::kKn2Row:
+        choice.algorithm = "kn2row";
+        choice.why = d.kn2row().Saving();
+        product("product", d.kn2row().gemm_problem(), d.kn2row().weights().choice(), d.kn2row().GemmRowFor(rows), rows);
+        break;
       case kernels::ConvAlgorithm::kWinograd:
         choice.algorithm = "winograd";
         choice.why = d.winograd().Saving();
@@ -230,7 +235,7 @@ std::string Explain(const quern_op& op, size_t rows) {
         break;
       case kernels::ConvAlgorithm::kDirect:
         choice.algorithm = "direct";
-        choice.why = "not winograd: " + d.why_direct();
+        choice.why = "not winograd: " + d.rejections().winograd + "; not kn2row: " + d.rejections().kn2row;
         product("product", d.direct().gemm_problem(), d.direct().weights().choice(), d.direct().RowFor(rows), rows);
         break;
     }

@@ -19,25 +19,35 @@ bool Convolution::IsGrouped(const ConvProblem& p, const SelectOptions& options) 
 }
 
 ConvAlgorithm Convolution::AlgorithmFor(const ConvProblem& problem, bool flat, const SelectOptions& options,
-                                        const ConvWeights& weights, std::string* why_direct) {
+                                        const ConvWeights& weights, Rejections* rejections) {
   if (flat && IsDepthwise(problem)) return ConvAlgorithm::kDepthwise;
   if (flat && IsGrouped(problem, options)) return ConvAlgorithm::kGrouped;
-  std::string why = WinogradConv::RejectionReason(problem, options, weights);
-  const ConvAlgorithm algorithm = why.empty() ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
-  if (why_direct) *why_direct = std::move(why);
+  Rejections why;
+  why.kn2row = Kn2RowConv::RejectionReason(problem, options, weights);
+  why.winograd = WinogradConv::RejectionReason(problem, options, weights);
+  ConvAlgorithm algorithm = why.winograd.empty() ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
+  if (why.kn2row.empty() && (algorithm == ConvAlgorithm::kDirect ||
+                             Kn2RowConv::Cycles(problem, options) < WinogradConv::Cycles(problem, options))) {
+    algorithm = ConvAlgorithm::kKn2Row;
+  }
+  if (rejections) *rejections = std::move(why);
   return algorithm;
 }
 
 Result<Convolution> Convolution::Create(const ConvProblem& problem, bool flat, const SelectOptions& options,
                                         const ConvWeights& weights, const Packing& packing) {
   Convolution c;
-  c.algorithm_ = AlgorithmFor(problem, flat, options, weights, &c.why_direct_);
+  c.algorithm_ = AlgorithmFor(problem, flat, options, weights, &c.rejections_);
   switch (c.algorithm_) {
     case ConvAlgorithm::kDepthwise:
     case ConvAlgorithm::kGrouped: {
       DwSelectOptions dw_options;
       dw_options.cpu = options.cpu;
       QUERN_ASSIGN_OR_RETURN(c.depthwise_, DwConv::Create(DepthwiseProblem(problem), dw_options, weights));
+      break;
+    }
+    case ConvAlgorithm::kKn2Row: {
+      QUERN_ASSIGN_OR_RETURN(c.kn2row_, Kn2RowConv::Create(problem, options, weights, packing));
       break;
     }
     case ConvAlgorithm::kWinograd: {
@@ -57,6 +67,8 @@ size_t Convolution::packed_bytes() const {
     case ConvAlgorithm::kDepthwise:
     case ConvAlgorithm::kGrouped:
       return depthwise_.packed_bytes();
+    case ConvAlgorithm::kKn2Row:
+      return kn2row_.weights().packed_bytes();
     case ConvAlgorithm::kWinograd:
       return winograd_.weights().packed_bytes();
     case ConvAlgorithm::kDirect:
@@ -71,6 +83,10 @@ ConvolutionPlan Convolution::Plan(const ConvArgs& args, int concurrency) const {
     case ConvAlgorithm::kDepthwise:
     case ConvAlgorithm::kGrouped:
       p.workspace_bytes = depthwise_.WorkspaceBytes(args, concurrency);
+      break;
+    case ConvAlgorithm::kKn2Row:
+      p.kn2row = kn2row_.Plan(args, concurrency);
+      p.workspace_bytes = p.kn2row.workspace_bytes;
       break;
     case ConvAlgorithm::kWinograd:
       p.winograd = winograd_.Plan(args, concurrency);
@@ -89,6 +105,8 @@ Status Convolution::Run(const ConvolutionPlan& plan, const ConvArgs& args, const
     case ConvAlgorithm::kDepthwise:
     case ConvAlgorithm::kGrouped:
       return depthwise_.Run(args, resources);
+    case ConvAlgorithm::kKn2Row:
+      return kn2row_.Run(plan.kn2row, args, resources);
     case ConvAlgorithm::kWinograd:
       return winograd_.Run(plan.winograd, args, resources);
     case ConvAlgorithm::kDirect:

@@ -1,4 +1,5 @@
-// Convolution by the algorithm that serves it best: depthwise, over small groups, Winograd's, or the direct one.
+// Convolution by the algorithm that serves it best: depthwise, over small groups, kn2row, Winograd's, or the direct
+// one.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +7,17 @@
 
 #include "kernels/conv.h"
 #include "kernels/dwconv.h"
+#include "kernels/kn2row.h"
 #include "kernels/winograd.h"
 
 namespace quern::kernels {
 
-enum class ConvAlgorithm : uint8_t { kDirect, kDepthwise, kGrouped, kWinograd };
+enum class ConvAlgorithm : uint8_t { kDirect, kDepthwise, kGrouped, kKn2Row, kWinograd };
 
 // The decisions for one set of shapes; a plain value.
 struct ConvolutionPlan {
   ConvPlan direct;
+  Kn2RowPlan kn2row;
   WinogradPlan winograd;
   size_t workspace_bytes = 0;
 };
@@ -30,17 +33,21 @@ class Convolution {
   static bool IsDepthwise(const ConvProblem& problem);
   // Groups of so few channels, as many in as out, that a row for such groups serves them better than products would.
   static bool IsGrouped(const ConvProblem& problem, const SelectOptions& options);
-  // What Create takes; `why_direct` as below.
+  // Why the direct algorithm and not another; empty for those that were chosen, or not looked at.
+  struct Rejections {
+    std::string kn2row, winograd;
+  };
+  // What Create takes.
   static ConvAlgorithm AlgorithmFor(const ConvProblem& problem, bool flat, const SelectOptions& options,
-                                    const ConvWeights& weights, std::string* why_direct = nullptr);
+                                    const ConvWeights& weights, Rejections* rejections = nullptr);
 
   ConvAlgorithm algorithm() const { return algorithm_; }
   // Those of other algorithms are empty.
   const Conv& direct() const { return direct_; }
   const DwConv& depthwise() const { return depthwise_; }  // also of groups
+  const Kn2RowConv& kn2row() const { return kn2row_; }
   const WinogradConv& winograd() const { return winograd_; }
-  // Why the direct algorithm and not Winograd's; empty for other choices.
-  const std::string& why_direct() const { return why_direct_; }
+  const Rejections& rejections() const { return rejections_; }
   size_t packed_bytes() const;
 
   // As of Conv; only the direct algorithm stores channels first.
@@ -51,8 +58,9 @@ class Convolution {
   ConvAlgorithm algorithm_ = ConvAlgorithm::kDirect;
   Conv direct_;
   DwConv depthwise_;
+  Kn2RowConv kn2row_;
   WinogradConv winograd_;
-  std::string why_direct_;
+  Rejections rejections_;
 };
 
 }  // namespace quern::kernels

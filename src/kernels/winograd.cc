@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/aligned_buffer.h"
+#include "kernels/conv_cost.h"
 #include "kernels/packed_key.h"
 #include "ukernel/pack.h"
 #include "ukernel/vector.h"
@@ -27,17 +28,16 @@ struct Form {
   // Cycles per tile and vector of channels, measured from L2: of 2 x 2 outputs 16 loads, 32 additions and 16 stores; 16
   // loads, 24 additions, 4 stores and the epilogue's pass over these.
   double input_cycles, output_cycles;
+  double tile_cycles;  // where the pixels of a tile and its patch are
   // The channels come in so many equal parts, which are summed one by one, and there are at least so many: otherwise
   // the error can be above that of a sequential sum over all taps (one sum of 3 x 3 outputs has up to 1.3 times as
   // much). The last is for transforms whose multiply-adds round twice.
   size_t sums, least_channels, least_unfused;
 };
-constexpr Form kForms[] = {{2, 48, 44, 1, 1, 1}, {3, 100, 110, 2, 64, 128}};
+constexpr Form kForms[] = {{2, 48, 44, 250, 1, 1, 1}, {3, 100, 110, 350, 2, 64, 128}};
+// Of a vector that has fewer channels than any, per tile.
+constexpr double kPartCycles = 300;
 const Form& FormOf(size_t tile) { return kForms[tile - kForms[0].tile]; }
-// Costs are estimates: what is expected to be less than so much faster is not worth twice the weights.
-constexpr double kWorthwhile = 0.85;
-// Of the shorter of two times, products and weights from memory, what does not pass during the other.
-constexpr double kNotHidden = 0.25;
 constexpr size_t kLineFloats = 16;  // of a cache line
 constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
 constexpr size_t kLeastTiles = 32, kMostTiles = 96;  // of a block that has more after it
@@ -49,8 +49,6 @@ constexpr double kTogetherOperations = 5e6;
 constexpr size_t kDerivedBytes = size_t{2} << 20;
 // Of smaller images, many windows lie at the borders, where a sequential sum is over fewer taps and has less error.
 constexpr size_t kSmallSide = 14;
-// Pixels of an output of unknown size.
-constexpr size_t kUsualPixels = 28 * 28;
 
 // Element `tap` (of 3 x 3) of output channel o and input channel i.
 float WeightAt(const ConvWeights& w, size_t o, size_t i, size_t tap) {
@@ -102,21 +100,6 @@ std::string CannotServe(const ConvProblem& p, const ConvWeights& w) {
   return {};
 }
 
-size_t ExpectedPixels(const ConvProblem& p) { return p.expected_pixels ? p.expected_pixels : kUsualPixels; }
-
-// Of `m` rows by `k` channels.
-GemmProblem ProductOf(const ConvProblem& p, size_t m, size_t k) {
-  GemmProblem g;
-  g.lhs = p.lhs;
-  g.rhs = p.rhs;
-  g.n = p.out_channels;
-  g.k = k;
-  g.precision = Precision::kFp32;  // rows on split terms would need what they fall back to
-  g.expected_m = m;
-  g.lhs_form = ukernel::kLhsRows;
-  return g;
-}
-
 // Along a side of so many pixels, of which a dilation makes several interleaved images.
 size_t TilesAlong(size_t pixels, size_t dilation, size_t tile) {
   return dilation * CeilDiv(CeilDiv(pixels, dilation), tile);
@@ -131,47 +114,20 @@ size_t ExpectedTiles(const ConvProblem& p, size_t tile) {
   return TilesAlong(side, p.dilation_h, tile) * TilesAlong(side, p.dilation_w, tile);
 }
 
-// The share of the taps that the direct algorithm multiplies by: of a dilated kernel it passes over those that lie
-// outside of the image.
-double TapsWithin(const ConvProblem& p) {
-  const auto side = static_cast<double>(ExpectedSide(p));
-  const auto share = [&](size_t dilation) {
-    return dilation == 1 ? 1.0 : (1 + 2 * std::max(0.0, 1 - static_cast<double>(dilation) / side)) / 3;
-  };
-  return share(p.dilation_h) * share(p.dilation_w);
-}
-
-// Cycles that all products of `g` are expected to take; 0 without a row.
-double ProductCycles(const GemmProblem& g, const SelectOptions& options) {
-  const Result<LayoutChoice> layout = SelectLayout(g, options);
-  if (!layout.ok()) return 0;
-  const std::vector<const GemmKernel*> rows = EligibleRows(g, options, *layout);
-  const GemmKernel* row = SelectRow(rows, g, options.cpu, layout->layout, g.expected_m);
-  return row ? EstimateCycles(*row, g, options.cpu, layout->layout, g.expected_m) : 0;
-}
-
-// With `weights` floats for each pair of channels, which come from memory in each run of a model, most of them while
-// products are computed: these do not wait for as many as a core that only reads.
-double WithWeights(double cycles, size_t weights, const ConvProblem& p, const SelectOptions& options) {
-  constexpr float kWhileComputing = 5;  // bytes per cycle at most, where reading alone gives 8
-  const double stream = static_cast<double>(weights * p.in_channels * p.out_channels * sizeof(float)) /
-                        static_cast<double>(std::min(options.cpu.memory_read, kWhileComputing));
-  return std::max(cycles, stream) + kNotHidden * std::min(cycles, stream);
-}
-
 // Cycles by a form; 0 without a row for its products.
 double FormCycles(const ConvProblem& p, const SelectOptions& options, const Form& form) {
   const size_t tiles = ExpectedTiles(p, form.tile), components = WinogradComponents(form.tile);
   const double part = ProductCycles(ProductOf(p, tiles, p.in_channels / form.sums), options);
   if (part == 0) return 0;
   // Fewer channels than lanes are taken in shorter vectors.
-  const auto vectors = [&](size_t channels) {
+  const auto transform = [&](size_t channels, double cycles) {
     size_t lanes = ukernel::SelectWinogradRow(options.cpu)->lanes;
     while (lanes > 4 && channels < lanes) lanes /= 2;
-    return static_cast<double>(CeilDiv(channels, lanes));
+    return static_cast<double>(CeilDiv(channels, lanes)) * cycles + (channels % 4 ? kPartCycles : 0);
   };
-  const double transforms = static_cast<double>(tiles) *
-                            (vectors(p.in_channels) * form.input_cycles + vectors(p.out_channels) * form.output_cycles);
+  const double transforms =
+      static_cast<double>(tiles) *
+      (form.tile_cycles + transform(p.in_channels, form.input_cycles) + transform(p.out_channels, form.output_cycles));
   return WithWeights(static_cast<double>(components * form.sums) * part + transforms, components, p, options);
 }
 
@@ -418,19 +374,17 @@ class WinogradRun {
 
 }  // namespace
 
+double WinogradConv::Cycles(const ConvProblem& problem, const SelectOptions& options) {
+  return ChooseForm(problem, options).cycles;
+}
+
 std::string WinogradConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options,
                                           const ConvWeights& weights) {
   if (options.cpu.IsDisabled(KernelGroup::kWinograd)) return "winograd is switched off";
   if (std::string why = CannotServe(problem, weights); !why.empty()) return why;
-  const FormChoice choice = ChooseForm(problem, options);
-  GemmProblem direct = ProductOf(problem, ExpectedPixels(problem), problem.in_channels);
-  direct.segments = 9;
-  direct.precision = problem.precision;
-  direct.lhs_form = ukernel::kLhsRowPointers;
-  const double products = ProductCycles(direct, options);
-  if (products == 0 || choice.cycles == 0) return "no row for its products";
-  const double cost = choice.cycles, whole = WithWeights(products * TapsWithin(problem), 9, problem, options);
-  if (cost >= kWorthwhile * whole) return CostReason(cost, whole) + ", the direct algorithm";
+  const double cost = Cycles(problem, options), direct = DirectCycles(problem, options);
+  if (direct == 0 || cost == 0) return "no row for its products";
+  if (cost >= kWorthwhileShare * direct) return CostReason(cost, direct) + ", the direct algorithm";
   // Last, as it reads all weights.
   return HaveFiniteComponents(problem, weights) ? std::string() : "weights whose sums are no finite numbers";
 }

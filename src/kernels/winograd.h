@@ -53,6 +53,9 @@ class WinogradConv {
   static std::string RejectionReason(const ConvProblem& problem, const SelectOptions& options,
                                      const ConvWeights& weights);
 
+  // What it is expected to take, of a problem that it can serve; 0 without a row for its products.
+  static double Cycles(const ConvProblem& problem, const SelectOptions& options);
+
   // Input channels from which on tiles of 2 or 3 outputs along a side keep the error of precision fp32, for images of
   // `side` pixels along one.
   static size_t LeastChannels(size_t tile, size_t side, const CpuFacts& cpu);

@@ -68,6 +68,11 @@ class ConvKernel final : public CpuKernel {
       d.why = conv_.algorithm() == ConvAlgorithm::kDepthwise
                   ? "depthwise: each channel by itself, no product"
                   : "groups of few channels: vectors across groups, no products";
+    } else if (conv_.algorithm() == ConvAlgorithm::kKn2Row) {
+      const kernels::Kn2RowConv& c = conv_.kn2row();
+      const size_t count = pixels ? pixels : 64;
+      d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.GemmRowFor(count), count);
+      d.why = "kn2row, " + c.Saving() + ": " + d.why;
     } else if (conv_.algorithm() == ConvAlgorithm::kWinograd) {
       const kernels::WinogradConv& c = conv_.winograd();
       const size_t count = pixels ? pixels : 64;
@@ -79,7 +84,8 @@ class ConvKernel final : public CpuKernel {
       const size_t m = pixels ? pixels : 64;
       d = DescribeRow(c.gemm_problem(), config_, c.weights().choice(), c.RowFor(m), m);
       if (c.folded()) d.why += ", kernel rows folded into K";
-      d.rejected.emplace_back("winograd_f32", conv_.why_direct());
+      d.rejected.emplace_back("kn2row", conv_.rejections().kn2row);
+      d.rejected.emplace_back("winograd_f32", conv_.rejections().winograd);
     }
     d.packed_bytes = packs_in_run_ ? 0 : conv_.packed_bytes();
     if (packs_in_run_) d.why += ", weights packed by each run";

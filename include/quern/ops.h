@@ -155,12 +155,13 @@ QUERN_API quern_status quern_ops_matmul_run(const quern_op* op, const quern_matm
                                             const quern_ops_run* run);
 
 /* ---------------------------------------------------------------- convolution
- * 1 to 3 spatial dimensions, groups; depthwise ones, and Winograd's algorithm where it is faster, by themselves.
+ * 1 to 3 spatial dimensions, groups; depthwise ones, and kn2row's and Winograd's algorithms where they are faster, by
+ * themselves.
  * Spatial extents stand in the order of the tensor, the width last. */
 typedef enum quern_conv_layout {
   QUERN_NHWC = 0, /* [images][...height, width][channels] */
-  QUERN_NCHW = 1 /* [images][channels][...height, width]: the input, and results of depthwise and Winograd's algorithms,
-                    are transposed in the workspace */
+  QUERN_NCHW = 1  /* [images][channels][...height, width]: the input, and results of all but the direct algorithm, are
+                     transposed in the workspace */
 } quern_conv_layout;
 typedef struct quern_conv_spec {
   size_t struct_size;

@@ -1,5 +1,7 @@
 #include "kernels/convolution.h"
 
+#include "kernels/conv_cost.h"
+
 namespace quern::kernels {
 
 bool Convolution::IsDepthwise(const ConvProblem& p) {
@@ -26,8 +28,9 @@ ConvAlgorithm Convolution::AlgorithmFor(const ConvProblem& problem, bool flat, c
   why.kn2row = Kn2RowConv::RejectionReason(problem, options, weights);
   why.winograd = WinogradConv::RejectionReason(problem, options, weights);
   ConvAlgorithm algorithm = why.winograd.empty() ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
-  if (why.kn2row.empty() && (algorithm == ConvAlgorithm::kDirect ||
-                             Kn2RowConv::Cycles(problem, options) < WinogradConv::Cycles(problem, options))) {
+  if (why.kn2row.empty() &&
+      (algorithm == ConvAlgorithm::kDirect ||
+       kWorthwhileShare * Kn2RowConv::Cycles(problem, options) < WinogradConv::Cycles(problem, options))) {
     algorithm = ConvAlgorithm::kKn2Row;
   }
   if (rejections) *rejections = std::move(why);

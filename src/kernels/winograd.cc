@@ -35,8 +35,8 @@ struct Form {
   size_t sums, least_channels, least_unfused;
 };
 constexpr Form kForms[] = {{2, 48, 44, 250, 1, 1, 1}, {3, 100, 110, 350, 2, 64, 128}};
-// Of a vector that has fewer channels than any, per tile.
-constexpr double kPartCycles = 300;
+// Of a vector that has fewer channels than any, per tile; to begin a block's product.
+constexpr double kPartCycles = 300, kProductCycles = 500;
 const Form& FormOf(size_t tile) { return kForms[tile - kForms[0].tile]; }
 constexpr size_t kLineFloats = 16;  // of a cache line
 constexpr size_t kMostTilePixels = kMostWinogradTile * kMostWinogradTile;
@@ -128,7 +128,9 @@ double FormCycles(const ConvProblem& p, const SelectOptions& options, const Form
   const double transforms =
       static_cast<double>(tiles) *
       (form.tile_cycles + transform(p.in_channels, form.input_cycles) + transform(p.out_channels, form.output_cycles));
-  return WithWeights(static_cast<double>(components * form.sums) * part + transforms, components, p, options);
+  const auto products = static_cast<double>(components * form.sums);
+  const auto blocks = static_cast<double>(CeilDiv(tiles, kMostTiles));
+  return WithWeights(products * (part + blocks * kProductCycles) + transforms, components, p, options);
 }
 
 // The form that is expected to be the fastest, and its cycles; 0 without a row for its products.

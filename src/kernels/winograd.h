@@ -27,10 +27,10 @@ struct WinogradPlan {
   size_t sums = 1;    // parts of the channels, 1 or 2, summed one by one
   size_t slices = 1;  // of a volume, each convolved by itself
   size_t out_h = 0, out_w = 0;
-  size_t tiles_h = 0, tiles_w = 0;             // of each of the interleaved images that a dilation makes of one
-  size_t tiles = 0;                            // of an image
-  size_t blocks = 0, block_tiles = 0;          // of an image; the last block may be shorter
-  GemmPlan gemm, last_gemm;                    // of one component of a block, and of the last one
+  size_t tiles_h = 0, tiles_w = 0;                   // of each of the interleaved images that a dilation makes of one
+  size_t tiles = 0;                                  // of an image
+  size_t blocks = 0, block_tiles = 0;                // of an image; the last block may be shorter
+  GemmPlan gemm, last_gemm;                          // of one component of a block, and of the last one
   size_t input_stride = 0, output_stride = 0;        // floats between the rows of a component
   size_t input_component = 0, output_component = 0;  // floats between components
   int slots = 1;

@@ -15,8 +15,8 @@ struct PairSums {
   size_t wide = 0;  // groups of 4 k that have a wider pair than kMostOfNarrowPair
 };
 
-// Of int8 weights that are packed, or 4-bit ones that become int8. With `begin` also their WideGroups, where these are at most `most`: begin[units +
-// 1], at[most]; `first` is added to the places.
+// Of int8 weights that are packed, or 4-bit ones that become int8. With `begin` also their WideGroups, where these are
+// at most `most`: begin[units + 1], at[most]; `first` is added to the places.
 PairSums FindPairSums(const PackLayout& layout, const RhsGeometry& geometry, const void* packed,
                       uint32_t* begin = nullptr, uint32_t* at = nullptr, size_t most = 0, size_t first = 0);
 

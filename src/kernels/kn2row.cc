@@ -17,6 +17,7 @@ using ukernel::CeilDiv;
 using ukernel::RoundUp;
 
 constexpr size_t kMostTaps = 128;
+constexpr size_t kMostChannels = 32;  // of more, vectors of the direct algorithm have few empty lanes
 constexpr size_t kSumLanes = 4;  // of the vectors that taps are summed in
 // Cycles to add a tap's vector, and what a pixel costs beside.
 constexpr double kAddCycles = 1, kPixelCycles = 4;
@@ -178,6 +179,7 @@ double Kn2RowConv::Cycles(const ConvProblem& p, const SelectOptions& options) {
 std::string Kn2RowConv::RejectionReason(const ConvProblem& problem, const SelectOptions& options,
                                         const ConvWeights& weights) {
   if (std::string why = CannotServe(problem, weights); !why.empty()) return why;
+  if (problem.out_channels > kMostChannels) return "more than " + std::to_string(kMostChannels) + " channels";
   const double cost = Cycles(problem, options), direct = DirectCycles(problem, options);
   if (direct == 0 || cost == 0) return "no row for its products";
   return cost < kWorthwhileShare * direct ? std::string() : CostReason(cost, direct) + ", the direct algorithm";

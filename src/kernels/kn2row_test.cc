@@ -280,7 +280,8 @@ TEST(Kn2Row, ServesFewChannelsAndSaysWhyNot) {
   const auto nothing = [](ConvProblem&, ConvWeights&) {};
   const Case few{.in = 64, .out = 3, .h = 64, .w = 64};
   EXPECT_EQ(why(few, nothing), "");
-  EXPECT_NE(why({.in = 64, .out = 64, .h = 64, .w = 64}, nothing).find(", the direct algorithm"), std::string::npos);
+  EXPECT_NE(why({.in = 64, .out = 32, .h = 64, .w = 64}, nothing).find(", the direct algorithm"), std::string::npos);
+  EXPECT_EQ(why({.in = 8, .out = 33, .h = 8, .w = 8}, nothing), "more than 32 channels");
   EXPECT_EQ(why(few, [](ConvProblem& p, ConvWeights&) { p.stride_w = 2; }), "strides");
   EXPECT_EQ(why(few, [](ConvProblem& p, ConvWeights&) { p.groups = 2; }), "groups");
   EXPECT_EQ(why(few, [](ConvProblem& p, ConvWeights&) { p.kernel_h = p.kernel_w = 1; }), "a kernel of one tap");

@@ -291,11 +291,7 @@ class ConvRun {
       QUERN_RETURN_IF_ERROR(AddZeroPoints(input, group, line_begin, g.rhs, base, ops, &count));
     }
     for (size_t i = 0; i < a_.op_count; ++i) {
-      EpilogueOp op = a_.ops[i];
-      const ptrdiff_t moved = static_cast<ptrdiff_t>(image) * a_.op_image_strides[i];
-      if (op.data) op.data = static_cast<const char*>(op.data) + moved;
-      if (op.out) op.out = static_cast<char*>(op.out) + moved;
-      ops[count++] = MovedDown(MovedRight(op, group * group_out), line * p_.out_w);
+      ops[count++] = MovedDown(MovedRight(OpOfImage(a_, i, image), group * group_out), line * p_.out_w);
     }
     g.ops = ops;
     g.op_count = count;

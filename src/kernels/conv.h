@@ -67,6 +67,15 @@ struct ConvArgs {
   const int32_t* weight_zero_points = nullptr;  // [out_channels] instead
 };
 
+// args.ops[i] as it is for an image.
+inline EpilogueOp OpOfImage(const ConvArgs& args, size_t i, size_t image) {
+  EpilogueOp op = args.ops[i];
+  const ptrdiff_t moved = static_cast<ptrdiff_t>(image) * args.op_image_strides[i];
+  if (op.data) op.data = static_cast<const char*>(op.data) + moved;
+  if (op.out) op.out = static_cast<char*>(op.out) + moved;
+  return op;
+}
+
 // The decisions for one set of shapes; a plain value. An entry is an image and a group (and a line of pixels, where the
 // lines of a 1x1 convolution's input do not follow one another).
 struct ConvPlan {

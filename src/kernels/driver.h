@@ -52,6 +52,23 @@ struct RunResources {
   DriverCounters* counters = nullptr;  // may be null
 };
 
+// [0, total) in pieces of at least `grain` over at most `slots` slots, each with scratch of its own; f(slot, begin,
+// end). One slot runs on the calling thread, in pieces only where it may be cancelled.
+template <class F>
+Status ForEachBySlot(const RunResources& r, int slots, size_t total, size_t grain, F f) {
+  const auto task = [&](int slot, int64_t begin, int64_t end) {
+    f(static_cast<size_t>(slot), static_cast<size_t>(begin), static_cast<size_t>(end));
+  };
+  if (slots <= 1 && !r.cancel) {
+    f(size_t{0}, size_t{0}, total);
+    return OkStatus();
+  }
+  InlineExecutor self;
+  Executor& executor = slots > 1 ? *r.executor : static_cast<Executor&>(self);
+  if (r.counters && slots > 1) r.counters->regions.fetch_add(1, std::memory_order_relaxed);
+  return executor.ParallelFor(static_cast<int64_t>(total), static_cast<int64_t>(grain), task, r.cancel, slots);
+}
+
 // [0, total) in pieces of at least `grain` over at most `slots` slots; f(begin, end).
 template <class F>
 Status ForEach(const RunResources& r, int slots, size_t total, size_t grain, F f) {

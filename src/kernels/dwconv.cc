@@ -372,12 +372,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
     const char* input = static_cast<const char*>(args.input) + index * args.in_image_stride;
     char* dst = static_cast<char*>(args.dst) + index * args.dst_image_stride;
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
-    for (size_t i = 0; i < args.op_count; ++i) {
-      ops[i] = args.ops[i];
-      const ptrdiff_t moved = index * args.op_image_strides[i];
-      if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
-      if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
-    }
+    for (size_t i = 0; i < args.op_count; ++i) ops[i] = OpOfImage(args, i, image);
     const Rows rows(problem_, *row_, epilogue_, weights, args, out_w, ops, FusedOps(*row_, ops, args.op_count));
     QUERN_RETURN_IF_ERROR(for_bands([&](int slot, int64_t first, int64_t last) {
       char* area = workspace + static_cast<size_t>(slot) * areas.slot_stride;

@@ -18,7 +18,7 @@ using ukernel::RoundUp;
 
 constexpr size_t kMostTaps = 128;
 constexpr size_t kMostChannels = 32;  // of more, vectors of the direct algorithm have few empty lanes
-constexpr size_t kSumLanes = 4;  // of the vectors that taps are summed in
+constexpr size_t kSumLanes = 4;       // of the vectors that taps are summed in
 // Cycles to add a tap's vector, and what a pixel costs beside.
 constexpr double kAddCycles = 1, kPixelCycles = 4;
 // Pixels of a product at least, where lines have fewer.
@@ -122,12 +122,7 @@ class Kn2RowRun {
     for (size_t x = inner1; x < p_.out_w; ++x) SumPixels(y, x, 1, dst);
     if (a_.op_count == 0) return;
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
-    for (size_t i = 0; i < a_.op_count; ++i) {
-      ops[i] = a_.ops[i];
-      const ptrdiff_t moved = static_cast<ptrdiff_t>(volume) * a_.op_image_strides[i];
-      if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
-      if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
-    }
+    for (size_t i = 0; i < a_.op_count; ++i) ops[i] = OpOfImage(a_, i, volume);
     p_.epilogue(ops, a_.op_count,
                 {.m = p_.out_w,
                  .n = c_.out_channels,
@@ -271,7 +266,7 @@ Kn2RowPlan Kn2RowConv::Plan(const ConvArgs& args, int concurrency) const {
       std::any_of(args.ops, args.ops + args.op_count, [](const EpilogueOp& op) { return IsReduction(op.kind); });
   p.slots = reduces ? 1 : std::max(concurrency, 1);
   // Where a slot's lines begin, those above are multiplied again.
-  p.task_lines = p.slots == 1 ? lines : std::max(CeilDiv(lines, 4 * static_cast<size_t>(p.slots)), 4 * reach);
+  p.task_lines = std::max(CeilDiv(lines, 4 * static_cast<size_t>(p.slots)), 4 * reach);
   p.slots = static_cast<int>(std::min<size_t>(static_cast<size_t>(p.slots), CeilDiv(lines, p.task_lines)));
   p.chunk_bytes = RoundUp(p.chunk_lines * args.in_w * p.pixel_floats * sizeof(float), ukernel::kPackAlignment);
   // The last tap's vector may reach beyond the ring.
@@ -289,24 +284,14 @@ Status Kn2RowConv::Run(const Kn2RowPlan& plan, const ConvArgs& args, const RunRe
   }
   const size_t lines = args.images * plan.slices * plan.out_h;
   if (lines == 0 || plan.out_w == 0) return OkStatus();
-  const auto some = [&](int slot, int64_t begin, int64_t end) {
-    const Kn2RowRun run(problem_, weights_, plan, args, resources, static_cast<size_t>(slot));
-    for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end);) {
-      const size_t image = at / plan.out_h, y = at % plan.out_h;
-      const size_t stop = std::min(static_cast<size_t>(end), (image + 1) * plan.out_h);
-      run.Run(image, y, y + (stop - at));
+  return ForEachBySlot(resources, plan.slots, lines, plan.task_lines, [&](size_t slot, size_t begin, size_t end) {
+    const Kn2RowRun run(problem_, weights_, plan, args, resources, slot);
+    for (size_t at = begin; at < end;) {
+      const size_t image = at / plan.out_h, stop = std::min(end, (image + 1) * plan.out_h);
+      run.Run(image, at % plan.out_h, at % plan.out_h + (stop - at));
       at = stop;
     }
-  };
-  if (plan.slots == 1 && !resources.cancel) {
-    some(0, 0, static_cast<int64_t>(lines));
-    return OkStatus();
-  }
-  InlineExecutor self;
-  Executor& executor = plan.slots > 1 ? *resources.executor : static_cast<Executor&>(self);
-  if (resources.counters && plan.slots > 1) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
-  return executor.ParallelFor(static_cast<int64_t>(lines), static_cast<int64_t>(plan.task_lines), some,
-                              resources.cancel, plan.slots);
+  });
 }
 
 }  // namespace quern::kernels

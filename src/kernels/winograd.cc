@@ -266,12 +266,7 @@ class WinogradRun {
   void TransformOutput(size_t image, size_t first, size_t count, const float* from) const {
     const size_t volume = image / p_.slices, before = image % p_.slices * p_.out_h * p_.out_w;
     EpilogueOp ops[ukernel::kMaxEpilogueOps];
-    for (size_t i = 0; i < a_.op_count; ++i) {
-      ops[i] = a_.ops[i];
-      const ptrdiff_t moved = static_cast<ptrdiff_t>(volume) * a_.op_image_strides[i];
-      if (ops[i].data) ops[i].data = static_cast<const char*>(ops[i].data) + moved;
-      if (ops[i].out) ops[i].out = static_cast<char*>(ops[i].out) + moved;
-    }
+    for (size_t i = 0; i < a_.op_count; ++i) ops[i] = OpOfImage(a_, i, volume);
     char* base = static_cast<char*>(a_.dst) + static_cast<ptrdiff_t>(volume) * a_.dst_image_stride +
                  static_cast<ptrdiff_t>(before) * a_.dst_pixel_stride;
     const auto pixel = [&](size_t y, size_t x) {
@@ -547,19 +542,9 @@ Status WinogradConv::Run(const WinogradPlan& plan, const ConvArgs& args, const R
     for (size_t i = 0; i < items; ++i) QUERN_RETURN_IF_ERROR(run.RunTogether(i / plan.blocks, i % plan.blocks));
     return OkStatus();
   }
-  const auto some = [&](int slot, int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      run.Run(i / plan.blocks, i % plan.blocks, static_cast<size_t>(slot));
-    }
-  };
-  if (plan.slots == 1 && !resources.cancel) {
-    some(0, 0, static_cast<int64_t>(items));
-    return OkStatus();
-  }
-  InlineExecutor self;
-  Executor& executor = plan.slots > 1 ? *resources.executor : static_cast<Executor&>(self);
-  if (resources.counters && plan.slots > 1) resources.counters->regions.fetch_add(1, std::memory_order_relaxed);
-  return executor.ParallelFor(static_cast<int64_t>(items), 1, some, resources.cancel, plan.slots);
+  return ForEachBySlot(resources, plan.slots, items, 1, [&](size_t slot, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) run.Run(i / plan.blocks, i % plan.blocks, slot);
+  });
 }
 
 }  // namespace quern::kernels

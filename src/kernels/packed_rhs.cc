@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include "base/aligned_buffer.h"
@@ -104,24 +105,28 @@ Result<PackedRhs> PackedRhs::Make(const GemmProblem& problem, const LayoutChoice
 }
 
 void PackedRhs::FindPairs() {
-  // A wide group costs three more; with many it is as fast to take all as wide.
-  const size_t units = geometry_.units, most = units * geometry_.padded_k / 4 / 16;
-  std::vector<uint32_t> begin(batches_ * (units + 1)), at;
-  size_t count = 0;
-  bool few = true;
+  ukernel::PairCounts counts{};
   for (size_t b = 0; b < batches_; ++b) {
-    at.resize(count + most);
-    const ukernel::PairSums sums = ukernel::FindPairSums(choice_.layout, geometry_, data(b), &begin[b * (units + 1)],
-                                                         at.data() + count, most, count);
-    pair_bound_ = std::max(pair_bound_, sums.bound);
-    few = few && sums.wide <= most;
-    count += std::min(sums.wide, most);
+    pair_bound_ = std::max(pair_bound_, ukernel::FindPairBound(choice_.layout, geometry_, data(b), &counts));
   }
-  if (!few || count == 0) return;
-  at.resize(count);
-  at.shrink_to_fit();
-  wide_begin_ = std::move(begin);
-  wide_at_ = std::move(at);
+  // A wide group costs three more, so that lists pay where they are short: up to the bound by which all bytes may be
+  // multiplied, or to one that leaves few bytes beyond.
+  const size_t all = std::accumulate(counts.begin(), counts.end(), size_t{0});
+  size_t narrow = counts.size() - 1, wide = 0;
+  while (narrow > ukernel::kMostOfNarrowPair && wide + counts[narrow] <= all / 16) wide += counts[narrow--];
+  if (narrow > ukernel::kMostOfNarrowPair) {
+    narrow = counts.size() - 1, wide = 0;
+    while (wide + counts[narrow] <= all / 64) wide += counts[narrow--];
+  }
+  if (wide == 0) return;
+  const size_t units = geometry_.units;
+  wide_begin_.resize(batches_ * (units + 1));
+  wide_at_.resize(wide);
+  for (size_t b = 0, count = 0; b < batches_; ++b) {
+    count += ukernel::ListWideGroups(choice_.layout, geometry_, data(b), static_cast<unsigned>(narrow),
+                                     &wide_begin_[b * (units + 1)], wide_at_.data() + count, wide - count, count);
+  }
+  pair_bound_ = static_cast<uint16_t>(narrow);
 }
 
 template <class Fill>

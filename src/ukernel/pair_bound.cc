@@ -20,30 +20,45 @@ int GreatestSum(const char* p, size_t pairs) {
   return -least > most ? -least : most;
 }
 
-}  // namespace
-
-PairSums FindPairSums(const PackLayout& layout, const RhsGeometry& geometry, const void* packed, uint32_t* begin,
-                      uint32_t* at, size_t most, size_t first) {
-  PairSums sums;
-  if (layout.element == Format::kU4 && layout.scale == Format::kNone) return {.bound = 16};  // of -8 to 7
-  if (layout.element != Format::kI8 || layout.k_interleave % 2 != 0) return sums;
+// f(unit, bytes from its beginning, magnitude of its widest pair) for each group of 4 k.
+template <class F>
+void ForEachGroup(const PackLayout& layout, const RhsGeometry& geometry, const void* packed, F f) {
   const size_t bytes = RhsElementBytes(layout, geometry.n_unit, geometry.padded_k);
   const size_t group = RhsElementBytes(layout, geometry.n_unit, 4);
-  int bound = 0;
   for (size_t u = 0; u < geometry.units; ++u) {
-    if (begin) begin[u] = static_cast<uint32_t>(first + sums.wide);
     const char* unit = static_cast<const char*>(packed) + geometry.UnitOffset(u);
-    for (size_t i = 0; i < bytes; i += group) {
-      const int sum = GreatestSum(unit + i, group / 2);
-      bound = sum > bound ? sum : bound;
-      if (sum <= kMostOfNarrowPair) continue;
-      if (sums.wide < most) at[sums.wide] = static_cast<uint32_t>(i);
-      ++sums.wide;
-    }
+    for (size_t i = 0; i < bytes; i += group) f(u, i, static_cast<unsigned>(GreatestSum(unit + i, group / 2)));
   }
-  if (begin) begin[geometry.units] = static_cast<uint32_t>(first + sums.wide);
-  sums.bound = static_cast<uint16_t>(bound);
-  return sums;
+}
+
+bool HasPairs(const PackLayout& layout) { return layout.element == Format::kI8 && layout.k_interleave % 2 == 0; }
+
+}  // namespace
+
+uint16_t FindPairBound(const PackLayout& layout, const RhsGeometry& geometry, const void* packed, PairCounts* counts) {
+  if (layout.element == Format::kU4 && layout.scale == Format::kNone) return 16;  // of -8 to 7
+  if (!HasPairs(layout)) return 0;
+  unsigned bound = 0;
+  ForEachGroup(layout, geometry, packed, [&](size_t, size_t, unsigned sum) {
+    bound = sum > bound ? sum : bound;
+    if (counts) ++(*counts)[sum];
+  });
+  return static_cast<uint16_t>(bound);
+}
+
+size_t ListWideGroups(const PackLayout& layout, const RhsGeometry& geometry, const void* packed, unsigned narrow,
+                      uint32_t* begin, uint32_t* at, size_t most, size_t first) {
+  size_t wide = 0, begun = 0;  // units
+  if (HasPairs(layout)) {
+    ForEachGroup(layout, geometry, packed, [&](size_t unit, size_t place, unsigned sum) {
+      for (; begun <= unit; ++begun) begin[begun] = static_cast<uint32_t>(first + wide);
+      if (sum <= narrow) return;
+      if (wide < most) at[wide] = static_cast<uint32_t>(place);
+      ++wide;
+    });
+  }
+  for (; begun <= geometry.units; ++begun) begin[begun] = static_cast<uint32_t>(first + wide);
+  return wide;
 }
 
 }  // namespace quern::ukernel

@@ -31,11 +31,13 @@ struct Weights {
                            .n_stride = 1,
                            .segment_stride = stride * static_cast<ptrdiff_t>(k)};
     PackRhs(layout, shape, source, 0, geometry.units, packed.data());
+    bound = FindPairBound(layout, geometry, packed.data());
+    ListBeyond(kMostOfNarrowPair);
+  }
+  void ListBeyond(unsigned narrow) {
     begin.resize(geometry.units + 1);
     at.resize(packed.bytes() / 64);
-    const PairSums sums = FindPairSums(layout, geometry, packed.data(), begin.data(), at.data(), at.size());
-    bound = sums.bound;
-    at.resize(sums.wide);
+    at.resize(ListWideGroups(kI8x16, geometry, packed.data(), narrow, begin.data(), at.data(), at.size()));
   }
   WideGroups wide() const { return {begin.data(), at.data()}; }
 
@@ -57,8 +59,8 @@ TEST(PairBound, GreatestSumOfNeighbours) {
   EXPECT_EQ(bound({-128, -128, 127, 127}, 1), 256);
   EXPECT_EQ(bound({127, -128, -128, 127}, 1), 1) << "each product of two of different signs fits alone";
   EXPECT_EQ(bound({50, 60, 70, 80, 90, 100}, 2), 170) << "taps are padded: 70 and 80 are no neighbours";
-  EXPECT_EQ(FindPairSums(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr).bound, 0);
-  EXPECT_EQ(FindPairSums(kU4Channels16, DescribeRhs(kU4Channels16, {.k = 4, .n = 4}), nullptr).bound, 16);
+  EXPECT_EQ(FindPairBound(kF32x16, DescribeRhs(kF32x16, {.k = 4, .n = 4}), nullptr), 0);
+  EXPECT_EQ(FindPairBound(kU4Channels16, DescribeRhs(kU4Channels16, {.k = 4, .n = 4}), nullptr), 16);
 }
 
 TEST(PairBound, GroupsOfWidePairs) {
@@ -77,7 +79,8 @@ TEST(PairBound, GroupsOfWidePairs) {
   EXPECT_EQ(w.begin, (std::vector<uint32_t>{0, 0, 1, 2}));
   std::vector<uint32_t> begin(4), two(2);
   const auto found = [&](size_t most, size_t first) {
-    return FindPairSums(kI8x16, w.geometry, w.packed.data(), begin.data(), two.data(), most, first).wide;
+    return ListWideGroups(kI8x16, w.geometry, w.packed.data(), kMostOfNarrowPair, begin.data(), two.data(), most,
+                          first);
   };
   EXPECT_EQ(found(1, 0), 2u);
   EXPECT_EQ(two[1], 0u) << "written beyond the most";
@@ -191,9 +194,9 @@ TEST(PairBound, RowsGoByIt) {
     EXPECT_NE(Product(*row, 4, x, w, 1), Exact(is_signed, 4, x, w))
         << Name(*row).text << ": sums of a bound that is too low must saturate, or it is not gone by";
     const uint32_t none[] = {0, 0};
-    EXPECT_NE(Product(*row, 4, x, w, w.bound, {none, none}), Exact(is_signed, 4, x, w))
+    EXPECT_NE(Product(*row, 4, x, w, kMostOfNarrowPair, {none, none}), Exact(is_signed, 4, x, w))
         << Name(*row).text << ": the same of wide groups that are not told";
-    EXPECT_EQ(Product(*row, 4, x, w, w.bound, w.wide()), Exact(is_signed, 4, x, w)) << Name(*row).text;
+    EXPECT_EQ(Product(*row, 4, x, w, kMostOfNarrowPair, w.wide()), Exact(is_signed, 4, x, w)) << Name(*row).text;
   }
 }
 
@@ -287,8 +290,19 @@ TEST(PairBound, TapsAndPiecesOfK) {
         for (size_t t = 0; t < taps; ++t) {
           for (size_t i = 0; i < rows * k; ++i) first[t * rows * k + i] = x[t * m * k + i];
         }
-        EXPECT_EQ(Product(*row, rows, first, few, few.bound, few.wide()), Exact(is_signed, rows, first, few))
+        EXPECT_EQ(Product(*row, rows, first, few, kMostOfNarrowPair, few.wide()), Exact(is_signed, rows, first, few))
             << Name(*row).text << ": " << taps << " taps of " << k << ", few wide groups, rows " << rows;
+      }
+      // A bound in between, which few groups and, where `beyond`, few bytes are beyond.
+      Weights between(row->consumed, taps, k, n, values);
+      between.ListBeyond(170);
+      for (const unsigned beyond : {0u, 40u}) {
+        std::vector<uint8_t> near(taps * m * k);
+        for (uint8_t& byte : near) {
+          byte = ByteOf(is_signed, beyond && random() % beyond == 0 ? 255 : static_cast<int>(random() % 193));
+        }
+        EXPECT_EQ(Product(*row, m, near, between, 170, between.wide()), Exact(is_signed, m, near, between))
+            << Name(*row).text << ": " << taps << " taps of " << k << ", one of " << beyond << " bytes beyond";
       }
     }
   }

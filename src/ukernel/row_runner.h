@@ -426,7 +426,7 @@ class RowRunner {
     a.rhs_scale = layout_.scale;
     a.rhs_offset = layout_.offset;
     a.rhs_sums = packed_->data() + g.sums_offset + n0 * 4;
-    if (row_.uses_pairs && !transform) a.rhs_pair_bound = FindPairSums(layout_, g, packed_->data()).bound;
+    if (row_.uses_pairs && !transform) a.rhs_pair_bound = FindPairBound(layout_, g, packed_->data());
     if (p_.rhs_in_place) {
       a.rhs_form = RhsForm::kInPlace;
       a.rhs_k_stride = p_.n * FormatBytes(row_.rhs);

@@ -93,13 +93,15 @@ struct PairsAvx2 {
     });
   }
   // Less range.low; what an element has beyond the range to `rest`.
-  static void StageWithin(const char* from, size_t count, const Range& range, char* to, char* rest, Bytes& beyond) {
+  static void StageWithin(const char* from, size_t count, const Range& range, char* to, char* rest, Bytes& beyond,
+                          Bytes& largest) {
     const __m256i low = _mm256_set1_epi8(static_cast<char>(range.low));
     const __m256i most = _mm256_set1_epi8(static_cast<char>(range.most));
     EachVector(from, count, [&](size_t at, __m256i x) __attribute__((always_inline)) {
       const __m256i within = _mm256_min_epu8(_mm256_subs_epu8(x, low), most);
       const __m256i left = _mm256_sub_epi8(_mm256_sub_epi8(x, low), within);
       beyond = _mm256_or_si256(beyond, left);
+      largest = _mm256_max_epu8(largest, within);
       StoreBytes(to + at, within);
       StoreBytes(rest + at, left);
     });

@@ -383,26 +383,29 @@ struct PanelI8 {
   static bool StagePairs(const GemmArgs& a, Piece& p) {
     using T = typename D::Pairs;
     if (T::kShift && !(a.first_k && a.last_k)) return false;
-    const unsigned most = T::MostByte(a.rhs_pair_bound);
-    if constexpr (kCorrects) {
-      if (most < T::kAnyByte && !a.rhs_wide_groups.begin) return StageBounded(a, p, most);
-    }
+    const bool has_wide = a.rhs_wide_groups.begin != nullptr;
+    const unsigned most = T::MostByte(has_wide && !kCorrects ? 0 : a.rhs_pair_bound);
     typename T::Bytes largest = T::NoBytes();
-    p.shift = T::kShift;
-    char* stage = static_cast<char*>(a.scratch);
-    for (size_t t = 0; t < p.taps; ++t, stage += p.padded / 4 * T::kGroupBytes) {
-      QUERN_UNROLL for (int r = 0; r < MR; ++r) {
-        T::Stage(RowOf(a, p.tap + t, r) + p.k, p.count, stage + r * kRowBytes<T>, largest);
+    if (kCorrects && most < T::kAnyByte) {
+      if (!StageBounded<T>(a, p, most, largest)) return false;
+    } else {
+      p.shift = T::kShift;
+      char* stage = static_cast<char*>(a.scratch);
+      for (size_t t = 0; t < p.taps; ++t, stage += p.padded / 4 * T::kGroupBytes) {
+        QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+          T::Stage(RowOf(a, p.tap + t, r) + p.k, p.count, stage + r * kRowBytes<T>, largest);
+        }
       }
+      if (T::LargestOf(largest) > most) return false;
     }
-    p.corrects = kCorrects && a.rhs_wide_groups.begin && T::LargestOf(largest) > most;
-    return p.corrects || T::LargestOf(largest) <= most;
+    p.corrects = kCorrects && has_wide && T::LargestOf(largest) > T::MostByte(0);
+    return true;
   }
 
   // Stages bytes for D::Pairs that lie in a range of `most`, around their mean where sums of columns can undo the
   // shift; what others have beyond it is summed by D. Whether few groups of 4 k have such.
-  static bool StageBounded(const GemmArgs& a, Piece& p, unsigned most) {
-    using T = typename D::Pairs;
+  template <class T>
+  static bool StageBounded(const GemmArgs& a, Piece& p, unsigned most, typename T::Bytes& largest) {
     typename T::Range range(most);
     if (a.first_k && a.last_k) {
       const size_t elements = p.taps * (p.count & ~size_t{31}) * MR;
@@ -419,7 +422,7 @@ struct PanelI8 {
     for (size_t t = 0; t < p.taps; ++t, stage += p.padded, rest += p.padded) {
       QUERN_UNROLL for (int r = 0; r < MR; ++r) {
         const size_t row = r * kRowBytes<T>;
-        T::StageWithin(RowOf(a, p.tap + t, r) + p.k, p.count, range, stage + row, rest + row, beyond);
+        T::StageWithin(RowOf(a, p.tap + t, r) + p.k, p.count, range, stage + row, rest + row, beyond, largest);
       }
     }
     return T::LargestOf(beyond) == 0 || FindBeyond(a, p);

@@ -45,11 +45,11 @@ enum class AsksAhead : uint8_t {
   kPanel,  // the next tile of columns
 };
 
-// Of int8 weights, where neighbours of K (2i and 2i + 1, of one column) add up to more than kMostOfNarrowPair, or to
-// less than its negative: at most that, and 255 times the sum fits 16 bits.
+// Of int8 weights, where neighbours of K (2i and 2i + 1, of one column) add up to more than rhs_pair_bound, or to less
+// than its negative. 255 times a sum of at most kMostOfNarrowPair fits 16 bits.
 static constexpr int kMostOfNarrowPair = 128;
 struct WideGroups {
-  // Of each unit its first place in `at`, and behind the last unit the end. Null: not known, any pair may be wide.
+  // Of each unit its first place in `at`, and behind the last unit the end. Null: none, if there is a bound.
   const uint32_t* begin = nullptr;
   const uint32_t* at = nullptr;  // groups of 4 k that have such a pair, bytes from their unit's beginning
 };
@@ -93,7 +93,7 @@ struct GemmArgs {
   size_t ahead_lines = kAheadLines;
   const void* rhs_sums = nullptr;  // at the tile's first column: sums over the whole K (rows with `uses_sums`)
   // Rows with `uses_pairs`: no two neighbours of K (2i and 2i + 1, of int8 weights of one column) add up to more, or to
-  // less than its negative; 0: not known.
+  // less than its negative, but for those of rhs_wide_groups; 0: not known.
   uint16_t rhs_pair_bound = 0;
 
   bool first_k = true;        // start from zero; else from acc

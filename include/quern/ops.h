@@ -57,7 +57,7 @@ typedef enum quern_activation {
   QUERN_ACTIVATION_NONE = 0,
   QUERN_ACTIVATION_RELU = 1,
   QUERN_ACTIVATION_CLAMP = 2,        /* min(max(x, alpha), beta) */
-  QUERN_ACTIVATION_LEAKY_RELU = 3,   /* x < 0 ? alpha * x : x */
+  QUERN_ACTIVATION_LEAKY_RELU = 3,   /* x < 0 ? alpha * x : x; alpha finite */
   QUERN_ACTIVATION_HARD_SIGMOID = 4, /* min(max(alpha * x + beta, 0), 1) */
   QUERN_ACTIVATION_HARD_SWISH = 5,   /* x * min(max(x / 6 + 1/2, 0), 1) */
   QUERN_ACTIVATION_SIGMOID = 6,

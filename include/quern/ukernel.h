@@ -370,8 +370,8 @@ typedef enum quern_ukernel_op_kind {
   QUERN_UKERNEL_OP_ADD_SCALAR = 9,       /* x + a                    (integer too: `integer`) */
   QUERN_UKERNEL_OP_MUL_SCALAR = 10,      /* x * a */
   QUERN_UKERNEL_OP_CLAMP = 11,           /* min(max(x, a), b); NaN stays. Relu is a = 0, b = infinity */
-  QUERN_UKERNEL_OP_LEAKY_RELU = 12,      /* x < 0 ? a * x : x */
-  QUERN_UKERNEL_OP_PRELU = 13,           /* x < 0 ? data[n] * x : x */
+  QUERN_UKERNEL_OP_LEAKY_RELU = 12,      /* x < 0 ? a * x : x; a finite */
+  QUERN_UKERNEL_OP_PRELU = 13,           /* x < 0 ? data[n] * x : x; data finite */
   QUERN_UKERNEL_OP_HARD_SIGMOID = 14,    /* clamp(a*x + b, 0, 1) */
   QUERN_UKERNEL_OP_HARD_SWISH = 15,      /* x * clamp(x/6 + 1/2, 0, 1) */
   QUERN_UKERNEL_OP_SIGMOID = 16,

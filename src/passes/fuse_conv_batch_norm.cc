@@ -13,21 +13,12 @@
 #include "base/mapped_file.h"
 #include "graph/matcher.h"
 #include "graph/rewriter.h"
+#include "passes/channel_affine.h"
 #include "passes/formula.h"
 #include "passes/passes.h"
 
 namespace quern {
 namespace {
-
-// The elements of a constant float32 or float64 tensor; nothing for other values.
-std::optional<std::vector<double>> Doubles(const GraphValue* v) {
-  if (v == nullptr || !v->is_constant() || !v->constant()->is_tensor()) return std::nullopt;
-  const Result<Tensor> t = v->constant()->tensor().Contiguous();
-  if (!t.ok()) return std::nullopt;
-  if (t->dtype() == DType::kF64) return std::vector<double>(t->values<double>().begin(), t->values<double>().end());
-  if (t->dtype() != DType::kF32) return std::nullopt;
-  return std::vector<double>(t->values<float>().begin(), t->values<float>().end());
-}
 
 Result<Tensor> FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
   QUERN_ASSIGN_OR_RETURN(Tensor t, Tensor::Allocate(dtype, shape));
@@ -80,36 +71,6 @@ Result<Tensor> Scaled(const Tensor& weights, const WeightLayout& layout, std::ve
   return Tensor::Computed(w.dtype(), w.shape(), scale);
 }
 
-// y = x * factor + offset, per channel
-struct Affine {
-  std::vector<double> factor, offset;
-};
-
-// Of a BatchNormalization.
-std::optional<Affine> InferenceForm(const Node& n) {
-  if (n.GetInt("training_mode", 0) != 0 || n.GetInt("spatial", 1) != 1 ||
-      (n.opset() < 7 && n.GetInt("is_test", 0) == 0)) {
-    return std::nullopt;
-  }
-  for (int i = 1; i < n.num_outputs(); ++i) {
-    if (n.output(i) != nullptr && !n.output(i)->uses().empty()) return std::nullopt;
-  }
-  const auto scale = Doubles(n.input(1)), bias = Doubles(n.input(2)), mean = Doubles(n.input(3)),
-             variance = Doubles(n.input(4));
-  if (!scale || !bias || !mean || !variance || bias->size() != scale->size() || mean->size() != scale->size() ||
-      variance->size() != scale->size()) {
-    return std::nullopt;
-  }
-  Affine a;
-  const double epsilon = static_cast<double>(n.GetFloat("epsilon", 1e-5f));
-  for (size_t c = 0; c < scale->size(); ++c) {
-    a.factor.push_back((*scale)[c] / std::sqrt((*variance)[c] + epsilon));
-    a.offset.push_back((*bias)[c] - (*mean)[c] * a.factor[c]);
-    if (!std::isfinite(a.factor[c]) || !std::isfinite(a.offset[c])) return std::nullopt;
-  }
-  return a;
-}
-
 std::optional<WeightLayout> LayoutOf(const Node& n, const Shape& w) {
   if (n.Is("Conv") && w.rank() >= 3) return WeightLayout{w[0], w[0], w.num_elements(1, w.rank()), 0};
   if (n.Is("ConvTranspose") && w.rank() >= 3) {  // [input channels, output channels / group, ...]
@@ -128,7 +89,7 @@ std::optional<WeightLayout> LayoutOf(const Node& n, const Shape& w) {
 // The bias as one number per channel; nothing when it is of another form.
 std::optional<std::vector<double>> BiasOf(const Node& n, int64_t channels) {
   if (n.input(2) == nullptr) return std::vector<double>(static_cast<size_t>(channels), 0.0);
-  std::optional<std::vector<double>> bias = Doubles(n.input(2));
+  std::optional<std::vector<double>> bias = DoublesOf(n.input(2));
   if (!bias || static_cast<int64_t>(bias->size()) != channels) return std::nullopt;
   const Shape& shape = n.input(2)->constant()->tensor().shape();
   // A Gemm's third input may also run along the rows.
@@ -146,7 +107,7 @@ struct NewParameters {
 using MaybeParameters = std::optional<NewParameters>;
 Result<MaybeParameters> Normalize(Graph& graph, const Node& norm, const Node& linear,
                                   std::optional<std::vector<double>> bias) {
-  const std::optional<Affine> affine = InferenceForm(norm);
+  const std::optional<ChannelAffine> affine = ChannelAffineOf(norm);
   const GraphValue* w = linear.input(1);
   if (!affine || !bias || !w->constant()->is_tensor()) return MaybeParameters();
   const Tensor& old = w->constant()->tensor();
@@ -231,7 +192,7 @@ Result<bool> FuseBehindRows(Graph& graph, Node* norm) {
   std::optional<std::vector<double>> bias(std::in_place, columns, 0.0);
   if (offset != nullptr) {
     if (!has_rank(offset) || offset->type().rank() != 1) return false;
-    bias = Doubles(offset);
+    bias = DoublesOf(offset);
   }
   QUERN_ASSIGN_OR_RETURN(const auto made, Normalize(graph, *norm, *product, std::move(bias)));
   if (!made) return false;

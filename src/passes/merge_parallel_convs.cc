@@ -4,12 +4,15 @@
 // ->
 //   %y = Conv(%x, %w + %v', %b) {pads = [1, 1, 1, 1]}      %v' is %v with zeros around it
 // A result of the same shape may be added between. Weights and biases are finite float32 constants; the kernel of one
-// lies within the other's, on its taps; nothing else reads the results.
+// lies within the other's, on its taps; nothing else reads the results. A BatchNormalization of the same input is a
+// convolution by one weight a channel, and so is, beside a depthwise one, the input itself:
+//   %a = Conv(%x, %w) {pads = [1, 1, 1, 1]}   %n = BatchNormalization(%x, ...)   %y = Add(%a, %n)
 #include <algorithm>
 #include <cmath>
 
 #include "base/mapped_file.h"
 #include "graph/rewriter.h"
+#include "passes/channel_affine.h"
 #include "passes/formula.h"
 #include "passes/passes.h"
 #include "tensor/tensor.h"
@@ -19,7 +22,7 @@ namespace {
 
 // A convolution with constant weights.
 struct Branch {
-  Node* conv = nullptr;
+  const Node* conv = nullptr;  // null: of one weight a channel
   Tensor weights;              // [M, C / group, kernel...], contiguous
   std::optional<Tensor> bias;  // [M]
   std::vector<int64_t> pads;   // of all spatial dimensions: begins, then ends
@@ -54,6 +57,45 @@ std::optional<Branch> BranchOf(const GraphValue* v) {
   b.group = b.conv->GetInt("group", 1);
   if (b.pads.size() != 2 * spatial || b.strides.size() != spatial || b.dilations.size() != spatial) return std::nullopt;
   return b;
+}
+
+// A value that is added to the convolution's as one of the same form with one tap.
+Result<std::optional<Branch>> OneTapBeside(const Branch& conv, const GraphValue* v) {
+  using Made = std::optional<Branch>;
+  const GraphValue* x = conv.conv->input(0);
+  const int64_t channels = conv.weights.dim(0), of_group = conv.weights.dim(1);
+  if (of_group * conv.group != channels) return Made();
+  std::optional<ChannelAffine> affine;
+  if (v == x && of_group == 1) {
+    affine = ChannelAffine{.factor = std::vector<double>(static_cast<size_t>(channels), 1.0), .offset = {}};
+  } else if (const Node* norm = HasOneReader(v) ? ProducerOf(v, "BatchNormalization") : nullptr) {
+    if (norm->input(0) == x) affine = ChannelAffineOf(*norm);
+  }
+  if (!affine || static_cast<int64_t>(affine->factor.size()) != channels) return Made();
+  const std::vector<float> factor(affine->factor.begin(), affine->factor.end());
+  const std::vector<float> offset(affine->offset.begin(), affine->offset.end());
+  const auto finite = [](float f) { return std::isfinite(f); };
+  if (!std::ranges::all_of(factor, finite) || !std::ranges::all_of(offset, finite)) return Made();
+  Shape shape = Shape::Filled(conv.weights.rank(), 1);
+  shape[0] = channels;
+  shape[1] = of_group;
+  Branch b;
+  QUERN_ASSIGN_OR_RETURN(b.weights, Tensor::Allocate(DType::kF32, shape));
+  std::ranges::fill(b.weights.values<float>(), 0.0f);
+  for (int64_t c = 0; c < channels; ++c) {
+    b.weights.data<float>()[c * of_group + c % of_group] = factor[static_cast<size_t>(c)];
+  }
+  if (!offset.empty()) b.bias = Tensor::FromValues<float>(Shape{channels}, offset);
+  b.pads.assign(conv.pads.size(), 0);
+  b.strides.assign(conv.strides.size(), 1);
+  b.dilations.assign(conv.dilations.size(), 1);
+  b.group = conv.group;
+  return Made(std::move(b));
+}
+
+Result<std::optional<Branch>> BranchBeside(const Branch& conv, const GraphValue* v) {
+  if (std::optional<Branch> b = BranchOf(v)) return b->conv->input(0) == conv.conv->input(0) ? b : std::nullopt;
+  return OneTapBeside(conv, v);
 }
 
 // The tap of the outer kernel, by dimension, on which the inner one begins; nothing where they do not lie so.
@@ -95,10 +137,9 @@ Result<Tensor> SumOfWeights(const Branch& outer, const Branch& inner, const std:
   return sums;
 }
 
-// The two as one, with its weights and bias; nothing where neither lies within the other.
+// The two as one, with its weights and bias; nothing where neither lies within the other. `a` is a node's.
 Result<std::optional<NodeSpec>> Merged(Graph& graph, const Branch& a, const Branch& b) {
   using Made = std::optional<NodeSpec>;
-  if (a.conv->input(0) != b.conv->input(0)) return Made();
   const bool swapped = !PlaceWithin(a, b);
   const Branch &outer = swapped ? b : a, &inner = swapped ? a : b;
   const std::optional<std::vector<int64_t>> place = PlaceWithin(outer, inner);
@@ -113,8 +154,9 @@ Result<std::optional<NodeSpec>> Merged(Graph& graph, const Branch& a, const Bran
     QUERN_ASSIGN_OR_RETURN(Tensor bias, outer.bias->Clone());
     for (int64_t i = 0; i < bias.num_elements(); ++i) bias.data<float>()[i] += inner.bias->data<float>()[i];
     inputs.push_back(constant(outer.conv->input(2)->name() + "_sum", std::move(bias)));
-  } else if (outer.bias || inner.bias) {
-    inputs.push_back((outer.bias ? outer : inner).conv->input(2));
+  } else if (const Branch& biased = outer.bias ? outer : inner; biased.bias) {
+    inputs.push_back(biased.conv ? biased.conv->input(2)
+                                 : constant(outer.conv->input(1)->name() + "_bias", *biased.bias));
   }
   return Made({.name = outer.conv->name(),
                .op_type = "Conv",
@@ -129,7 +171,8 @@ Result<bool> Merge(Graph& graph, Node* add) {
     const std::optional<Branch> a = BranchOf(add->input(i));
     if (!a) continue;
     GraphValue* other = add->input(1 - i);
-    if (const std::optional<Branch> b = BranchOf(other)) {
+    QUERN_ASSIGN_OR_RETURN(std::optional<Branch> b, BranchBeside(*a, other));
+    if (b) {
       QUERN_ASSIGN_OR_RETURN(std::optional<NodeSpec> merged, Merged(graph, *a, *b));
       if (!merged) continue;
       ReplaceNode(graph, add, *std::move(merged));
@@ -138,7 +181,7 @@ Result<bool> Merge(Graph& graph, Node* add) {
     // %y = (%other + %b) + %a -> %y = %other + (%b and %a), where all have one shape
     const Node* sum = HasOneReader(other) ? ProducerOf(other, "Add") : nullptr;
     for (int k = 0; sum != nullptr && sum->opset() >= 7 && k < 2; ++k) {
-      const std::optional<Branch> b = BranchOf(sum->input(k));
+      QUERN_ASSIGN_OR_RETURN(b, BranchBeside(*a, sum->input(k)));
       GraphValue *rest = sum->input(1 - k), *shape = add->input(i);
       if (!b || rest == sum->input(k) || !rest->type().has_rank() || !shape->type().has_rank() ||
           *rest->type().shape != *shape->type().shape) {

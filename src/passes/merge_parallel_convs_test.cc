@@ -39,9 +39,9 @@ std::string Constants() {
          Constant("c", "4", 4, 10) + Constant("s3", "4,4,3,3", 144, 11) + Constant("s1", "4,4,1,1", 16, 12);
 }
 
-int Merged(const std::string& lines, const std::set<std::string>& skip = {}) {
+int Merged(const std::string& lines, const std::set<std::string>& skip = {}, const std::string& counted = "Conv") {
   const std::string text = "  input %x: f32[2,2,6,7]\n" + Constants() + lines + "  return %y\n";
-  return CountAfterAll(text, {DrawNormal(Shape{2, 2, 6, 7}, 1)}, "Conv", skip);
+  return CountAfterAll(text, {DrawNormal(Shape{2, 2, 6, 7}, 1)}, counted, skip);
 }
 
 TEST(MergeParallelConvs, GiveTheSameResults) {
@@ -68,6 +68,46 @@ TEST(MergeParallelConvs, GiveTheSameResults) {
     const int apart = lines.find("%s3") != std::string::npos ? 1 : 0;  // convolutions of another input
     EXPECT_EQ(Merged(lines), 1 + apart);
     EXPECT_GT(Merged(lines, {"merge_parallel_convs"}), 1 + apart);
+  }
+}
+
+// What scales each channel is a convolution too.
+TEST(MergeParallelConvs, TakeScalesOfChannels) {
+  const std::string numbers =
+      "  const %f = f32[4] {1.5, -0.5, 2.0, 0.75}\n  const %z = f32[4] {0.1, 0.2, -0.3, 0.4}\n"
+      "  const %d3 = f32[4,1,3,3] splat 0.25\n  const %g3 = f32[4,2,3,3] splat 0.125\n"
+      "  const %u = f32[4] splat 1.5\n  %i = Conv(%x, %w3) {pads = [1, 1, 1, 1]}\n"
+      "  %r = Relu(%i)\n";
+  const std::string norm = "  %n = BatchNormalization(%r, %f, %z, %c, %u)\n";
+  const std::string deep = "  %a = Conv(%r, %d3) {pads = [1, 1, 1, 1], group = 4}\n";
+  for (const std::string& lines : {
+           norm + deep + "  %y = Add(%a, %n)\n",
+           norm + "  %a = Conv(%r, %d3, %b) {pads = [2, 2, 2, 2], dilations = [2, 2], group = 4}\n  %y = Add(%n, %a)\n",
+           norm + "  %a = Conv(%r, %s3, %b) {pads = [1, 1, 1, 1]}\n  %y = Add(%n, %a)\n",
+           norm + "  %a = Conv(%r, %s1)\n  %y = Add(%n, %a)\n",
+           norm + "  %a = Conv(%r, %g3) {pads = [1, 1, 1, 1], group = 2}\n  %y = Add(%n, %a)\n",
+           norm + "  %a = Conv(%r, %s3) {pads = [1, 1, 1, 1]}\n  %e = Conv(%r, %s1)\n  %h = Add(%n, %a)\n" +
+               "  %y = Add(%e, %h)\n",
+           deep + "  %y = Add(%r, %a)\n",
+           // With something else between.
+           deep + "  %e = Neg(%r)\n  %h = Add(%r, %e)\n  %y = Add(%a, %h)\n",
+       }) {
+    SCOPED_TRACE(lines);
+    const int others = lines.find("Neg") != std::string::npos ? 1 : 0;
+    EXPECT_EQ(Merged(numbers + lines), 2);
+    EXPECT_EQ(Merged(numbers + lines, {}, "BatchNormalization"), 0);
+    EXPECT_EQ(Merged(numbers + lines, {}, "Add"), others);
+    EXPECT_GT(Merged(numbers + lines, {"merge_parallel_convs"}, "Add"), others);
+  }
+  // Of another input, of strided places, read elsewhere; of all channels, where the input itself is no sum of taps.
+  for (const std::string& lines : {
+           "  %n = BatchNormalization(%i, %f, %z, %c, %u)\n" + deep + "  %y = Add(%a, %n)\n",
+           norm + "  %a = Conv(%r, %d3) {pads = [3, 4, 4, 4], strides = [2, 2], group = 4}\n  %y = Add(%a, %n)\n",
+           norm + deep + "  %e = Add(%a, %n)\n  %y = Mul(%e, %n)\n",
+           std::string("  %a = Conv(%r, %s3) {pads = [1, 1, 1, 1]}\n  %y = Add(%a, %r)\n"),
+       }) {
+    SCOPED_TRACE(lines);
+    EXPECT_EQ(Merged(numbers + lines, {}, "Add"), 1);
   }
 }
 

@@ -26,8 +26,8 @@ enum class EpilogueKind : uint8_t {
   kAddScalar,       // x + a  (`integer` on an integer accumulator)
   kMulScalar,       // x * a
   kClamp,           // min(max(x, a), b); NaN stays. Relu is a = 0, b = infinity
-  kLeakyRelu,       // x < 0 ? a * x : x
-  kPrelu,           // x < 0 ? data[n] * x : x
+  kLeakyRelu,       // x < 0 ? a * x : x               a finite
+  kPrelu,           // x < 0 ? data[n] * x : x         data finite
   kHardSigmoid,     // clamp(a*x + b, 0, 1)
   kHardSwish,       // x * clamp(x/6 + 1/2, 0, 1)
   kSigmoid,         // 1 / (1 + exp(-x))

@@ -30,7 +30,8 @@ namespace {
     EpilogueBit(EpilogueKind::kDivVectorM) | EpilogueBit(EpilogueKind::kAddOuter) |
     EpilogueBit(EpilogueKind::kAddMatrix) | EpilogueBit(EpilogueKind::kMulMatrix) |
     EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp) |
-    EpilogueBit(EpilogueKind::kHardSwish);
+    EpilogueBit(EpilogueKind::kLeakyRelu) | EpilogueBit(EpilogueKind::kPrelu) |
+    EpilogueBit(EpilogueKind::kHardSigmoid) | EpilogueBit(EpilogueKind::kHardSwish);
 
 // Products of float32 accumulators also reduce their rows. Not those of int32: a requantization, which stores,
 // may stand before the reductions.
@@ -182,6 +183,25 @@ struct TileEpilogue {
           Each([&](int r, int v) { acc[r][v] = V::Max(lo, acc[r][v]); });
           if (op->b == __builtin_inff()) break;  // a Relu
           Each([&](int r, int v) { acc[r][v] = V::Min(hi, acc[r][v]); });
+          break;
+        }
+        case EpilogueKind::kLeakyRelu:
+        case EpilogueKind::kPrelu: {
+          const Reg zero = V::Zero(), slope = V::Set1(op->a);
+          const float* p = static_cast<const float*>(op->data) + a.n0;
+          const bool each_column = op->kind == EpilogueKind::kPrelu;
+          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
+            const Reg y = each_column ? LoadN(p, v, t) : slope;
+            QUERN_UNROLL for (int r = 0; r < MR; ++r) {
+              const Reg x = acc[r][v];
+              acc[r][v] = V::Add(V::Max(zero, x), V::Mul(y, V::Min(zero, x)));
+            }
+          }
+          break;
+        }
+        case EpilogueKind::kHardSigmoid: {
+          const Reg slope = V::Set1(op->a), offset = V::Set1(op->b), zero = V::Zero(), one = V::Set1(1.0f);
+          Each([&](int r, int v) { acc[r][v] = V::Min(one, V::Max(zero, V::Add(V::Mul(acc[r][v], slope), offset))); });
           break;
         }
         case EpilogueKind::kHardSwish: {

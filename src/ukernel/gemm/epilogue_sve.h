@@ -17,11 +17,17 @@ namespace {
     EpilogueBit(EpilogueKind::kAddVectorM) | EpilogueBit(EpilogueKind::kMulVectorM) |
     EpilogueBit(EpilogueKind::kDivVectorM) | EpilogueBit(EpilogueKind::kAddOuter) |
     EpilogueBit(EpilogueKind::kAddMatrix) | EpilogueBit(EpilogueKind::kMulMatrix) |
-    EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp);
+    EpilogueBit(EpilogueKind::kAddScalar) | EpilogueBit(EpilogueKind::kMulScalar) | EpilogueBit(EpilogueKind::kClamp) |
+    EpilogueBit(EpilogueKind::kLeakyRelu) | EpilogueBit(EpilogueKind::kPrelu) |
+    EpilogueBit(EpilogueKind::kHardSigmoid) | EpilogueBit(EpilogueKind::kHardSwish);
 
 #if QUERN_ISA_HERE
 QUERN_SVE_INLINE const float* RowAt(const void* base, size_t row, size_t stride, size_t column) QUERN_SVE_MODE {
   return reinterpret_cast<const float*>(static_cast<const char*>(base) + row * stride) + column;
+}
+
+QUERN_SVE_INLINE svfloat32_t UpToOne(svbool_t pg, svfloat32_t x) QUERN_SVE_MODE {
+  return svmin_x(pg, svmax_x(pg, x, 0.0f), 1.0f);
 }
 
 // The ops on columns `pg` of row `m`, from column `n` of the output on.
@@ -62,6 +68,18 @@ QUERN_SVE_INLINE svfloat32_t Apply(const GemmArgs& a, svbool_t pg, size_t m, siz
       case EpilogueKind::kClamp:  // by comparison: NaN and the sign of zero stay
         x = svsel(svcmplt(pg, x, op->a), svdup_f32(op->a), x);
         x = svsel(svcmpgt(pg, x, op->b), svdup_f32(op->b), x);
+        break;
+      case EpilogueKind::kLeakyRelu:
+        x = svmul_m(svcmplt(pg, x, 0.0f), x, op->a);
+        break;
+      case EpilogueKind::kPrelu:
+        x = svmul_m(svcmplt(pg, x, 0.0f), x, svld1(pg, data + n));
+        break;
+      case EpilogueKind::kHardSigmoid:
+        x = UpToOne(pg, svadd_x(pg, svmul_x(pg, x, op->a), op->b));
+        break;
+      case EpilogueKind::kHardSwish:
+        x = svmul_x(pg, x, UpToOne(pg, svadd_x(pg, svmul_x(pg, x, 1.0f / 6.0f), 0.5f)));
         break;
       default:
         break;

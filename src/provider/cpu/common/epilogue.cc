@@ -25,6 +25,8 @@ Result<EpilogueOp> ActivationOp(const Node& node, const std::string& name) {
     op.kind = EpilogueKind::kClamp;
   } else if (name == "LeakyRelu") {
     op.kind = EpilogueKind::kLeakyRelu;
+  } else if (name == "PRelu") {
+    op.kind = EpilogueKind::kPrelu;
   } else if (name == "Sigmoid") {
     op.kind = EpilogueKind::kSigmoid;
   } else if (name == "Tanh") {
@@ -49,6 +51,8 @@ Result<EpilogueOp> ActivationOp(const Node& node, const std::string& name) {
   }
   return op;
 }
+
+bool HasResidualLast(const Node& node) { return node.GetInt("residual_last", 0) != 0; }
 
 // The op that stores float32 results as integers: rint(y / y_scale) + y_zero_point.
 EpilogueOp StoringOp(const Node& node) {
@@ -86,13 +90,18 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   EpilogueOp activation;
   if (name) {
     QUERN_ASSIGN_OR_RETURN(activation, ActivationOp(node, *name));
+    if (activation.kind == EpilogueKind::kPrelu) {
+      list.slopes = *node.FindAttribute<std::vector<float>>("activation_params");
+      activation.data = list.slopes.data();
+    }
   }
+  const auto* bounds = node.FindAttribute<std::vector<float>>("bounds");
   const bool stores = IsInt8(ukernel::FormatOf(ProductType(node)));
   EpilogueOp storing = stores ? StoringOp(node) : EpilogueOp{};
   if (integer_bias) list.ops.push_back(bias_op);
   if (scale) {
     QUERN_ASSIGN_OR_RETURN(list.scale, scale->constant()->tensor().Clone());
-    const bool bounded = !name || activation.kind == EpilogueKind::kClamp;
+    const bool bounded = (!name || activation.kind == EpilogueKind::kClamp) && !bounds;
     const float y_scale = node.GetFloat("y_scale", 1);
     if (stores && bounded && !real_bias && !node.input(kResidualInput) &&
         (!name || NarrowTo(activation, y_scale, storing))) {
@@ -106,11 +115,13 @@ Result<EpilogueList> MakeEpilogue(const Node& node) {
   }
   if (real_bias && !bias->is_constant()) list.bias_op = static_cast<int>(list.ops.size());
   if (real_bias) list.ops.push_back(bias_op);
+  if (name && HasResidualLast(node)) list.ops.push_back(activation);
   if (node.input(kResidualInput)) {
     list.residual_op = static_cast<int>(list.ops.size());
     list.ops.push_back({.kind = EpilogueKind::kAddMatrix});
   }
-  if (name) list.ops.push_back(activation);
+  if (name && !HasResidualLast(node)) list.ops.push_back(activation);
+  if (bounds) list.ops.push_back({.kind = EpilogueKind::kClamp, .a = (*bounds)[0], .b = (*bounds)[1]});
   if (stores) {
     storing.a = storing.b = 0;
     list.ops.push_back(storing);
@@ -129,11 +140,19 @@ Status CheckShaped(const BindContext& context, int input, const Shape& result) {
                          " but the model promises that of the result, " + result.ToString());
 }
 
+std::string ResidualAndActivationText(const Node& node) {
+  const std::string residual = node.input(kResidualInput) ? " + residual" : "";
+  const std::string* name = node.FindAttribute<std::string>("activation");
+  const std::string activation = name ? " + " + *name : "";
+  std::string text = HasResidualLast(node) ? activation + residual : residual + activation;
+  if (node.FindAttribute<std::vector<float>>("bounds")) text += " + Clip";
+  return text;
+}
+
 std::string EpilogueText(const Node& node) {
   std::string text;
   if (node.input(kBiasInput)) text += " + bias";
-  if (node.input(kResidualInput)) text += " + residual";
-  if (const std::string* name = node.FindAttribute<std::string>("activation")) text += " + " + *name;
+  text += ResidualAndActivationText(node);
   if (node.input(kScaleInput)) {
     text += std::string(", ") + DTypeName(node.input(0)->type().dtype) + " by " +
             DTypeName(node.input(1)->type().dtype) + ", stored as " + DTypeName(ProductType(node));

@@ -1,4 +1,5 @@
-// Epilogue lists of this provider's Conv and MatMul: bias, residual, activation, from a node's inputs and attributes.
+// Epilogue lists of this provider's Conv and MatMul: bias, residual, activation, bounds, from a node's inputs and
+// attributes.
 #pragma once
 
 #include <vector>
@@ -17,21 +18,26 @@ namespace quern::cpu {
 // list is known and the pointer comes with each run.
 struct EpilogueList {
   std::vector<ukernel::EpilogueOp> ops;
-  Tensor bias, scale;    // keep the memory of their ops
+  Tensor bias, scale;  // keep the memory of their ops
+  std::vector<float> slopes;
   int residual_op = -1;  // index of the kAddMatrix op whose data is input kResidualInput
   int bias_op = -1;      // index of the kAddVectorN op whose data is input kBiasInput, if that is no constant
 };
 inline constexpr int kBiasInput = 2;
 inline constexpr int kResidualInput = 3;
 
-// Reads inputs 2 and 3 and the attributes "activation", "activation_params" of an internal node, and, of products on
-// integers, what quantization.h lists.
+// Reads inputs 2 and 3 and the attributes of an internal node, and, of products on integers, what quantization.h lists:
+//   activation, activation_params: a name of ActivationOp's and its numbers; of PRelu, a slope for each column
+//   residual_last                  1: the residual is added to what the activation gives, else before it
+//   bounds                         the least and greatest result
 Result<EpilogueList> MakeEpilogue(const Node& node);
 // An error unless the input has the shape of output 0, as symbols promise and only numbers show.
 Status CheckResultShaped(const BindContext& context, int input);
 // The same for a result of that shape.
 Status CheckShaped(const BindContext& context, int input, const Shape& result);
-// " + bias + residual + Silu, u8 stored", for reports; "" when there is nothing.
+// " + residual + Silu + Clip", for reports; "" when there is nothing.
+std::string ResidualAndActivationText(const Node& node);
+// " + bias + residual + Silu, u8 stored", likewise.
 std::string EpilogueText(const Node& node);
 
 // Selection for this provider's CPU.

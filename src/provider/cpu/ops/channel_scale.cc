@@ -13,8 +13,7 @@ class ChannelScaleKernel final : public CpuKernel {
   static Result<std::unique_ptr<CpuKernel>> Create(const Node& node, const CompileContext& context) {
     auto kernel = std::make_unique<ChannelScaleKernel>();
     kernel->row_ = VectorRowFor(*context.config);
-    if (node.input(kResidualInput)) kernel->text_ += " + residual";
-    if (const std::string* name = node.FindAttribute<std::string>("activation")) kernel->text_ += " + " + *name;
+    kernel->text_ += ResidualAndActivationText(node);
     QUERN_ASSIGN_OR_RETURN(kernel->list_, MakeEpilogue(node));
     return std::unique_ptr<CpuKernel>(std::move(kernel));
   }

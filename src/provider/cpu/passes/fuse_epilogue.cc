@@ -1,8 +1,12 @@
 // What follows a convolution, product or scale of channels moves into its epilogue, in the order bias, residual,
-// activation:
+// activation, bounds, or bias, activation, residual, bounds:
 //   Relu(Add(quern.cpu.Conv(x, w), r))  ->  quern.cpu.Conv(x, w, -, r) {activation = "Relu"}
+//   Clip(Add(Tanh(quern.cpu.Conv(x, w)), r), a, b)
+//     ->  quern.cpu.Conv(x, w, -, r) {activation = "Tanh", residual_last = 1, bounds = [a, b]}
 //   Mul(c, Sigmoid(c)), c = quern.cpu.Conv(...)  ->  quern.cpu.Conv(...) {activation = "Silu"}, and so for Swish(c)
 // when nothing else reads the values in between.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "provider/cpu/common/quantization.h"
@@ -22,13 +26,27 @@ std::optional<float> ScalarConstant(const GraphValue* v) {
   return *t->data<float>();
 }
 
+// A PRelu by a constant slope for each channel. One slope for all makes it a LeakyRelu before (fuse_activations).
+std::optional<Activation> SlopesOf(const Node& node) {
+  const GraphValue* slope = node.input(1);
+  if (!node.input(0)->type().shape || !IsConstantRow(*slope, *node.input(0)->type().shape)) return std::nullopt;
+  const Tensor& t = *ConstantTensor(slope);
+  if (t.dtype() != DType::kF32 || !t.is_contiguous()) return std::nullopt;
+  const auto values = t.values<float>();
+  if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) return std::nullopt;
+  return Activation{"PRelu", {values.begin(), values.end()}};
+}
+
 // The node as an epilogue activation, if it is one.
 std::optional<Activation> ActivationOf(const Node& node) {
   if (!node.domain().empty()) return std::nullopt;
   const std::string& op = node.op_type();
   if (op == "Relu" || op == "Sigmoid" || op == "Tanh" || op == "HardSwish" || op == "Softplus")
     return Activation{op, {}};
-  if (op == "LeakyRelu") return Activation{op, {node.GetFloat("alpha", 0.01f)}};
+  if (op == "LeakyRelu" && std::isfinite(node.GetFloat("alpha", 0.01f))) {
+    return Activation{op, {node.GetFloat("alpha", 0.01f)}};
+  }
+  if (op == "PRelu") return SlopesOf(node);
   if (op == "Swish") return Activation{"Silu", {node.GetFloat("alpha", 1.0f)}};
   if (op == "Elu") return Activation{op, {node.GetFloat("alpha", 1.0f)}};
   if (op == "HardSigmoid") return Activation{op, {node.GetFloat("alpha", 0.2f), node.GetFloat("beta", 0.5f)}};
@@ -58,6 +76,7 @@ bool IsFusable(const Node* node) {
          ProductType(*node) == DType::kF32;
 }
 bool HasActivation(const Node& node) { return node.FindAttribute<std::string>("activation") != nullptr; }
+bool HasBounds(const Node& node) { return node.FindAttribute<std::vector<float>>("bounds") != nullptr; }
 
 // The consumer's output becomes the product's.
 void Absorb(Graph& graph, Node* product, Node* consumer) {
@@ -82,7 +101,7 @@ bool FuseSilu(Graph& graph, Node* product) {
 }
 
 bool FuseAdd(Graph& graph, Node* product, Node* add) {
-  if (!(add->Is("Add") || (add->Is("Sum") && add->num_inputs() == 2)) || HasActivation(*product)) return false;
+  if (!(add->Is("Add") || (add->Is("Sum") && add->num_inputs() == 2)) || HasBounds(*product)) return false;
   GraphValue* out = product->output(0);
   GraphValue* other = add->input(0) == out ? add->input(1) : add->input(0);
   if (other == out || !other->type().shape || !out->type().shape || other->type().dtype != out->type().dtype)
@@ -90,7 +109,7 @@ bool FuseAdd(Graph& graph, Node* product, Node* add) {
   const Dims& dims = *out->type().shape;
   const Dims& d = *other->type().shape;
   if (IsConstantRow(*other, dims)) {
-    if (product->input(2) || product->input(3)) return false;
+    if (product->input(2) || product->input(3) || HasActivation(*product)) return false;
     GraphValue* bias = other;
     if (d.size() > 1) {
       const Tensor& t = *ConstantTensor(other);
@@ -103,6 +122,7 @@ bool FuseAdd(Graph& graph, Node* product, Node* add) {
   }
   if (product->input(3) || !(d == dims) || other->is_constant()) return false;
   PutInput(graph, product, 3, other);
+  if (HasActivation(*product)) product->SetAttribute("residual_last", int64_t{1});
   graph.MoveBefore(product, add);  // the residual is made before the sum, maybe after the product
   Absorb(graph, product, add);
   return true;
@@ -116,11 +136,19 @@ bool FuseNext(Graph& graph, Node* product) {
   if (next->output(0)->type().shape != out->type().shape || next->output(0)->type().dtype != out->type().dtype)
     return false;
   if (FuseAdd(graph, product, next)) return true;
-  if (HasActivation(*product) || next->input(0) != out) return false;
+  if (HasBounds(*product) || next->input(0) != out) return false;
   std::optional<Activation> activation = ActivationOf(*next);
   if (!activation) return false;
-  product->SetAttribute("activation", activation->name);
-  product->SetAttribute("activation_params", activation->params);
+  if (!HasActivation(*product)) {
+    product->SetAttribute("activation", activation->name);
+    product->SetAttribute("activation_params", activation->params);
+  } else if (activation->name == "Relu") {
+    product->SetAttribute("bounds", std::vector<float>{0, std::numeric_limits<float>::infinity()});
+  } else if (activation->name == "Clip") {
+    product->SetAttribute("bounds", activation->params);
+  } else {
+    return false;
+  }
   Absorb(graph, product, next);
   return true;
 }

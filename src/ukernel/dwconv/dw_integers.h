@@ -21,6 +21,7 @@ struct DwIntegers {
   static constexpr size_t kBytes = 1;
   static constexpr bool kUsualPadding = false;
   static constexpr bool kFused = false;
+  static constexpr bool kCheapParts = V::kCheapMasks;
   struct Context {
     explicit Context(const DwConvArgs& a)
         : zero(V::Set1Int(-a.src_zero_point)), ending(a.ops, a.op_count, a.n0), n0(a.n0) {

@@ -78,6 +78,7 @@ void EachDwTile(const DwConvArgs& a, const DwTiles& t) {
 //   kAcc, kBytes            the sums' format; bytes of an element of the input
 //   kUsualPadding           half a kernel has code of its own, as none has, which asks for nothing in each row
 //   kFused                  MulAdd is one instruction, else products take registers of their own
+//   kCheapParts             LoadPart takes about as long as Load
 //   Context                 made of a call's arguments; `pad`: a unit in the place of a pixel that lies in the padding
 //   Load, LoadPart          V::kLanes channels, or fewer of them
 //   LoadWeights, MulAdd, Zero, Finish
@@ -91,6 +92,7 @@ struct DwFloats {
   static constexpr size_t kBytes = Loads::kBytes;
   static constexpr bool kUsualPadding = true;
   static constexpr bool kFused = true;
+  static constexpr bool kCheapParts = V::kCheapMasks || kBytes == 4;
   struct Context {
     explicit Context(const DwConvArgs&) {}
     alignas(64) char pad[16 * sizeof(float)] = {};
@@ -151,10 +153,26 @@ struct TileDw : D::template Tile<P> {
                             : D::Zero();
   }
 
-  // Any kernel: tap by tap, each with its own loads.
+  // How much of vector v lies within so many channels.
+  struct Part {
+    size_t lanes;
+    typename V::Mask mask;
+    Part(size_t channels, int v) : lanes(0) {
+      const size_t before = static_cast<size_t>(v) * V::kLanes;
+      if (channels > before) lanes = channels - before < size_t{V::kLanes} ? channels - before : size_t{V::kLanes};
+      mask = V::MakeMask(lanes);
+    }
+  };
+
+  // Any kernel: tap by tap, each with its own loads. kWhole: so many vectors have all their lanes and the others none;
+  // 0: any channels.
+  template <int kWhole>
   QUERN_INLINE static void RunTaps(const DwConvArgs& a, const DwTile& tile) {
     const Context& context = *static_cast<const Context*>(tile.context);
     const Tail tail = Base::MakeTail(tile.channels);
+    const auto load = [&](const char* x, int v) __attribute__((always_inline)) {
+      return kWhole > 0 ? D::Load(context, x + v * kVectorBytes) : LoadN(context, x, v, tail, tile.channels);
+    };
     const ptrdiff_t stride = static_cast<ptrdiff_t>(a.stride_w), width = static_cast<ptrdiff_t>(a.in_w);
     Sums acc;
     Base::Each([&](int r, int v) { acc[r][v] = D::Zero(); });
@@ -167,9 +185,8 @@ struct TileDw : D::template Tile<P> {
         QUERN_UNROLL for (int r = 0; r < P; ++r) {
           if (!inside && (column + r * stride < 0 || column + r * stride >= width)) continue;
           const char* x = line + (column + r * stride) * a.src_pixel_stride;
-          QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
-            acc[r][v] =
-                D::MulAdd(LoadN(context, x, v, tail, tile.channels), D::LoadWeights(w + v * kWeightVector), acc[r][v]);
+          QUERN_UNROLL for (int v = 0; v < (kWhole > 0 ? kWhole : kVectors); ++v) {
+            acc[r][v] = D::MulAdd(load(x, v), D::LoadWeights(w + v * kWeightVector), acc[r][v]);
           }
         }
       }
@@ -179,7 +196,7 @@ struct TileDw : D::template Tile<P> {
 
   // kKernel columns without dilation, outputs kStride columns apart: each input column is loaded once and goes into all
   // sums that it is part of. Padding is at most kKernel - 1 columns at either side, so only the outer columns of a tile
-  // can lie in it. kPart: part of a unit, by a mask.
+  // can lie in it. kPart: the last vector has part of its lanes.
   template <int kKernel, int kStride, bool kPart>
   QUERN_INLINE static void RunColumns(const DwConvArgs& a, const DwTile& tile) {
     constexpr int kColumns = (P - 1) * kStride + kKernel, kHalf = kKernel / 2;
@@ -213,13 +230,14 @@ struct TileDw : D::template Tile<P> {
     const Context& context = *static_cast<const Context*>(tile.context);
     const ptrdiff_t pixel = a.src_pixel_stride, width = static_cast<ptrdiff_t>(a.in_w);
     const ptrdiff_t row = static_cast<ptrdiff_t>(a.dilation_h) * a.src_row_stride;
-    const size_t rows = tile.last - tile.first;
     // One vector of the unit after the other: fewer sums than registers are in use at a time.
     QUERN_UNROLL for (int v = 0; v < kVectors; ++v) {
       const char* w = tile.weights + tile.first * kKernel * kWeightUnit + v * kWeightVector;
       const char* line = tile.src + (tile.column + kFirst) * pixel + v * kVectorBytes;
       Sum sums[P];
       QUERN_UNROLL for (int r = 0; r < P; ++r) sums[r] = D::Zero();
+      const Part part(tile.channels, v);
+      const size_t rows = v == 0 || part.lanes > 0 ? tile.last - tile.first : 0;
       for (size_t i = 0; i < rows; ++i, w += kKernel * kWeightUnit, line += row) {
         Sum b[kKernel];
         QUERN_UNROLL for (int j = 0; j < kKernel; ++j) b[j] = D::LoadWeights(w + j * kWeightUnit);
@@ -229,8 +247,7 @@ struct TileDw : D::template Tile<P> {
                                          (c <= (P - 1) * kStride || tile.column + c < width));
           // With a branch, compilers keep sums in memory where registers are few.
           const char* at = in ? column : context.pad;
-          const Sum x =
-              kPart ? D::LoadPart(context, at, tile.channels, V::MakeMask(tile.channels)) : D::Load(context, at);
+          const Sum x = kPart ? D::LoadPart(context, at, part.lanes, part.mask) : D::Load(context, at);
           QUERN_UNROLL for (int r = 0; r < P; ++r) {
             const int j = c - r * kStride;
             if (j >= 0 && j < kKernel) sums[r] = D::MulAdd(x, b[j], sums[r]);
@@ -256,7 +273,13 @@ struct TileDw : D::template Tile<P> {
 
   // For EachDwTile.
   struct Taps {
-    QUERN_INLINE static void Run(const DwConvArgs& a, const DwTile& tile) { RunTaps(a, tile); }
+    QUERN_INLINE static void Run(const DwConvArgs& a, const DwTile& tile) {
+      if (tile.channels == size_t{V::kUnit}) return RunTaps<kVectors>(a, tile);
+      if constexpr (kVectors > 1) {
+        if (tile.channels == size_t{V::kLanes}) return RunTaps<1>(a, tile);
+      }
+      RunTaps<0>(a, tile);
+    }
   };
   template <int kKernel, int kStride, bool kPart>
   struct Columns {
@@ -271,7 +294,9 @@ using DwTilesRun = void (*)(const DwConvArgs&, const DwTiles&);
 // The bodies of one form for 1 to P pixels, but at most kMostPixels: with more, compilers spill sums.
 struct DwTaps {
   template <class D>
-  static constexpr int kMostPixels = D::V::kCheapMasks ? 8 : 4;
+  static constexpr int kMostPixels = D::V::kCheapMasks ? 8
+                                     : D::kFused       ? 6
+                                                       : 4;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
     EachDwTile<D, P, typename TileDw<D, P>::Taps>(a, tiles);
@@ -280,26 +305,33 @@ struct DwTaps {
 template <int kKernel, int kStride>
 struct DwColumns {
   static constexpr int OfFewRegisters(bool fused) {
-    if (kKernel > (kStride > 1 ? 3 : 5)) return 4;
-    return fused ? 8 : kKernel > 3 ? 5 : kStride > 1 ? 6 : 7;
+    if (kKernel > (kStride > 1 ? 3 : fused ? 7 : 5)) return 4;
+    if (fused) return 8;
+    return kKernel > 3 ? (kStride > 1 ? 5 : 4) : kStride > 1 ? 6 : 7;
   }
   template <class D>
   static constexpr int kMostPixels = !D::V::kCheapMasks ? OfFewRegisters(D::kFused)
                                      : kStride > 1      ? 8
                                      : kKernel > 3      ? 10
                                                         : 16;
+  template <class D, int P, bool kPart = false>
+  static void Run(const DwConvArgs& a, const DwTiles& tiles) {
+    if constexpr (P < (kKernel + 1) / 2) {  // few columns are shared
+      DwTaps::Run<D, P>(a, tiles);
+    } else {
+      EachDwTile<D, P, typename TileDw<D, P>::template Columns<kKernel, kStride, kPart>>(a, tiles);
+    }
+  }
+};
+// The mask takes a register, too.
+template <int kKernel, int kStride>
+struct DwPartColumns {
+  template <class D>
+  static constexpr int kMostPixels =
+      !D::V::kCheapMasks && kStride > 1 ? 4 : DwColumns<kKernel, kStride>::template kMostPixels<D>;
   template <class D, int P>
   static void Run(const DwConvArgs& a, const DwTiles& tiles) {
-    if constexpr (P < kKernel - 1) {  // few columns are shared
-      return DwTaps::Run<D, P>(a, tiles);
-    } else {
-      if constexpr (D::V::kCheapMasks) {
-        if (tiles.channels < static_cast<size_t>(D::V::kUnit)) {
-          return EachDwTile<D, P, typename TileDw<D, P>::template Columns<kKernel, kStride, true>>(a, tiles);
-        }
-      }
-      EachDwTile<D, P, typename TileDw<D, P>::template Columns<kKernel, kStride, false>>(a, tiles);
-    }
+    DwColumns<kKernel, kStride>::template Run<D, P, true>(a, tiles);
   }
 };
 
@@ -311,13 +343,11 @@ DwTilesRun BodyFor(size_t pixels) {
   return Form::template Run<D, P>;
 }
 
-// Whether columns may be loaded once for all sums (TileDw::RunColumns) with this many channels of a unit.
-template <class V>
-bool ColumnsServe(const DwConvArgs& a, size_t channels) {
+// Whether columns may be loaded once for all sums (TileDw::RunColumns).
+inline bool ColumnsServe(const DwConvArgs& a) {
   const ptrdiff_t reach = static_cast<ptrdiff_t>(a.kernel_w) - 1;
   return a.dilation_w == 1 && a.left >= -reach &&
-         a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w) &&
-         (V::kCheapMasks || channels == static_cast<size_t>(V::kUnit));
+         a.left + static_cast<ptrdiff_t>((a.pixels - 1) * a.stride_w) < static_cast<ptrdiff_t>(a.in_w);
 }
 
 // The forms of depthwise convolution.
@@ -328,14 +358,23 @@ struct DwForms {
     return V::kUnit;
   }
   // Runs f with the form for this many channels of a unit.
-  template <class V, class F>
+  template <class D, class F>
   static auto With(const DwConvArgs& a, size_t channels, F f) {
-    if (ColumnsServe<V>(a, channels)) {
+    if (!ColumnsServe(a)) return f(DwTaps());
+    if (channels % D::V::kLanes == 0) {
       if (a.kernel_w == 3 && a.stride_w == 1) return f(DwColumns<3, 1>());
       if (a.kernel_w == 3 && a.stride_w == 2) return f(DwColumns<3, 2>());
       if (a.kernel_w == 5 && a.stride_w == 1) return f(DwColumns<5, 1>());
       if (a.kernel_w == 5 && a.stride_w == 2) return f(DwColumns<5, 2>());
       if (a.kernel_w == 7 && a.stride_w == 1) return f(DwColumns<7, 1>());
+    } else if constexpr (D::kCheapParts) {
+      if (a.kernel_w == 3 && a.stride_w == 1) return f(DwPartColumns<3, 1>());
+      if (a.kernel_w == 3 && a.stride_w == 2) return f(DwPartColumns<3, 2>());
+      if (a.kernel_w == 5 && a.stride_w == 1) return f(DwPartColumns<5, 1>());
+      if (a.kernel_w == 5 && a.stride_w == 2) return f(DwPartColumns<5, 2>());
+      if constexpr (D::V::kCheapMasks) {
+        if (a.kernel_w == 7 && a.stride_w == 1) return f(DwPartColumns<7, 1>());
+      }
     }
     return f(DwTaps());
   }
@@ -380,7 +419,7 @@ struct DwTiling {
 
 template <class D, int P, class Forms>
 DwTiling MakeDwTiling(const DwConvArgs& a, size_t channels) {
-  return Forms::template With<typename D::V>(a, channels, [&](auto form) {
+  return Forms::template With<D>(a, channels, [&](auto form) {
     using Form = decltype(form);
     constexpr int kMost = Form::template kMostPixels<D>, kWidest = P < kMost ? P : kMost;
     DwTiling t;

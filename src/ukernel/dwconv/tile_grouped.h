@@ -42,6 +42,7 @@ struct TileGrouped : TileDw<D, P> {
   using Base::kWeightUnit;
   using Base::kWeightVector;
   using typename Base::Context;
+  using typename Base::Part;
   using typename Base::Sum;
   using typename Base::Sums;
   using typename Base::Tail;
@@ -99,7 +100,8 @@ struct TileGrouped : TileDw<D, P> {
       const char* w = tile.weights + tile.first * a.group * kKernel * kWeightUnit + v * kWeightVector;
       const char* line = tile.src + tile.column * a.src_pixel_stride;
       line += kFrom == GroupedFrom::kBroadcast ? BroadcastAt(a, v, 0) : v * static_cast<ptrdiff_t>(kVectorBytes);
-      for (size_t i = tile.first; i < tile.last; ++i) {
+      const Part part(tile.channels, v);
+      for (size_t i = tile.first; i < (part.lanes ? tile.last : tile.first); ++i) {
         Index index = D::First(context);
         const char* channel = line;
         for (size_t g = 0; g < a.group; ++g, w += kKernel * kWeightUnit) {
@@ -113,8 +115,7 @@ struct TileGrouped : TileDw<D, P> {
             if constexpr (kFrom == GroupedFrom::kBroadcast) {
               x = V::Broadcast(reinterpret_cast<const float*>(at));
             } else {
-              x = kFrom == GroupedFrom::kPart ? D::LoadPart(context, at, tile.channels, V::MakeMask(tile.channels))
-                                              : D::Load(context, at);
+              x = kFrom == GroupedFrom::kPart ? D::LoadPart(context, at, part.lanes, part.mask) : D::Load(context, at);
               x = D::Spread(x, index);
             }
             QUERN_UNROLL for (int r = 0; r < P; ++r) {
@@ -179,8 +180,8 @@ struct GroupedColumns {
       if (IsBroadcast<V>(a)) {
         return EachDwTile<D, P, typename Tile::template Columns<kKernel, kStride, GroupedFrom::kBroadcast>>(a, tiles);
       }
-      if constexpr (V::kCheapMasks) {
-        if (tiles.channels < static_cast<size_t>(V::kUnit)) {
+      if constexpr (D::kCheapParts) {
+        if (tiles.channels % V::kLanes != 0) {
           return EachDwTile<D, P, typename Tile::template Columns<kKernel, kStride, GroupedFrom::kPart>>(a, tiles);
         }
       }
@@ -194,9 +195,9 @@ struct GroupedForms {
   static size_t Unit(const DwConvArgs& a) {
     return V::kUnit / a.group * a.group;
   }
-  template <class V, class F>
+  template <class D, class F>
   static auto With(const DwConvArgs& a, size_t channels, F f) {
-    if (ColumnsServe<V>(a, channels)) {
+    if (ColumnsServe(a) && (D::kCheapParts || channels % D::V::kLanes == 0)) {
       if (a.kernel_w == 3 && a.stride_w == 1) return f(GroupedColumns<3, 1>());
       if (a.kernel_w == 3 && a.stride_w == 2) return f(GroupedColumns<3, 2>());
     }

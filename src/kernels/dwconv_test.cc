@@ -219,10 +219,11 @@ TEST_P(DwRows, Cases) {
 }
 
 // Square kernels with code of their own: rows of few to several tiles, more of them than are computed together, padding
-// of half a kernel, none and more, a unit of channels and a part of one.
+// of half a kernel, none and more, a unit of channels and parts of one: less than a vector, one, and one and a part.
 TEST_P(DwRows, WidthsAndPadding) {
   const size_t most = GetParam()->pixels;
-  for (const size_t kernel : {3u, 5u, 7u}) {
+  for (const auto& [kernel, channels] : std::vector<std::pair<size_t, size_t>>{
+           {3, 21}, {3, 24}, {3, 29}, {5, 21}, {5, 24}, {5, 29}, {7, 21}, {7, 24}, {7, 29}}) {
     const size_t half = kernel / 2, all = kernel - 1;
     const size_t paddings[][2] = {{half, half}, {0, half}, {half, 0}, {all, all}};
     for (const auto& [left, right] : paddings) {
@@ -230,7 +231,7 @@ TEST_P(DwRows, WidthsAndPadding) {
         for (const size_t out_w : {size_t{1}, size_t{2}, most - 1, most, most + 1, 2 * most, 3 * most + 1}) {
           const size_t w = (out_w - 1) * stride + kernel;
           if (w <= left + right) continue;
-          Case t{.p = {.channels = 21, .kernel_h = kernel, .kernel_w = kernel}};
+          Case t{.p = {.channels = channels, .kernel_h = kernel, .kernel_w = kernel}};
           t.p.stride_h = t.p.stride_w = stride;
           t.p.pad_top = t.p.pad_bottom = half;
           t.p.pad_left = left, t.p.pad_right = right;
@@ -241,8 +242,8 @@ TEST_P(DwRows, WidthsAndPadding) {
           for (size_t i = 0; i < want.size(); ++i) {
             ASSERT_NEAR(ukernel::LoadAs<float>(got.data() + i * 4), want[i],
                         (grouped() ? 4e-5 : 1e-5) * (1 + std::fabs(want[i])))
-                << "kernel " << kernel << " stride " << stride << " padding " << left << ", " << right << " width "
-                << t.w << " at " << i;
+                << "kernel " << kernel << " channels " << channels << " stride " << stride << " padding " << left
+                << ", " << right << " width " << t.w << " at " << i;
           }
         }
       }

@@ -17,7 +17,15 @@ bool Convolution::IsGrouped(const ConvProblem& p, const SelectOptions& options) 
   }
   DwSelectOptions dw_options;
   dw_options.cpu = options.cpu;
-  return SelectDwRow(DepthwiseProblem(p), dw_options) != nullptr;
+  const DwConvProblem d = DepthwiseProblem(p);
+  const ukernel::DwConvKernel* row = SelectDwRow(d, dw_options);
+  if (!row) return false;
+  ConvProblem of_group = p;
+  of_group.groups = 1;
+  of_group.in_channels /= p.groups;
+  of_group.out_channels /= p.groups;
+  const double products = static_cast<double>(p.groups) * DirectCycles(of_group, options);
+  return products == 0 || static_cast<double>(ExpectedPixels(p)) * DwPixelCycles(*row, options.cpu, d) <= products;
 }
 
 ConvAlgorithm Convolution::AlgorithmFor(const ConvProblem& problem, bool flat, const SelectOptions& options,

@@ -36,7 +36,9 @@ std::string Reason(const ukernel::DwConvKernel& r, const DwConvProblem& p, const
   return "";
 }
 
-double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, const DwConvProblem& p) {
+}  // namespace
+
+double DwPixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, const DwConvProblem& p) {
   const double scale = static_cast<double>(EngineScale(r.engine, cpu));
   const size_t channels = p.channels * p.multiplier, taps = p.kernel_h * p.kernel_w * p.group;
   const double units = static_cast<double>(ukernel::CeilDiv(channels, UnitChannels(r, p.group)));
@@ -44,13 +46,11 @@ double PixelCycles(const ukernel::DwConvKernel& r, const CpuFacts& cpu, const Dw
                   static_cast<double>(r.cycles_per_pixel));
 }
 
-}  // namespace
-
 const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwSelectOptions& options,
                                          std::vector<DwRowCandidate>* report) {
   const ukernel::DwConvKernel* best = nullptr;
   double fewest = 0;
-  const auto cost = [&](const ukernel::DwConvKernel& r) { return 64 * PixelCycles(r, options.cpu, problem); };
+  const auto cost = [&](const ukernel::DwConvKernel& r) { return 64 * DwPixelCycles(r, options.cpu, problem); };
   for (const auto* list : options.rows) {
     for (size_t i = 0; i < list->count; ++i) {
       const ukernel::DwConvKernel& r = list->rows[i];
@@ -339,7 +339,7 @@ Status DwConv::Run(const ConvArgs& args, const RunResources& resources) const {
   const size_t channels = problem_.channels * problem_.multiplier;
   if (out_h == 0 || out_w == 0) return OkStatus();
   int slots = resources.executor ? resources.executor->concurrency() : 1;
-  const double cycles = PixelCycles(*row_, cpu_, problem_) * static_cast<double>(out_h * out_w);
+  const double cycles = DwPixelCycles(*row_, cpu_, problem_) * static_cast<double>(out_h * out_w);
   if (cycles < kParallelCycles) slots = 1;
   if (resources.workspace_bytes < WorkspaceBytes(args, slots)) {
     return InvalidArgument("the workspace has " + std::to_string(resources.workspace_bytes) +

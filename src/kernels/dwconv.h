@@ -45,6 +45,9 @@ struct DwRowCandidate {
   double cycles = 0;   // per output row of 64 pixels
 };
 
+// Estimated cycles for each output pixel.
+double DwPixelCycles(const ukernel::DwConvKernel& row, const CpuFacts& cpu, const DwConvProblem& problem);
+
 // The cheapest row that the CPU runs, null with reasons in the report if none.
 const ukernel::DwConvKernel* SelectDwRow(const DwConvProblem& problem, const DwSelectOptions& options,
                                          std::vector<DwRowCandidate>* report = nullptr);

@@ -417,6 +417,19 @@ TEST(SelectDwRow, FollowsTheCpu) {
   EXPECT_EQ(isa("icelake"), "avx512");
 }
 
+// Vectors of 8 lanes hold no whole groups of 12 channels: products serve them better than portable code.
+TEST(Convolution, GroupsAreProductsWhereNoVectorHoldsThem) {
+  if (HostCpu().arch != Arch::kX86_64) GTEST_SKIP() << "rows for x86-64 have no body here";
+  const auto is_grouped = [](size_t channels) {
+    const ConvProblem p{
+        .in_channels = channels * 4, .out_channels = channels * 4, .groups = 4, .kernel_h = 3, .kernel_w = 3};
+    return Convolution::IsGrouped(p, {.cpu = CpuFromSpec("haswell").value().facts()});
+  };
+  EXPECT_TRUE(is_grouped(4));
+  EXPECT_TRUE(is_grouped(8));
+  EXPECT_FALSE(is_grouped(12));
+}
+
 TEST(Convolution, GroupsOfFewChannelsAreNoProducts) {
   const auto algorithm = [](size_t groups, size_t in, size_t out, bool flat = true) {
     const std::vector<float> weights(groups * out * in * 9);

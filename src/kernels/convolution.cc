@@ -19,7 +19,8 @@ bool Convolution::IsGrouped(const ConvProblem& p, const SelectOptions& options) 
   dw_options.cpu = options.cpu;
   const DwConvProblem d = DepthwiseProblem(p);
   const ukernel::DwConvKernel* row = SelectDwRow(d, dw_options);
-  if (!row) return false;
+  if (!row || !row->isa.any_arch) return row != nullptr;
+  // Products may have better rows than a portable one.
   ConvProblem of_group = p;
   of_group.groups = 1;
   of_group.in_channels /= p.groups;
